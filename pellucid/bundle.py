@@ -12,7 +12,7 @@ import json
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
@@ -414,7 +414,9 @@ def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
 def find_bundle(path: Path) -> Path:
     """``path`` itself if it is a bundle, else the best bundle of the run folder ``path``.
 
-    The best has the highest score in its manifest; of equals, the latest step.
+    The best has the highest score in its manifest, then the highest figures in ``ties``; of
+    equals it is the latest step. Scores of another ranking than the latest bundle's, on other text
+    or by another figure, are not compared.
     Raises InputMissingError if there is none.
     """
     if not path.is_dir():
@@ -436,14 +438,43 @@ def find_bundle(path: Path) -> Path:
         except (CorruptError, InputMissingError) as error:
             _log.warning("skipped %s: %s", folder, error)
             continue
-        ranked.append((_number(manifest, "score"), _number(manifest, "step"), folder))
+        ranked.append((manifest, folder))
 
     if not ranked:
         raise InputMissingError(
             f"{path} holds no model",
             hint="name a bundle folder, or a run folder whose training has validated once",
         )
-    return max(ranked)[2]
+    return best_first(ranked)[0]
+
+
+def best_first(found: Sequence[tuple[Mapping[str, Any], Path]]) -> list[Path]:
+    """The bundles of a run by score, then by ``ties``, then by step; each comes with its manifest.
+
+    Only scores of one ranking are compared: that of the latest bundle with a score. Those of other
+    validation text or of another figure are left out.
+    """
+
+    def place(manifest: Mapping[str, Any]) -> tuple[float, list[float], float]:
+        ties = manifest.get("ties")
+        numbers = ties if isinstance(ties, list) else []
+        return (
+            _number(manifest, "score"),
+            [_number({"tie": each}, "tie") for each in numbers],
+            _number(manifest, "step"),
+        )
+
+    scored = [manifest for manifest, _ in found if "score" in manifest]
+    latest = max(scored, key=lambda manifest: _number(manifest, "step"), default={})
+
+    # Older bundles name no ranking, only the figure.
+    compared = [
+        each
+        for each in found
+        if each[0].get("ranking", latest.get("ranking")) == latest.get("ranking")
+        and each[0].get("score_by", latest.get("score_by")) == latest.get("score_by")
+    ]
+    return [folder for _, folder in sorted(compared, key=lambda each: place(each[0]), reverse=True)]
 
 
 def _number(manifest: Mapping[str, Any], key: str) -> float:

@@ -73,15 +73,15 @@ def compare(
     from pellucid.evaluation.compare import DEFAULT_METRICS
     from pellucid.evaluation.compare import compare as compare_lines
     from pellucid.evaluation.metrics import check_lines
-    from pellucid.evaluation.tokenizers import check_tokenizer, tokenizer_for
+    from pellucid.evaluation.scoring import scoring_of
     from pellucid.text.corpus.lines import read_lines
 
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})
 
     language = language or suffix_language(str(reference))
-    # Japanese and Korean need an extra, which may be missing.
-    tokenize = check_tokenizer(tokenize or tokenizer_for(language))  # before anything is translated
+    # Before anything is translated: a tokenizer may need an extra that is missing.
+    scoring = scoring_of([[line] for line in references], language, tokenize)
 
     # A generator: the second model is opened only after the first has translated.
     translators = (
@@ -103,7 +103,7 @@ def compare(
         references,
         metrics=metrics or DEFAULT_METRICS,
         language=language,
-        tokenize=tokenize,
+        tokenize=scoring.tokenize,
         samples=samples,
         most_changed=most_changed,
     )

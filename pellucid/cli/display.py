@@ -144,7 +144,7 @@ class Display:
             case "validation":
                 source, reference, hypothesis = event["sample"]
                 self.sample = source
-                best = "  (best)" if event["is_best"] else ""
+                best = f"  (best{_by(event)})" if event["is_best"] else ""
                 best += "  (rate lowered)" if event["rate_lowered"] else ""
                 self._say(
                     f"step {event['step']:,}  {_clock(event['seconds'])}  {_scores(event)}{best}"
@@ -283,6 +283,15 @@ def _spike(event: dict[str, Any]) -> str:
         where = "" if first is None else f" (line {first:,}{'' if first == last else ' or later'})"
         line += f"\n    worst pair{where}: {suspect['source']}  ->  {suspect['target']}"
     return line
+
+
+def _by(event: dict[str, Any]) -> str:
+    """Which figure decided, where it is not BLEU or nothing else could."""
+    by = event.get("decided_by", "bleu")
+    return "" if by == "bleu" or "bleu" not in event else f" by {FIGURE_TITLES[by]}"
+
+
+FIGURE_TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact_match": "exact matches", "loss": "loss"}
 
 
 def _scores(event: dict[str, Any]) -> str:

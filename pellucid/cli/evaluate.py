@@ -52,8 +52,7 @@ def metric_option(names: Sequence[str], help_text: str) -> Callable[[_Command], 
 tokenize_option = click.option(
     "--tokenize",
     type=click.Choice(TOKENIZERS),
-    help="sacreBLEU's tokenizer for bleu.  [default: zh, ja-mecab or ko-mecab if that is the"
-    " language, else 13a]",
+    help="sacreBLEU's tokenizer for bleu.  [default: that of the language or the script]",
 )
 language_option = click.option(
     "--language",

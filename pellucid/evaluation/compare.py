@@ -1,16 +1,19 @@
 """Compares two systems on one test set: scores, significance, and where they differ most."""
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from typing import Any
 
 from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.evaluation.metrics import check_lines
-from pellucid.evaluation.moses import language_code
+from pellucid.evaluation.scoring import bleu_fault, scoring_of
 from pellucid.evaluation.significance import Comparison, both_tests
-from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
+from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.scripts import SPACELESS_LETTER
+
+_log = logging.getLogger("pellucid")
 
 DEFAULT_METRICS = ("bleu", "chrf")
 
@@ -86,16 +89,24 @@ def compare(
     as ``evaluate`` for a language or a tokenizer.
     """
     check_lines({"baseline lines": baseline, "system lines": system, "references": references})
-    language_code(language)
 
     # Checked before the first metric: sacreBLEU itself would notice only when it scores.
-    words = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
+    accepted = [[line] for line in references]
+    scoring = scoring_of(accepted, language, tokenize)
+    fault = bleu_fault(accepted, scoring) if "bleu" in metrics else ""
+    if fault:
+        _log.warning("%s; go by chrf", fault)
     texts = baseline, system, references
     bootstrap, randomization = {}, {}
 
     for name in metrics:
         bootstrap[name], randomization[name] = both_tests(
-            *texts, metric=name, language=language, tokenize=words, samples=samples, seed=seed
+            *texts,
+            metric=name,
+            language=language,
+            tokenize=scoring.tokenize,
+            samples=samples,
+            seed=seed,
         )
 
     return Contest(

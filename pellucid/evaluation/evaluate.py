@@ -12,16 +12,15 @@ from pellucid.core.errors import DataError
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import (
     METRICS,
-    Output,
     References,
     Scores,
     SentenceScores,
     accepted,
     check_lines,
 )
-from pellucid.evaluation.moses import language_code
+from pellucid.evaluation.scoring import bleu_fault, scoring_of
 from pellucid.evaluation.signature import manifest_of, origin_signature
-from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
+from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.config import file_format
 from pellucid.text.corpus.lines import read_lines
 from pellucid.text.scripts import SPACELESS_LETTER
@@ -74,9 +73,9 @@ def evaluate(
 
     ``language`` is that of the references, a code such as ``de``: ``bleu_lc_tok`` uses its rules
     (English ones if None, and the signature says so). ``tokenize`` is the sacreBLEU tokenizer of
-    ``bleu``; None means ``zh``, ``ja-mecab`` or ``ko-mecab`` for references in Chinese, Japanese or
-    Korean, and ``13a`` otherwise. ``beam_size`` replaces the translator's. ``per_sentence`` also
-    scores each line by itself. Of several translations of a line the first one counts.
+    ``bleu``; None takes that of the language or of the script (``scoring_of``). ``beam_size``
+    replaces the translator's. ``per_sentence`` also scores each line by itself. Of several
+    translations of a line the first one counts. Warns where BLEU cannot count.
 
     Raises before the first line is translated: DataError if the line counts differ or there is no
     line, ConfigError for a language that is not a code or a beam size out of its range, and what
@@ -89,8 +88,10 @@ def evaluate(
     _warn_of_other_form(translator, alternatives)
 
     # Whatever could be wrong with the scoring is found now, not after an hour of searching.
-    language_code(language)
-    tokenize = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
+    scoring = scoring_of(alternatives, language, tokenize, pronunciations=pronunciations)
+    fault = "" if pronunciations else bleu_fault(alternatives, scoring)
+    if fault:
+        _log.warning("%s; go by chrf or exact_match", fault)
     settings = translator.settings.having(beam_size=beam_size).best_alone()
 
     began = time.perf_counter()
@@ -102,7 +103,7 @@ def evaluate(
     seconds = time.perf_counter() - began
     hypotheses = [translation.text for translation in translations]
 
-    output = Output(hypotheses, alternatives, language, tokenize, pronunciations)
+    output = scoring.output(hypotheses, alternatives)
     found = {name: metric.score(output) for name, metric in METRICS.items()}
     scores = {name: score for name, score in found.items() if score is not None}
 

@@ -12,8 +12,9 @@ from typing import Any, Literal
 from pellucid.decoding.odd_lines import emoji_of, without_emoji
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import References, accepted, bleu, check_lines
+from pellucid.evaluation.scoring import scoring_of
 from pellucid.evaluation.signature import manifest_of, origin_signature
-from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
+from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.noise import EMOJI, Draws, title_case, with_spaces, with_typos, without_stop
 
 CopyName = Literal["original", "upper", "title", "no stop", "typos", "emoji", "spaces"]
@@ -59,7 +60,7 @@ def evaluate_robustness(
     it raises is raised here.
     """
     check_lines({"sources": sources, "references": references})
-    tokenize = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
+    scoring = scoring_of(accepted(references), language, tokenize)
     settings = translator.settings.best_alone()
     text_only = settings.model_copy(update={"token_log_probs": False})
     manifest = manifest_of(translator.bundle)
@@ -82,7 +83,7 @@ def evaluate_robustness(
                 lost += (signs - collections.Counter(emoji_of(text))).total()
             found = [without_emoji(text) for text in found]
 
-        score = bleu(found, wanted, tokenize)
+        score = bleu(found, wanted, scoring.tokenize)
         joined = map("\t".join, wanted)
         origin = origin_signature(settings, manifest, copied, joined, engine, translator.glossary)
         loss = scores["original"].bleu - score.score if scores else 0.0

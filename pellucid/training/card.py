@@ -6,6 +6,7 @@ from typing import assert_never
 
 from pellucid import __version__
 from pellucid.evaluation.metrics import METRICS
+from pellucid.evaluation.scoring import Decider
 from pellucid.model.config import (
     DecoderConfig,
     EncoderConfig,
@@ -20,7 +21,11 @@ from pellucid.training.validation import Validation
 
 
 def model_card(
-    config: RunConfig, data: TrainingData, validation: Validation, progress: Progress
+    config: RunConfig,
+    data: TrainingData,
+    validation: Validation,
+    progress: Progress,
+    decider: Decider,
 ) -> str:
     """The card as Markdown, every figure with what is needed to repeat it."""
     model, training = config.model, config.training
@@ -53,6 +58,8 @@ Trained for {progress.step:,} updates ({progress.target_tokens:,} target tokens,
 | figure | value | signature |
 |---|---|---|
 {_scores(model, validation, f"beam {training.validate_beam_size}")}
+
+{_decided(decider)}
 
 ## Use
 
@@ -104,6 +111,13 @@ def _scores(model: ModelConfig, validation: Validation, search: str) -> str:
     what = "loss" if of_pairs else "cross-entropy"
     unit = "nats a pair of neighbors" if of_pairs else "nats a token"
     return "\n".join([*rows, f"| {what} | {validation.loss:.4f} {unit} | validation text |"])
+
+
+def _decided(decider: Decider) -> str:
+    metric = METRICS.get(decider.name)
+    title = "The loss" if metric is None or metric.in_validation is None else metric.in_validation
+    why = f" ({decider.why})" if decider.why else ""
+    return f"{title} decided which model of the run is best{why}."
 
 
 def _cell(signature: str) -> str:

@@ -277,7 +277,8 @@ class TrainingConfig(Config):
     validate_beam_size: int = Field(1, ge=1)
     """Beam size of the validation's translations; 1 is greedy."""
     best_by: Literal["bleu", "chrf", "exact_match", "loss"] = "bleu"
-    """The validation figure that decides what is best; models of plain text always use the loss."""
+    """The validation figure that decides what is best; models of plain text always use the loss.
+    Where most references have fewer than four words, chrF decides in place of BLEU."""
     patience: int | None = Field(None, ge=1)
     """Early stopping: stop after so many validations in a row without a new best."""
     keep_bundles: int = Field(1, ge=1)

@@ -23,6 +23,8 @@ from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.files import KnownFiles, read_manifest, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
+from pellucid.evaluation.scoring import Decider, Scoring, decider, scoring_of
+from pellucid.evaluation.signature import lines_hash
 from pellucid.text.batching import (
     BLOCK,
     Batch,
@@ -105,6 +107,8 @@ class TrainingData:
     drawing: "Drawing"
     source_language: str = UNKNOWN
     """As a code such as ``en``; ``und`` if it is unknown."""
+    target_language: str = UNKNOWN
+    """That of the references."""
     top_tokens: TokensOfPairs | None = None
     """The likeliest tokens of the teachers; None if a teacher reads every batch itself, or if there
     is none."""
@@ -168,6 +172,20 @@ class TrainingData:
                 f"this run drew its batches in another way ({drawn_by}, now {self.drawing.name})",
                 hint="finish it with the version it began with, or start another in a new --out",
             )
+
+    @functools.cached_property
+    def scoring(self) -> Scoring:
+        """The rules by which validations are scored: those of ``evaluate``."""
+        return scoring_of([[line] for line in self.valid_references], self.target_language)
+
+    def decider(self, best_by: str) -> Decider:
+        """The validation figure that decides what is best: ``best_by``, if that can count."""
+        return decider(best_by, [[line] for line in self.valid_references], self.scoring)
+
+    @functools.cached_property
+    def valid_hash(self) -> str:
+        """Names the validation text: equal text has an equal one, wherever its files lie."""
+        return lines_hash(itertools.chain(self.valid_sources, self.valid_references))
 
     @functools.cached_property
     def several_sentences(self) -> float:
@@ -305,6 +323,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         rows, sources, references = _hold_out(store, tokenizers, config, files)
 
     assert store.folder is not None
+    languages = _languages(config, run)
     return TrainingData(
         *tokenizers,
         store=store,
@@ -315,7 +334,8 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         description=", ".join(Path(path).name for path in files.all),
         fingerprint=read_manifest(store.folder)["fingerprint"],
         drawing=Drawing.of(config, store, rows, tokenizers),
-        source_language=languages_of(config.to_table(), run.name)[0],
+        source_language=languages[0],
+        target_language=languages[1],
     )
 
 
@@ -410,6 +430,7 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
     begin_phase(f"tokenizing {wanted.pairs:,} sentence pairs")
     store = _tokenize(sources, targets, tokenizers)
     rows = Selection.of_all(len(store))
+    languages = _languages(config, run)
 
     return TrainingData(
         *tokenizers,
@@ -426,8 +447,18 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
         # The generator is deterministic, so that its arguments stand for the text.
         fingerprint=f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}",
         drawing=Drawing.of(config, store, rows, tokenizers),
-        source_language=languages_of(config.to_table(), run.name)[0],
+        source_language=languages[0],
+        target_language=languages[1],
     )
+
+
+def _languages(config: RunConfig, run: Path) -> tuple[str, str]:
+    """Source and target language, as far as files and the run's name tell."""
+    source, target = languages_of(config.to_table(), run.name)
+    # ``evaluate`` goes by the name of the references, and so does validation.
+    named = {"source": config.data.valid_source, "target": config.data.valid_target}
+    of_references = languages_of({"data": named}, "")[1]
+    return source, target if of_references == UNKNOWN else of_references
 
 
 def _sides(pairs: Sequence[phrasebook.Pair], config: RunConfig) -> tuple[list[str], list[str]]:

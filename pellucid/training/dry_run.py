@@ -306,7 +306,7 @@ def _validate(run: Run) -> tuple[float, int]:
     with run.average.applied():
         validation = validate(run.model, few, config, 0)
         began = time.perf_counter()
-        card = model_card(run.config, run.data, validation, run.progress)
+        card = model_card(run.config, run.data, validation, run.progress, run.decider)
         save_bundle(folder, bundle, card=card, details={"step": run.progress.step, "score": 0.0})
         keeping = time.perf_counter() - began
 

@@ -11,7 +11,6 @@ journal.jsonl   one event in each line
 
 import contextlib
 import logging
-import math
 import os
 import shutil
 import socket
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pellucid.bundle import best_first
 from pellucid.core.config import by_dotted_name, read_toml, write_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, OutputExistsError
 from pellucid.core.files import (
@@ -226,12 +226,13 @@ def _differing(config: RunConfig, saved: dict[str, Any]) -> list[str]:
 
 
 def remove_worse(run: Path, keep: int) -> None:
-    """Delete all bundles of a run but the ``keep`` best by score and the latest.
+    """Delete all bundles of a run but the ``keep`` best and the latest.
 
-    A bundle with a damaged manifest is not deleted; a warning names it. Nor is one without a score,
-    which the run did not make.
+    A bundle with a damaged manifest is not deleted; a warning names it. Nor is one that the run did
+    not make, which has no score, or one whose score is of other validation text or of another
+    figure. The one that was saved before the first validation is deleted.
     """
-    ranked = []
+    found = []
     for folder in (run / BUNDLES_FOLDER).glob("step-*"):
         try:
             manifest = read_manifest(folder)
@@ -239,15 +240,13 @@ def remove_worse(run: Path, keep: int) -> None:
             _log.warning("left as it is: %s", error)
             continue
 
-        if "score" not in manifest:
-            continue
-        score = manifest["score"]  # NaN would break the order
-        ranked.append((-math.inf if math.isnan(score) else score, manifest["step"], folder))
-
-    ranked.sort(reverse=True)
+        if "score" in manifest or manifest.get("validated") is False:
+            found.append((manifest, folder))
 
     # The latest is kept, as it may be wanted although an earlier one scored better.
-    latest = max((step for _, step, _ in ranked), default=None)
-    for _, step, folder in ranked[keep:]:
-        if step != latest:
+    latest = max((manifest["step"] for manifest, _ in found), default=None)
+    kept = best_first([each for each in found if "score" in each[0]])
+    worse = {*kept[keep:], *(folder for manifest, folder in found if "score" not in manifest)}
+    for manifest, folder in found:
+        if folder in worse and manifest["step"] != latest:
             remove_folder(folder)

@@ -212,11 +212,11 @@ def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bo
     except DivergedError as error:
         return str(error)
 
-    score = validation.score(run.config.training.best_by)
-    is_best = run.progress.note_score(score, is_regular=is_regular)
+    score, *ties = validation.rank(run.decider.name)
+    is_best = run.progress.note_score(score, ties, is_regular=is_regular)
     lowered = is_regular and run.progress.note_plateau(run.config.training)
 
-    _keep_bundle(run, model, validation, score)
+    _keep_bundle(run, model, validation)
     meter.tick()
 
     figures = {
@@ -225,6 +225,8 @@ def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bo
         "cpu_seconds": round(time.process_time(), 3),
         "validation_seconds": round(validation.seconds, 3),
         "is_best": is_best,
+        "decided_by": run.decider.name,
+        "ranking": run.ranking,
         "rate_lowered": lowered,
         **validation.figures(),
     }
@@ -232,15 +234,18 @@ def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bo
     return None
 
 
-def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: float) -> None:
+def _keep_bundle(run: Run, model: SequenceModel, validation: Validation) -> None:
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
     bundle = Bundle[SequenceModel](model, *tokenizers, run.config.to_table(), {})
 
     step = run.progress.step
+    score, *ties = validation.rank(run.decider.name)
     details: dict[str, Any] = {
         "step": step,
         "score": score,
-        "score_by": run.config.training.best_by,
+        "ties": ties,
+        "score_by": run.decider.name,
+        "ranking": run.ranking,
     }
     if run.config.model.translates:
         details[SHARE_KEY] = run.data.several_sentences
@@ -248,7 +253,7 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: 
     save_bundle(
         run.folder.bundle_path(step),
         bundle,
-        card=model_card(run.config, run.data, validation, run.progress),
+        card=model_card(run.config, run.data, validation, run.progress, run.decider),
         details=details,
     )
     remove_worse(run.folder.path, run.config.training.keep_bundles)

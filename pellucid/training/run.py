@@ -1,8 +1,10 @@
 """The state of a training run: ``Run`` holds all of it, ``Progress`` its counts and best scores."""
 
 import dataclasses
+import functools
+import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired, Self
 
 import pydantic
@@ -11,6 +13,7 @@ from typing_extensions import TypedDict
 
 from pellucid.core.errors import CorruptError, list_faults
 from pellucid.core.limits import shown
+from pellucid.evaluation.scoring import Decider
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
@@ -22,6 +25,8 @@ from pellucid.training.journal import Journal
 from pellucid.training.objective import Objective
 from pellucid.training.precision import LossScale, Precision
 from pellucid.training.step import SpikeWatch
+
+_log = logging.getLogger("pellucid")
 
 
 @dataclasses.dataclass
@@ -48,9 +53,14 @@ class Progress:
     """The step of the checkpoint that the run would go back to."""
     best_score: float | None = None
     """The best validation figure so far; higher is better, a loss counts negative."""
+    best_ties: list[float] = dataclasses.field(default_factory=list)
+    """The figures that decided beside an equal score, higher is better."""
     best_step: int = 0
     best_regular_score: float | None = None
     """The best of the regular validations, by which patience and plateaus count."""
+    best_regular_ties: list[float] = dataclasses.field(default_factory=list)
+    ranking: str = ""
+    """By what and on which text models were ranked so far: only such scores are compared."""
     validations_since_best: int = 0
     validated_step: int = 0
     """The step of the last validation."""
@@ -76,26 +86,45 @@ class Progress:
         """Take over ``state`` in place, because other objects hold a reference to this one."""
         for field in dataclasses.fields(self):
             # A count that an older checkpoint lacks begins at its default.
-            setattr(self, field.name, state.get(field.name, field.default))
+            setattr(self, field.name, state.get(field.name, _default(field)))
         if "best_regular_score" not in state:
             self.best_regular_score = self.best_score
 
-    def note_score(self, score: float, *, is_regular: bool = True) -> bool:
+    def rank_by(self, ranking: str) -> bool:
+        """Compare scores of this ranking from now on; False if the earlier ones were of another.
+
+        Those are then forgotten: a figure of other text, or another figure, is no bar to pass.
+        """
+        goes_on = self.ranking in ("", ranking)
+        if not goes_on:
+            self.best_score = self.best_regular_score = None
+            self.best_ties, self.best_regular_ties, self.best_step = [], [], 0
+            self.validations_since_best = self.validations_at_this_rate = 0
+        self.ranking = ranking
+        return goes_on
+
+    def note_score(
+        self, score: float, ties: Sequence[float] = (), *, is_regular: bool = True
+    ) -> bool:
         """Record a validation figure; True if it is the best so far, which NaN never is.
 
-        Only regular validations count for patience and plateaus, and only beside each other: a run
-        that is prolonged decides as one that did not end between two of them.
+        ``ties`` decide between equal scores. Only regular validations count for patience and
+        plateaus, and only beside each other: a run that is prolonged decides as one that did not
+        end between two of them. A model that has nothing wrong cannot get better, so what ties
+        decide among such is no progress.
         """
         self.validated_step = self.step
 
-        is_best = _is_above(score, self.best_score)
+        is_best = _is_above(score, ties, self.best_score, self.best_ties)
         if is_best:
-            self.best_score, self.best_step = score, self.step
+            self.best_score, self.best_ties, self.best_step = score, [*ties], self.step
 
         if is_regular:
-            is_above = _is_above(score, self.best_regular_score)
+            before = self.best_regular_score
+            is_above = _is_above(score, ties, before, self.best_regular_ties)
             if is_above:
-                self.best_regular_score = score
+                self.best_regular_score, self.best_regular_ties = score, [*ties]
+            is_above = is_above and (before is None or before < _PERFECT)
             self.validations_since_best = 0 if is_above else self.validations_since_best + 1
             self.validations_at_this_rate = 0 if is_above else self.validations_at_this_rate + 1
 
@@ -140,9 +169,21 @@ class Progress:
         return min(1.0, max(shares))
 
 
-def _is_above(score: float, best: float | None) -> bool:
+_PERFECT = 99.999
+"""Percent; a score of 100 that was computed in floating point."""
+
+
+def _is_above(
+    score: float, ties: Sequence[float], best: float | None, best_ties: Sequence[float]
+) -> bool:
     # Every comparison with NaN is false, so that NaN is never the best.
-    return score > (-math.inf if best is None else best)
+    if best is None or score != best:
+        return score > (-math.inf if best is None else best)
+    return tuple(ties) > tuple(best_ties)
+
+
+def _default(field: "dataclasses.Field[Any]") -> Any:
+    return [] if field.name.endswith("_ties") else field.default
 
 
 _LARGEST_COUNT = 1 << 53
@@ -224,17 +265,29 @@ def _progress_faults(table: Mapping[str, Any]) -> list[str]:
     """The wrong ones of the counts and scores in ``table``; those that it lacks have defaults."""
     faults = []
     for field in dataclasses.fields(Progress):
-        value = table.get(field.name, field.default)
-        if field.type is int:
+        value = table.get(field.name, _default(field))
+        if field.name == "ranking":
+            if not isinstance(value, str):
+                faults.append(f"progress.ranking must be text, got {shown(value)}")
+        elif field.name.endswith("_ties"):
+            if not isinstance(value, list) or not all(map(_is_finite, value)):
+                faults.append(
+                    f"progress.{field.name} must be a list of finite numbers, got {shown(value)}"
+                )
+        elif field.type is int:
             if type(value) is not int or not 0 <= value <= _LARGEST_COUNT:
                 faults.append(
                     f"progress.{field.name} must be a whole number, at least 0, got {shown(value)}"
                 )
         elif value is None and field.default is None:
             continue
-        elif type(value) not in (int, float) or not abs(value) < math.inf:
+        elif not _is_finite(value):
             faults.append(f"progress.{field.name} must be a finite number, got {shown(value)}")
     return faults
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) in (int, float) and abs(value) < math.inf  # type: ignore[arg-type]
 
 
 @dataclasses.dataclass
@@ -256,6 +309,28 @@ class Run:
     spikes: SpikeWatch = dataclasses.field(default_factory=SpikeWatch)
     loss_scale: LossScale | None = None
     """Used with float16 only."""
+
+    @functools.cached_property
+    def decider(self) -> Decider:
+        """The validation figure that decides what is best."""
+        if not self.config.model.translates:
+            return Decider("loss")
+        return self.data.decider(self.config.training.best_by)
+
+    @functools.cached_property
+    def ranking(self) -> str:
+        """Names the figure that decides, how it is counted and on which text."""
+        name = self.decider.name
+        words = f" tok:{self.data.scoring.tokenize}" if name == "bleu" else ""
+        return f"{name}{words} valid:{self.data.valid_hash}"
+
+    def rank_validations(self) -> None:
+        """Compare the scores of validations with those of this figure and this text alone."""
+        if not self.progress.rank_by(self.ranking):
+            _log.warning(
+                "this run was validated on other text or by another figure until now: what is best"
+                " is decided anew from here"
+            )
 
     @property
     def pace(self) -> list[float | None]:
@@ -298,6 +373,7 @@ class Run:
         # Before the position in the data is restored: with other text it would mean other pairs.
         self.data.refuse_other(state.get("data", {}))
         self.progress.restore(state["progress"])
+        self.rank_validations()
         self.sampler.restore(state["sampler"])
         restore_stream(self.model, state, self.config.training.seed, self.process_group.world)
 

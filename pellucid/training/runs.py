@@ -22,6 +22,7 @@ from pellucid.core.files import (
 )
 from pellucid.core.limits import shown
 from pellucid.core.locks import lock_holder
+from pellucid.evaluation.scoring import rank
 from pellucid.training.journal import LIMITS, History, number, read_history
 
 State = Literal["running", "finished", "stopped", "damaged"]
@@ -191,31 +192,34 @@ def _one_line(value: object) -> str:
 
 
 def _figure(table: dict[str, Any], history: History) -> str | None:
-    # The figure of the config, unless the journal never had it.
-    wanted = _setting(table, "training", "best_by") or FIGURES[0]
+    # What the last validation was decided by; older journals do not say it. Then the figure of the
+    # config, unless the journal never had it.
+    decided = [event.get("decided_by") for event in history.validations[-1:]]
+    wanted = [*decided, _setting(table, "training", "best_by"), *FIGURES]
     seen = [
         figure
-        for figure in (wanted, *FIGURES)
-        if any(number(event, figure) is not None for event in history.validations)
+        for figure in wanted
+        if figure in FIGURES
+        and any(number(event, figure) is not None for event in history.validations)
     ]
-    return seen[0] if seen and seen[0] in FIGURES else None
+    return seen[0] if seen else None
 
 
 def _best(history: History, figure: str | None) -> tuple[float | None, int | None]:
     if figure is None:
         return None, None
 
-    # Turned so that larger is better for every figure.
-    sign = -1.0 if figure == "loss" else 1.0
-    scored = [
-        (sign * value, int(event["step"]))
-        for event in history.validations
-        if (value := number(event, figure)) is not None
-    ]
+    scored = []
+    ranking = history.validations[-1].get("ranking")
+    for event in history.validations:
+        figures = {name: value for name in FIGURES if (value := number(event, name)) is not None}
+        # What was decided on other text, or by another figure, is not comparable.
+        if figure in figures and event.get("ranking", ranking) == ranking:
+            scored.append((rank(figures, figure), int(event["step"]), figures[figure]))
 
-    # Of equal scores the latest, as for the best bundle.
-    best, step = max(scored)
-    return sign * best, step
+    # Of equal figures the latest, as for the best bundle.
+    _, step, best = max(scored)
+    return best, step
 
 
 def _state(run: Path, history: History, faults: list[str]) -> tuple[State, str | None]:

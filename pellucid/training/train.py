@@ -147,6 +147,9 @@ def train(
         elif resume:
             _log.warning("no checkpoint in %s yet: starting from the beginning", folder.path)
         run.process_group.require_equal(run.model)
+        run.rank_validations()
+        if run.decider.why:
+            _log.warning("%s; %s decides what is best", run.decider.why, run.decider.name)
 
         journal.write("start", _about(run))
         reason = learn(run, should_stop)
@@ -343,5 +346,6 @@ def _about(run: Run) -> dict[str, object]:
         "torch": torch.__version__,
         "numpy": np.__version__,
         "data_fingerprint": run.data.fingerprint,
+        "decided_by": run.decider.name,
         "dropped_pairs": run.data.store.report.empty + run.data.store.report.too_long,
     }

@@ -13,7 +13,8 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.metrics import METRICS, VALIDATED, Output, Score
+from pellucid.evaluation.metrics import METRICS, VALIDATED, Score
+from pellucid.evaluation.scoring import rank
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
@@ -40,19 +41,18 @@ class Validation:
     translations: dict[str, Score] | None = None
     """Scores of models that translate: ``VALIDATED`` by name."""
 
-    def score(self, by: str) -> float:
-        """The figure that decides what is best; higher is better."""
-        if self.translations is None or by == "loss":
-            return -self.loss
-        score = self.translations[by].score
-        return score if METRICS[by].higher_is_better else -score
+    def rank(self, by: str) -> list[float]:
+        """What decides which model is best, the figure ``by`` first; higher is better."""
+        return rank(self.scores(), "loss" if self.translations is None else by)
+
+    def scores(self) -> dict[str, float]:
+        """Every figure by its name."""
+        scores = {} if self.translations is None else self.translations
+        return {"loss": self.loss, **{name: each.score for name, each in scores.items()}}
 
     def figures(self) -> dict[str, object]:
-        """The figures for the journal."""
-        if self.translations is None:
-            return {"loss": self.loss, "sample": self.sample}
-        scores = {name: each.score for name, each in self.translations.items()}
-        return {"loss": self.loss, **scores, "sample": self.sample}
+        """The figures and the sample for the journal."""
+        return {**self.scores(), "sample": self.sample}
 
 
 def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: int) -> Validation:
@@ -86,10 +86,11 @@ def _translate(
     bundle: Bundle, data: TrainingData, config: RunConfig, step: int
 ) -> tuple[dict[str, Score], tuple[str, str, str]]:
     translator = Translator(bundle, validation_search(config))
-    translations = translator.translate(data.valid_sources)
+    # As ``evaluate`` translates: each line has one reference, so none is split.
+    translations = translator.translate(data.valid_sources, split=False)
 
     hypotheses = [translation.text for translation in translations]
-    output = Output(hypotheses, data.valid_references)
+    output = data.scoring.output(hypotheses, [[line] for line in data.valid_references])
     found = {name: METRICS[name].score(output) for name in VALIDATED}
     scores = {name: score for name, score in found.items() if score is not None}
 

@@ -17,6 +17,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.evaluation.compare import compare
 from pellucid.evaluation.evaluate import evaluate
 from pellucid.evaluation.metrics import bleu, sentence_scores
+from pellucid.evaluation.scoring import scoring_of
 from pellucid.evaluation.tokenizers import TOKENIZERS, check_tokenizer, tokenizer_for
 
 SAID = [
@@ -124,8 +125,18 @@ def test_a_missing_package_is_named_before_anything_is_translated(
         f"the BLEU tokenizer {name} needs {package}, which is not installed"
     )
     assert caught.value.hint == f"pip install 'pellucid[{extra}]', or take the tokenizer char"
-    with pytest.raises(MissingExtraError):  # the tokenizer of the language
-        evaluate(untouched, ["a"], ["a"], language=extra)
+
+
+@pytest.mark.parametrize(("name", "module", "package", "extra"), LACKING)
+def test_the_tokenizer_of_a_language_falls_back_to_characters_and_says_so(
+    name, module, package, extra, monkeypatch, caplog
+):
+    monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
+    assert scoring_of([["高い山"]], language=extra).tokenize == "char"
+    assert caplog.messages == [
+        f"BLEU counts characters (tok:char): the BLEU tokenizer {name} needs {package}, which is"
+        f" not installed; to count words, pip install 'pellucid[{extra}]'"
+    ]
 
 
 def test_a_dictionary_that_cannot_be_opened_is_named(untouched, tmp_path, monkeypatch):

@@ -126,11 +126,44 @@ def test_a_run_is_stopped_by_the_figure_asked_for_whose_direction_is_known(best_
     figures = [(3.0, 9.0, 1.0), (2.0, 8.0, 6.0), (1.0, 7.0, 5.0), (1.5, 6.0, 4.0), (1.5, 5.0, 3.0)]
     for step, each in enumerate(figures, start=1):
         progress.step = step
-        progress.note_score(validation(*each).score(wanted.best_by))
+        score, *ties = validation(*each).rank(wanted.best_by)
+        progress.note_score(score, ties)
         if progress.reason_to_stop(wanted, epoch=0):
             break
     assert (progress.step, progress.best_step) == (best + 2, best)
     assert progress.reason_to_stop(wanted, epoch=0) == "patience"
+
+
+def test_of_equal_scores_the_better_by_the_other_figures_is_best():
+    """Exact matches of 0 throughout while chrF climbs: none of these is a tie."""
+    progress = Progress()
+    noted = [
+        progress.note_score(score, ties)
+        for score, *ties in ([0.0, 9.0, -4.0], [0.0, 20.0, -3.0], [0.0, 20.0, -2.9], [0.0, 5.0, -2])
+    ]
+    assert noted == [True, True, True, False]
+    assert progress.validations_since_best == 1
+    assert progress.best_ties == [20.0, -2.9]
+
+
+def test_a_model_with_nothing_wrong_gets_no_better():
+    """Of two perfect models that with the lower loss is best, but patience counts."""
+    progress = Progress()
+    assert progress.note_score(100.0, [100.0, -0.5])
+    assert progress.note_score(100.0, [100.0, -0.4])
+    assert progress.validations_since_best == 1
+
+
+def test_scores_of_another_ranking_are_forgotten():
+    progress = Progress(step=5)
+    assert progress.rank_by("bleu valid:1")
+    progress.note_score(60.0)
+    progress.note_score(50.0)
+    assert progress.rank_by("bleu valid:1")
+    assert (progress.best_score, progress.validations_since_best) == (60.0, 1)
+    assert not progress.rank_by("bleu valid:2")
+    assert progress.validations_since_best == 0
+    assert progress.note_score(3.0)
 
 
 def test_the_share_that_is_done_goes_by_the_nearer_limit():

@@ -54,6 +54,7 @@ PANELS = (
     ),
     Panel("validation BLEU", validation="bleu"),
     Panel("validation chrF", validation="chrf"),
+    Panel("validation: percent exactly right", validation="exact_match"),
     Panel("learning rate", train="learning_rate"),
     Panel(
         "gradient norm, and its running median", train="gradient_norm", logarithmic=True, noisy=True
@@ -61,6 +62,8 @@ PANELS = (
     Panel("gradient noise scale in tokens", train="gradient_noise_scale", logarithmic=True),
     Panel("target tokens a second", train="tokens_per_second"),
 )
+
+_TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact_match": "exact", "loss": "loss"}
 
 
 def draw_runs(runs: Sequence[Path], path: Path, horizontal: Horizontal = "steps") -> None:
@@ -221,11 +224,15 @@ def _sample(place: int) -> Any:
 
 
 def _label(name: str, history: History) -> str:
-    """The run and its best validation score: BLEU, or the loss without translations."""
+    """The run and its best validation score, by the figure that decided."""
     # Dollars enclose formulas, and bytes that are not UTF-8 have no place in a picture.
     name = name.encode("utf-8", "backslashreplace").decode("utf-8").replace("$", r"\$")
-    for key, title, best in (("bleu", "BLEU", max), ("loss", "loss", min)):
+    decided = [event.get("decided_by") for event in history.validations[-1:]]
+    for key in (*decided, "bleu", "loss"):
+        if key not in _TITLES:
+            continue
         values = [value for each in history.validations if (value := number(each, key)) is not None]
         if values:
-            return f"{name}: best {title} {best(values):.{2 if key == 'bleu' else 3}f}"
+            best = min(values) if key == "loss" else max(values)
+            return f"{name}: best {_TITLES[key]} {best:.{3 if key == 'loss' else 2}f}"
     return name

@@ -1,0 +1,160 @@
+"""How the translations of a text are scored: BLEU's tokenizer, and which figure may decide.
+
+``evaluate``, ``compare`` and the validations of a run all take their rules from ``scoring_of``, so
+that the same translations have the same score everywhere.
+"""
+
+import collections
+import dataclasses
+import logging
+import re
+from collections.abc import Mapping, Sequence
+
+from pellucid.core.errors import ConfigError, MissingExtraError
+from pellucid.evaluation.metrics import METRICS, Alternatives, Output
+from pellucid.evaluation.moses import language_code
+from pellucid.evaluation.tokenizers import (
+    DEFAULT_TOKENIZER,
+    TokenizerName,
+    check_tokenizer,
+    tokenizer_for,
+)
+from pellucid.text.languages import UNKNOWN
+from pellucid.text.scripts import SPACELESS
+
+_log = logging.getLogger("pellucid")
+
+_FALLBACK: TokenizerName = "char"
+"""In place of a tokenizer whose package is missing: it cuts every language."""
+_LONGEST_GRAM = 4
+"""Of BLEU: a reference of fewer words has none."""
+_LEAST_WITH_GRAMS = 0.5
+"""Share of the references that must have four words for BLEU to decide. BLEU multiplies the
+precision of n-grams, so where most references are shorter, the few others decide alone: a system
+that has all short lines right and these wrong then scores below one that babbles."""
+_LOOKED_AT = 1000
+"""References whose letters are counted, spread evenly; enough to know a script by."""
+_KANA_SHARE = 0.05
+"""Japanese has kana in every sentence, about half of its letters; Chinese has hardly any."""
+
+_SCRIPTS = {
+    "hangul": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3",
+    "kana": "\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9d",
+    "han": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd",
+    # Tibetan, New Tai Lue, Tai Tham and Javanese too have no space at the end of a word.
+    "other": f"{SPACELESS}\u0f00-\u0fff\u1980-\u19df\u1a20-\u1aaf\ua980-\ua9df\uaa60-\uaa7f",
+}
+"""Classes of ``re``; the first that has a letter counts it."""
+_LETTER = re.compile("|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPTS.items()) + r"|\w")
+
+
+@dataclasses.dataclass(frozen=True)
+class Scoring:
+    """The rules by which translations of one text are scored."""
+
+    language: str | None
+    """That of the references, for ``bleu_lc_tok``."""
+    tokenize: TokenizerName
+    """The tokenizer of ``bleu``."""
+    pronunciations: bool = False
+
+    def output(self, hypotheses: Sequence[str], references: Alternatives) -> Output:
+        """Translations and references, to be scored by these rules."""
+        return Output(hypotheses, references, self.language, self.tokenize, self.pronunciations)
+
+
+def scoring_of(
+    references: Alternatives,
+    language: str | None = None,
+    tokenize: TokenizerName | None = None,
+    *,
+    pronunciations: bool = False,
+) -> Scoring:
+    """The rules for these references.
+
+    BLEU's tokenizer is ``tokenize`` if it is given, else that of ``language``, else that of the
+    script that most letters of the references are written in. One whose package is missing is
+    replaced by ``char``, with a warning, unless it was given.
+
+    Raises ConfigError for what is not a language code, and as ``check_tokenizer``.
+    """
+    language = None if language == UNKNOWN else language
+    language_code(language)  # raises for what is not a code
+    if tokenize is not None:
+        return Scoring(language, check_tokenizer(tokenize), pronunciations)
+
+    wanted = tokenizer_for(language)
+    if wanted == DEFAULT_TOKENIZER:
+        # By words between spaces, a script without them has one word a line, right or wrong.
+        wanted = _tokenizer_of_script(references)
+    try:
+        return Scoring(language, check_tokenizer(wanted), pronunciations)
+    except (MissingExtraError, ConfigError) as error:
+        _log.warning(
+            "BLEU counts characters (tok:%s): %s; to count words, %s",
+            _FALLBACK,
+            error,
+            error.hint.partition(", or")[0],
+        )
+        return Scoring(language, _FALLBACK, pronunciations)
+
+
+def _tokenizer_of_script(references: Alternatives) -> TokenizerName:
+    lines = references[:: max(1, len(references) // _LOOKED_AT)]
+    counts = collections.Counter(
+        match.lastgroup for line in lines for each in line for match in _LETTER.finditer(each)
+    )
+
+    ideographs = counts["han"] + counts["kana"]
+    spaceless = ideographs + counts["hangul"] + counts["other"]
+    if 2 * spaceless <= counts.total():
+        return DEFAULT_TOKENIZER
+    by_script: dict[TokenizerName, int] = {
+        "ja-mecab" if counts["kana"] > _KANA_SHARE * ideographs else "zh": ideographs,
+        "ko-mecab": counts["hangul"],
+        "char": counts["other"],
+    }
+    return max(by_script, key=by_script.__getitem__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Decider:
+    """The figure that decides which translations of a text are best."""
+
+    name: str
+    """A name of ``METRICS``, or ``loss``."""
+    why: str = ""
+    """Why it is not the figure that was asked for; empty if it is."""
+
+
+def decider(wanted: str, references: Alternatives, scoring: Scoring) -> Decider:
+    """The figure ``wanted``, or chrF where BLEU is wanted and cannot count."""
+    fault = bleu_fault(references, scoring) if wanted == "bleu" else ""
+    # chrF counts whatever is not blank, and no reference is.
+    return Decider("chrf", fault) if fault else Decider(wanted)
+
+
+def bleu_fault(references: Alternatives, scoring: Scoring) -> str:
+    """Why BLEU says little about translations of these references; empty if it can count."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    cut = BLEU(tokenize=scoring.tokenize, force=True).tokenizer
+    long = sum(any(len(cut(each).split()) >= _LONGEST_GRAM for each in line) for line in references)
+    if long >= _LEAST_WITH_GRAMS * len(references):
+        return ""
+    return (
+        f"BLEU cannot count: it needs references of four words (tok:{scoring.tokenize}), which"
+        f" {long:,} of {len(references):,} have"
+    )
+
+
+def rank(figures: Mapping[str, float], by: str) -> list[float]:
+    """The figures of one validation in the order that they decide in; higher is better.
+
+    First ``by``. Where that is equal for two models, which is so for many that get every line
+    wrong, chrF decides, then exact matches, then the loss.
+    """
+    others = [name for name in ("chrf", "exact_match") if name != by and name in figures]
+    order = [by, *others, *(["loss"] if by != "loss" else [])]
+    signs = {name: 1.0 for name, metric in METRICS.items() if metric.higher_is_better}
+    return [signs.get(name, -1.0) * figures[name] for name in order if name in figures]

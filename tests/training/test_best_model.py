@@ -1,0 +1,133 @@
+"""The best model is the best model: by the figure that can count, as ``evaluate`` scores it."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from tiny_runs import SETTINGS
+
+from pellucid.bundle import find_bundle, load_bundle
+from pellucid.core.files import read_manifest, write_folder
+from pellucid.decoding.translator import Translator
+from pellucid.evaluation.evaluate import evaluate
+from pellucid.training.config import RunConfig, validation_search
+from pellucid.training.folder import remove_worse
+from pellucid.training.journal import read_journal
+from pellucid.training.presets import read_config
+from pellucid.training.runs import summarize
+from pellucid.training.train import train
+
+CHINESE = {
+    "the cat sleeps": "那只猫正在睡觉。",
+    "the dog runs": "那只狗正在跑步。",
+    "a man eats": "一个男人在吃饭。",
+    "a woman reads": "一个女人在看书。",
+}
+PHRASES = {"guten Tag": "good day", "ein Haus": "a house", "danke": "thank you", "zwei": "two"}
+
+
+def config_of(
+    folder: Path, pairs: dict[str, str], valid: dict[str, str], *more: str, suffix: str = "b"
+) -> RunConfig:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, texts in (("train", pairs), ("valid", valid)):
+        (folder / f"{name}.a").write_text("".join(f"{each}\n" for each in texts), "utf-8")
+        lines = "".join(f"{each}\n" for each in texts.values())
+        (folder / f"{name}.{suffix}").write_text(lines, "utf-8")
+    files = {
+        "source": "train.a",
+        "target": f"train.{suffix}",
+        "valid_source": "valid.a",
+        "valid_target": f"valid.{suffix}",
+    }
+    return read_config(
+        "demo",
+        [
+            *(each for each in SETTINGS if each.startswith(("model.", "training.", "tokenizer."))),
+            *(f"data.{key}={folder / name}" for key, name in files.items()),
+            "tokenizer.kind=character",
+            "tokenizer.keep_spaces=true",
+            "model.dropout=0.0",
+            "training.learning_rate=0.02",
+            "training.validate_every=20",
+            "training.max_steps=40",
+            *more,
+        ],
+    )
+
+
+@pytest.mark.parametrize("suffix", ["zh", "txt"])  # by its name, or by its script
+def test_a_validation_scores_as_evaluate_does(suffix: str, tmp_path: Path):
+    config = config_of(tmp_path, CHINESE, CHINESE, suffix=suffix)
+    train(config, tmp_path / "run")
+
+    run = tmp_path / "run"
+    best = max(
+        (each for each in read_journal(run / "journal.jsonl") if each["event"] == "validation"),
+        key=lambda each: each["bleu"],
+    )
+    assert best["decided_by"] == "bleu"
+    translator = Translator(load_bundle(run), validation_search(config))
+    scored = evaluate(translator, list(CHINESE), list(CHINESE.values()), language=None)
+    assert best["bleu"] == scored.bleu > 0
+    assert (best["chrf"], best["exact_match"]) == (scored.chrf, scored.exact_match)
+    assert "|tok:zh|" in scored.signatures["bleu"]
+    card = (find_bundle(run) / "README.md").read_text(encoding="utf-8")
+    assert "tok:zh" in card
+    assert "BLEU decided which model of the run is best." in card
+
+
+def test_of_short_phrases_the_figure_that_decided_is_named_everywhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    config = config_of(tmp_path, PHRASES, PHRASES)
+    with caplog.at_level(logging.WARNING, logger="pellucid"):
+        train(config, tmp_path / "run")
+
+    why = "BLEU cannot count: it needs references of four words (tok:13a), which 0 of 4 have"
+    assert caplog.messages.count(f"{why}; chrf decides what is best") == 1
+    events = read_journal(tmp_path / "run" / "journal.jsonl")
+    assert {each["decided_by"] for each in events if "decided_by" in each} == {"chrf"}
+    best = max(each["chrf"] for each in events if each["event"] == "validation")
+    assert best > 0
+    manifest = read_manifest(find_bundle(tmp_path / "run"))
+    assert (manifest["score_by"], manifest["score"]) == ("chrf", best)
+    assert f"chrF decided which model of the run is best ({why})." in (
+        find_bundle(tmp_path / "run") / "README.md"
+    ).read_text(encoding="utf-8")
+    summary = summarize(tmp_path / "run")
+    assert (summary.figure, summary.best) == ("chrf", best)
+
+
+def bundle(run: Path, step: int, score: float, ties: list[float], ranking: str = "r") -> Path:
+    """The folder of a bundle, of which only the manifest is read."""
+    folder = run / "bundles" / f"step-{step:08d}"
+    folder.parent.mkdir(exist_ok=True)
+    about = {"step": step, "score": score, "ties": ties, "score_by": "bleu", "ranking": ranking}
+    write_folder(folder, lambda _: None, details=about)
+    return folder
+
+
+def test_of_equal_scores_the_best_bundle_is_not_the_latest_but_the_better(tmp_path: Path):
+    """Exact matches of 0, as of most young models: the later one has forgotten what it knew."""
+    good = bundle(tmp_path, 10, 0.0, [35.0, -3.0])
+    bad = bundle(tmp_path, 20, 0.0, [2.0, -9.0])
+    assert find_bundle(tmp_path) == good
+    remove_worse(tmp_path, keep=1)
+    assert good.exists()
+    assert bad.exists()
+    bundle(tmp_path, 30, 0.0, [1.0, -9.0])
+    remove_worse(tmp_path, keep=1)
+    assert good.exists()
+    assert not bad.exists()
+
+
+def test_scores_on_other_text_are_not_compared(tmp_path: Path):
+    """The first bundle was scored on easy text; the run went on with text of another kind."""
+    easy = bundle(tmp_path, 10, 90.0, [90.0], "bleu valid:easy")
+    hard = bundle(tmp_path, 20, 30.0, [50.0], "bleu valid:hard")
+    bundle(tmp_path, 30, 20.0, [50.0], "bleu valid:hard")
+    assert find_bundle(tmp_path) == hard
+    remove_worse(tmp_path, keep=1)
+    assert easy.exists(), "it is not known to be worse"
+    assert hard.exists()
