@@ -173,6 +173,9 @@ class DataConfig(Config):
     """Like ``source``, for validation."""
     valid_target: FileNames = ()
     """Like ``target``, for validation."""
+    leave_out_validated: bool = False
+    """Do not learn from pairs whose source is also one of the validation files', whatever its case,
+    spaces and punctuation. Without it a warning counts them."""
     text: FileNames = ()
     """Plain training text, one passage per line, for the kinds of model that need no pairs; takes
     the place of ``source`` and ``target``."""

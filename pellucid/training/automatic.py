@@ -11,11 +11,12 @@ from pellucid.core.errors import ConfigError
 from pellucid.core.files import RECIPE_FILE, write_file
 from pellucid.text.config import DataConfig
 from pellucid.text.corpus.facts import corpus_facts, sample_pairs
-from pellucid.text.corpus.pairs import iterate_pairs, read_pairs, training_files, validation_files
+from pellucid.text.corpus.pairs import iterate_pairs, training_files
 from pellucid.training.calibration import Bench
 from pellucid.training.config import RunConfig
-from pellucid.training.data import held_out_count
+from pellucid.training.data import read_validation
 from pellucid.training.folder import refuse_if_used
+from pellucid.training.held_out import held_out_count
 from pellucid.training.journal import Listener
 from pellucid.training.recipe import Recipe
 from pellucid.training.train import TrainingResult, train
@@ -51,13 +52,14 @@ def choose_config(
     _refuse_bundles(given)
     data = DataConfig.parse(files, origin="the text files")
 
+    # Before the corpus, too: blank validation text is found at once.
+    validation = read_validation(data)
+
     with contextlib.closing(iterate_pairs(training_files(data))) as pairs:
         sample = sample_pairs(pairs)
 
     # Validation text decides how long a validation takes, and so how often there may be one.
-    valid_pairs = held_out_count(sample.total)
-    if valid is not None:
-        valid_pairs = len(read_pairs(validation_files(data)).sources)
+    valid_pairs = held_out_count(sample.total) if validation is None else len(validation.sources)
     return Bench(corpus_facts(sample), sample, files, given).recipe(minutes, valid_pairs)
 
 

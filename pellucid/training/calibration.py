@@ -20,12 +20,14 @@ import torch
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.text.config import DataConfig
 from pellucid.text.corpus.facts import CorpusFacts, PairSample
 from pellucid.text.corpus.rows import Selection
-from pellucid.text.corpus.store import TokenStore
+from pellucid.text.corpus.store import StoreReport, TokenStore
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.data import Drawing, TrainingData
+from pellucid.training.held_out import nothing_is_left
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.objective import build_objective
 from pellucid.training.precision import resolve_precision
@@ -83,7 +85,7 @@ class Bench:
         with _warnings_off():  # the run itself will repeat them
             tokenizers = train_tokenizers(sample.sources, sample.targets, config.tokenizer)
 
-        sources, targets, store = _fitting(sample, tokenizers, config.data.max_length)
+        sources, targets, store = _fitting(sample, tokenizers, config.data)
 
         # The beginning of a corpus is often of another kind than the rest.
         few = _evenly(len(store), _TRANSLATED_PAIRS)
@@ -253,9 +255,10 @@ class Bench:
 
 
 def _fitting(
-    sample: PairSample, tokenizers: tuple[Tokenizer, Tokenizer], max_length: int
+    sample: PairSample, tokenizers: tuple[Tokenizer, Tokenizer], data: DataConfig
 ) -> tuple[list[str], list[str], TokenStore]:
     """The pairs that a run would learn from, as text and as ids. Raises DataError if none is."""
+    max_length = data.max_length
     source_ids = tokenizers[0].encode_batch(sample.sources)
     target_ids = tokenizers[1].encode_batch(sample.targets)
 
@@ -272,6 +275,10 @@ def _fitting(
             f" none of {sample.total:,} has",
             hint="put each sentence on a line of its own, or raise data.max_length",
         )
+
+    # As a run would find after all measurements, if one pair is to be held out.
+    if len(kept) == 1 and sample.is_whole and not data.valid_source:
+        raise nothing_is_left(1, StoreReport(sample.total, 1, 0, sample.total - 1))
 
     return (
         [sample.sources[row] for row in kept],

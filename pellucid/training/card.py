@@ -23,11 +23,14 @@ from pellucid.training.validation import Validation
 def model_card(
     config: RunConfig,
     data: TrainingData,
-    validation: Validation,
+    validation: Validation | None,
     progress: Progress,
     decider: Decider,
 ) -> str:
-    """The card as Markdown, every figure with what is needed to repeat it."""
+    """The card as Markdown, every figure with what is needed to repeat it.
+
+    ``validation`` is None for a run that was stopped before its first one.
+    """
     model, training = config.model, config.training
     purpose = "translation model" if model.translates else "model of plain text"
     items = "pairs" if model.translates else "passages"
@@ -55,11 +58,7 @@ Trained for {progress.step:,} updates ({progress.target_tokens:,} target tokens,
 
 ## Validation scores
 
-| figure | value | signature |
-|---|---|---|
-{_scores(model, validation, f"beam {training.validate_beam_size}")}
-
-{_decided(decider)}
+{_validated(model, validation, decider, f"beam {training.validate_beam_size}")}
 
 ## Use
 
@@ -96,6 +95,18 @@ The section `training` of `config.toml` describes the first of them only.
 
 {_use(model)}
 """
+
+
+def _validated(
+    model: ModelConfig, validation: Validation | None, decider: Decider, search: str
+) -> str:
+    if validation is None:
+        return "None: training was stopped before the first validation."
+    return f"""| figure | value | signature |
+|---|---|---|
+{_scores(model, validation, search)}
+
+{_decided(decider)}"""
 
 
 def _scores(model: ModelConfig, validation: Validation, search: str) -> str:

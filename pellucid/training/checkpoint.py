@@ -28,6 +28,7 @@ from torch import Tensor
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_faults
 from pellucid.core.files import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.files import (
+    STATE_FILE,
     TEMPORARY_PREFIX,
     read_plain,
     remove_folder,
@@ -153,7 +154,6 @@ def _move(staged: Path, whole: Path) -> None:
         file.rename(whole / file.name)
 
 
-_STATE_FILE = "state.json"
 _LARGEST_STATE = 1 << 24
 """Bytes. Each of several processes adds ten thousand, the state of its generator."""
 _MOST_VALUES = 200_000
@@ -193,7 +193,7 @@ def save_checkpoint(
                 tensors = {k: v for k, v in tensors.items() if k not in _GENERATOR_KEYS}
             save_tensors(temporary / tensor_file(part, *shard), tensors)
         if world.is_first:
-            (temporary / _STATE_FILE).write_text(json.dumps(state), encoding="utf-8")
+            (temporary / STATE_FILE).write_text(json.dumps(state), encoding="utf-8")
 
     # A checkpoint with NaN in it could never be resumed from: refused by all before any writes.
     details = {"kind": "checkpoint", "step": state["step"]}
@@ -259,7 +259,7 @@ def load_checkpoint(
     _restore_optimizer(model, optimizer, optimizer_part)
     average.restore(average_part)
 
-    return _read_state(folder / _STATE_FILE)
+    return _read_state(folder / STATE_FILE)
 
 
 def _read_state(path: Path) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def saved_precision(folder: Path) -> object:
 
     Raises CorruptError.
     """
-    return _read_state(folder / _STATE_FILE).get("precision")
+    return _read_state(folder / STATE_FILE).get("precision")
 
 
 def checkpoints_of(run: Path) -> list[Path]:

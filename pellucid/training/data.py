@@ -39,6 +39,7 @@ from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
 from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import (
     PairFiles,
+    TextPairs,
     is_blank_pair,
     iterate_pairs,
     read_pairs,
@@ -64,11 +65,8 @@ from pellucid.text.tokenizers.resampling import (
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
+from pellucid.training.held_out import comparable, draw_held_out, keys_of
 
-_HELD_OUT_SHARE = 0.02
-_MOST_HELD_OUT = 1000
-_PERMUTED_AT_ONCE = 1 << 20
-"""Pairs; with more, those held out are drawn one by one instead of permuting all of them."""
 _ROWS_AT_ONCE = 8192
 _TOKENIZERS_OF = "tokenizers-"
 """How the folders of prepared tokenizers begin."""
@@ -150,7 +148,13 @@ class TrainingData:
 
     def fingerprints(self) -> dict[str, str]:
         """What a checkpoint records of the data: which pairs, and how batches are drawn."""
-        return {"pairs": self.fingerprint, "drawing": self.drawing.name}
+        rows = hashlib.sha256(self.rows.left_out.astype("<i8").tobytes()).hexdigest()
+        return {
+            "pairs": self.fingerprint,
+            "drawing": self.drawing.name,
+            "left_out": rows if len(self.rows.left_out) else "",
+            "valid": self.valid_hash,
+        }
 
     def refuse_other(self, saved: Mapping[str, str]) -> None:
         """Raise ConfigError unless the checkpoint with these fingerprints belongs to this data.
@@ -165,6 +169,14 @@ class TrainingData:
             )
 
         drawn_by = saved.get("drawing", _FIRST_DRAWING)
+
+        # Runs of versions that did not record it held out other pairs, whose sources might be
+        # learned from.
+        if saved.get("left_out", "") != self.fingerprints()["left_out"]:
+            raise ConfigError(
+                "this run held out other pairs than are held out now",
+                hint="finish it with the version it began with, or start another in a new --out",
+            )
 
         # The same position would mean other pairs.
         if drawn_by != self.drawing.name:
@@ -304,8 +316,20 @@ def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) 
 
 def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     files = training_files(config.data)
+    is_new = not (run / TOKENIZER_FOLDER).exists()  # a resumed run has been warned before
 
-    if not (run / TOKENIZER_FOLDER).exists():  # a resumed run has been warned before
+    # Before the training text, which may take an hour to tokenize.
+    if config.data.valid_source or config.data.valid_text:
+        begin_phase("reading the validation text")
+    valid = read_validation(config.data)
+    if valid is not None and valid.empty:
+        _log.warning(
+            "%s of %s validation pairs are blank on a side and do not count",
+            f"{valid.empty:,}",
+            f"{valid.empty + len(valid.sources):,}",
+        )
+
+    if is_new:
         begin_phase("checking the text")
         # Files of both sides have no targets, and are not checked here; with both directions
         # every pair of files comes twice.
@@ -315,12 +339,14 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
     tokenizers, store = tokenized_files(config, run, given)
     rows = Selection.of_all(len(store))
 
-    if config.data.valid_source or config.data.valid_text:
-        begin_phase("reading the validation text")
-        pairs = read_pairs(validation_files(config.data))
-        sources, references = pairs.sources, pairs.targets
-    else:
+    if valid is None:
         rows, sources, references = _hold_out(store, tokenizers, config, files)
+    else:
+        sources, references = valid.sources, valid.targets
+        if config.data.leave_out_validated:
+            rows = _without_validated(store, tokenizers, config, files, sources)
+        elif is_new:
+            _warn_of_overlap(files, sources)
 
     assert store.folder is not None
     languages = _languages(config, run)
@@ -337,6 +363,26 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         source_language=languages[0],
         target_language=languages[1],
     )
+
+
+def read_validation(data: DataConfig) -> TextPairs | None:
+    """The pairs of the validation files that have text on both sides; None if none are named.
+
+    Raises DataError if no pair has, and as ``read_pairs``.
+    """
+    if not data.valid_source and not data.valid_text:
+        return None
+    files = validation_files(data)
+    pairs = read_pairs(files)
+    if not pairs.sources:
+        names = " and ".join(map(str, files.all))
+        raise DataError(
+            f"validation needs a pair with text on both sides, got {pairs.empty:,} without in"
+            f" {names}",
+            hint="name other files by --valid, or none: then pairs of the training text are held"
+            " out",
+        )
+    return pairs
 
 
 def tokenized_files(
@@ -519,88 +565,161 @@ def _tokenize(sources: list[str], targets: list[str], tokenizers: Tokenizers) ->
 
 
 def _fitting(store: TokenStore, max_length: int) -> TokenStore:
-    """``store`` without the pairs that training would drop as too long; a warning counts them."""
-    # Either side may be the longer one.
+    """``store`` without the pairs that training would drop; a warning counts them.
+
+    Raises DataError if no pair is left.
+    """
+    # Either side may be the longer one; one of control characters alone has no tokens.
     longest = np.maximum(store.source_lengths, store.target_lengths)
-    kept = np.flatnonzero(longest <= max_length)
+    shortest = np.minimum(store.source_lengths, store.target_lengths)
+    kept = np.flatnonzero((longest <= max_length) & (shortest > 0))
     if len(kept) == len(store):
         return store
 
-    _log.warning(
-        "%d of %d validation pairs are longer than data.max_length = %d tokens and do not count"
-        " in the validation loss",
-        len(store) - len(kept),
-        len(store),
-        max_length,
-    )
+    too_long = int((longest > max_length).sum())
+    for count, what in (
+        (too_long, f"are longer than data.max_length = {max_length} tokens"),
+        (len(store) - len(kept) - too_long, "have no token on a side"),
+    ):
+        if count:
+            _log.warning(
+                "%d of %d validation pairs %s and do not count in the validation loss",
+                count,
+                len(store),
+                what,
+            )
 
     if not len(kept):
-        raise DataError(f"no validation pair has at most data.max_length = {max_length} tokens")
+        raise DataError(
+            f"no validation pair has at most data.max_length = {max_length} tokens, and one on each"
+            " side"
+        )
 
     return store.some(kept)
-
-
-def held_out_count(pairs: int) -> int:
-    """How many of ``pairs`` training pairs are held out if no validation file is named."""
-    return min(_MOST_HELD_OUT, max(1, round(_HELD_OUT_SHARE * pairs)))
 
 
 def _hold_out(
     store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
 ) -> tuple[Selection, list[str], list[str]]:
     """Split off pairs to validate on: the rows to train on, and the texts of both sides."""
-    count = held_out_count(len(store))
-    random = np.random.Generator(np.random.PCG64(config.training.seed))
+    begin_phase("choosing pairs to validate on")
+    keys = _keys(store, tokenizers, config, files)
+    has_shares = bool(config.data.weights) or config.data.temperature is not None
+    parts = store.parts if has_shares else (len(store),)
+    held_out = draw_held_out(keys, parts, config.training.seed, store.report)
 
-    if len(store) <= _PERMUTED_AT_ONCE:
-        drawn = random.permutation(len(store))[:count]
+    _log.warning(
+        "no validation files named: %d of %d pairs are held out, and no other pair has one of"
+        " their sources",
+        len(held_out),
+        len(store),
+    )
+
+    wanted, pairs = set(held_out.tolist()), []
+    if _decodes_exactly(tokenizers):
+        pairs = [_decoded(store, tokenizers, int(row)) for row in held_out]
     else:
-        # Draws of another kind than above, so the limit must not change: a resumed run would hold
-        # out other pairs.
-        drawn = random.choice(len(store), count, replace=False)
-    held_out = np.sort(drawn)  # as Selection needs them
+        last = int(held_out[-1])
+        rows = itertools.islice(_texts(store, tokenizers, config, files), last + 1)
+        pairs = [pair for row, pair in enumerate(rows) if row in wanted]
+    return (
+        Selection(len(store), held_out),
+        [source for source, _ in pairs],
+        [target for _, target in pairs],
+    )
 
-    _log.warning("no validation files named: %d of %d pairs are held out", count, len(store))
 
-    if all(each.kind in SENTENCEPIECE_KINDS for each in tokenizers):
-        # These spell every text, so what the ids decode to is the text; the files need not be read.
-        pairs = [store.pair(int(index)) for index in held_out]
-        ids = zip(*pairs, strict=True)
-        sources, references = (
-            [tokenizer.decode(each.tolist()) for each in side]
-            for tokenizer, side in zip(tokenizers, ids, strict=True)
+def _warn_of_overlap(files: PairFiles, valid_sources: Sequence[str]) -> None:
+    """Warn if sources that validate also stand in the training text."""
+    begin_phase("looking for the validation text in the training text")
+    wanted = [comparable(source) for source in valid_sources]
+    missing = set(wanted)
+    with contextlib.closing(iterate_pairs(files)) as pairs:
+        for source, _ in pairs:
+            missing.discard(comparable(source))
+            if not missing:
+                break
+
+    found = sum(each not in missing for each in wanted)
+    if found:
+        _log.warning(
+            "%s of %s validation sources also stand in the training text (case, spaces and"
+            " punctuation aside): validation will find the model better than it is;"
+            " --set data.leave_out_validated=true does not train on them",
+            f"{found:,}",
+            f"{len(wanted):,}",
         )
-    else:
-        # Decoded, a word that the vocabulary lacks would be [UNK], which a model could repeat.
-        sources, references = _lines_of(held_out, store, tokenizers, config, files)
-    return Selection(len(store), held_out), sources, references
 
 
-def _lines_of(
-    rows: npt.NDArray[np.int64],
+def _without_validated(
     store: TokenStore,
     tokenizers: Tokenizers,
     config: RunConfig,
     files: PairFiles,
-) -> tuple[list[str], list[str]]:
-    """The lines of both sides from which these rows of ``store``, in rising order, were made."""
-    wanted, last = set(rows.tolist()), int(rows[-1])
-    found: list[tuple[str, str]] = []
-    row = 0
+    valid_sources: Sequence[str],
+) -> Selection:
+    """The rows whose source is not validated on. Raises DataError if there are none."""
+    keys = _keys(store, tokenizers, config, files)
+    left_out = np.flatnonzero(np.isin(keys, keys_of(valid_sources, len(valid_sources))))
+    if len(left_out) == len(store):
+        raise DataError(
+            f"all {len(store):,} training pairs have a source of the validation text, and"
+            " data.leave_out_validated leaves none to learn from",
+            hint="name other files by --valid",
+        )
+    if len(left_out):
+        _log.warning(
+            "%s of %s training pairs are left out, because their sources are validated on",
+            f"{len(left_out):,}",
+            f"{len(store):,}",
+        )
+    return Selection(len(store), left_out)
 
+
+def _keys(
+    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
+) -> npt.NDArray[np.int64]:
+    """A number for the source of each row; comparable sources have equal ones."""
+    sources = (
+        _decoded_sources(store, tokenizers[0])  # the files need not be read
+        if _decodes_exactly(tokenizers)
+        else (source for source, _ in _texts(store, tokenizers, config, files))
+    )
+    return keys_of(sources, len(store))
+
+
+def _decodes_exactly(tokenizers: Tokenizers) -> bool:
+    """Whether these spell every text, so that what the ids decode to is the text."""
+    return all(each.kind in SENTENCEPIECE_KINDS for each in tokenizers)
+
+
+def _decoded(store: TokenStore, tokenizers: Tokenizers, row: int) -> tuple[str, str]:
+    source, target = store.pair(row)
+    return tokenizers[0].decode(source.tolist()), tokenizers[1].decode(target.tolist())
+
+
+def _decoded_sources(store: TokenStore, tokenizer: Tokenizer) -> Iterator[str]:
+    for start in range(0, len(store), _ROWS_AT_ONCE):
+        places = np.arange(start, min(start + _ROWS_AT_ONCE, len(store)))
+        rows = IdRows.in_order(*store.source.gather(places))
+        yield from (tokenizer.decode(rows.row(place).tolist()) for place in range(len(places)))
+
+
+def _texts(
+    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
+) -> Iterator[tuple[str, str]]:
+    """Both texts of each row of ``store``, which was made of these files, in order.
+
+    They are the lines of the files and not decoded ids: a word that the vocabulary lacks would be
+    [UNK], and equal to others.
+    """
     with contextlib.closing(iterate_pairs(files)) as lines:
         pairs = (pair for pair in lines if not is_blank_pair(*pair))
-        while row <= last:
-            some = list(itertools.islice(pairs, _ROWS_AT_ONCE))
-            assert some, "the store was made of these files"
-
+        while some := list(itertools.islice(pairs, _ROWS_AT_ONCE)):
             # Pairs are numbered as the store numbers them, which has none that is too long.
             if store.report.too_long:
                 some = list(itertools.compress(some, _fits(some, tokenizers, config.data)))
-            found += (pair for number, pair in enumerate(some, start=row) if number in wanted)
-            row += len(some)
-
-    return [source for source, _ in found], [target for _, target in found]
+            yield from some
 
 
 def _fits(

@@ -10,6 +10,7 @@ journal.jsonl   one event in each line
 """
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -28,6 +29,7 @@ from pellucid.core.files import (
     FILM_FOLDER,
     JOURNAL_FILE,
     LOCK_FILE,
+    STATE_FILE,
     read_manifest,
     remove_folder,
     remove_leftovers,
@@ -38,6 +40,8 @@ from pellucid.core.files import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.files import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.core.locks import lock_holder, locked_error, take_lock
 from pellucid.core.world import World, was_restarted
+from pellucid.text.config import file_format
+from pellucid.text.corpus.readers import address_of
 from pellucid.training.config import RunConfig
 
 MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset(
@@ -68,6 +72,13 @@ and ``tokenizer.training_lines`` only affect tokenizing, which is done. ``valida
 changes later scores and no parameter. ``sharding`` changes where parameters lie and not what they
 are. ``init`` and ``teacher`` may point to a new path, as ``training.parent`` and
 ``training.teacher_manifest`` hold the hashes that they must match."""
+MAY_MOVE = frozenset(
+    f"data.{key}"
+    for key in ("source", "target", "text", "valid_source", "valid_target", "valid_text", "cache")
+)
+"""Files whose text and not whose path decides, once a checkpoint has recorded its hashes: it is
+compared when the run has read it. Other training text is refused, other validation text is ranked
+anew."""
 
 _log = logging.getLogger("pellucid")
 
@@ -86,6 +97,8 @@ class RunFolder:
         self._config = config
         self._resume = resume
         self._lock = -1
+        self._former: bytes | None = None
+        """The config of the run that is resumed."""
 
     def __enter__(self) -> Self:
         """Create or open the folder and take its lock."""
@@ -105,7 +118,10 @@ class RunFolder:
 
             # Without a config the earlier run was killed before it had written one.
             if self._resume and config_path.exists():
-                _refuse_other_config(self._config, read_toml(config_path))
+                _refuse_other_config(
+                    self._config, read_toml(config_path), has_hashes=_has_hashes(self.path)
+                )
+                self._former = config_path.read_bytes()
             folders = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER, DATA_FOLDER)
             for folder in (self.path, *(self.path / name for name in folders)):
                 remove_leftovers(folder)
@@ -122,6 +138,10 @@ class RunFolder:
         traceback: TracebackType | None,
     ) -> None:
         """Release the lock; if the run failed before it saved anything, clear the folder."""
+        # Text that is not the run's is noticed when it has been read.
+        if isinstance(error, ConfigError) and self._former is not None:
+            write_file(self.path / CONFIG_FILE, self._former)
+
         # Ctrl-C is no failure: what was prepared until then stays, to be resumed.
         if not self._resume and isinstance(error, Exception) and not self._holds_work():
             self._clear()
@@ -198,7 +218,7 @@ def refuse_if_used(path: Path) -> None:
         )
 
 
-def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
+def _refuse_other_config(config: RunConfig, saved: dict[str, Any], *, has_hashes: bool) -> None:
     # Parsing gives settings that are newer than the run their defaults. A saved config that can
     # no longer be parsed is compared as it is.
     with contextlib.suppress(ConfigError):
@@ -207,7 +227,12 @@ def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
     new, old = by_dotted_name(config.to_table()), by_dotted_name(saved)
     differing = _differing(config, saved)
 
-    forbidden = [key for key in differing if key not in MAY_CHANGE]
+    # A run that held out pairs of its own has no validation file that could have moved, and a file
+    # that is named in two ways is read in two ways: train.tsv is not train.txt.
+    moved = {
+        key for key in MAY_MOVE if has_hashes and _suffixes(new.get(key)) == _suffixes(old.get(key))
+    }
+    forbidden = [key for key in differing if key not in MAY_CHANGE | moved]
     if forbidden:
         changes = "; ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in forbidden)
         raise ConfigError(
@@ -217,6 +242,24 @@ def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
 
     for key in differing:
         _log.warning("resuming with %s = %s (was %s)", key, new.get(key), old.get(key))
+
+
+def _has_hashes(run: Path) -> bool:
+    """Whether every checkpoint of a run says which text it was trained and validated on."""
+    states = [folder / STATE_FILE for folder in (run / CHECKPOINTS_FOLDER).glob("step-*")]
+    try:
+        recorded = [json.loads(state.read_bytes())["data"] for state in states]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # damaged, or older than these hashes
+    return bool(recorded) and all({"pairs", "valid"} <= {*each} for each in recorded)
+
+
+def _suffixes(names: object) -> list[tuple[str, str]] | None:
+    """How the files of a setting are read, by their names; None if it names none."""
+    if not names or not isinstance(names, str | list | tuple):
+        return None
+    every = [names] if isinstance(names, str) else [str(name) for name in names]
+    return [(file_format(name), address_of(name).column) for name in every]
 
 
 def _differing(config: RunConfig, saved: dict[str, Any]) -> list[str]:

@@ -41,7 +41,8 @@ def learn(run: Run, should_stop: StopRequest) -> str:
 
     A new run saves before its first update. A disk that cannot take a checkpoint is so noticed at
     once, and there is always a checkpoint to go back to. At the end the last update is saved, and
-    validated too unless the run was asked to stop.
+    validated too unless the run was asked to stop; then it leaves a bundle all the same if there
+    is none yet.
 
     Raises DivergedError if the run becomes NaN or infinite for good; the last good checkpoint
     stays as it is.
@@ -77,6 +78,8 @@ def learn(run: Run, should_stop: StopRequest) -> str:
             break
 
     _save(run, meter, is_regular=False)
+    if run.progress.validated_step == 0 < run.progress.step:
+        _keep_unvalidated(run)
     return reason
 
 
@@ -234,19 +237,31 @@ def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bo
     return None
 
 
-def _keep_bundle(run: Run, model: SequenceModel, validation: Validation) -> None:
+def _keep_unvalidated(run: Run) -> None:
+    """Write the model as a bundle without a score: whoever stops the run so early may try it.
+
+    It is not validated, because a model that has learned little translates slowly, and whoever
+    stops a run waits for it.
+    """
+    begin_phase("saving the model")
+    world = run.process_group.world
+    with run.average.applied(with_present=True):
+        model = whole_model(run.model, run.process_group)
+        world.by_first(lambda: _keep_bundle(run, model, None))
+
+
+def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) -> None:
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
     bundle = Bundle[SequenceModel](model, *tokenizers, run.config.to_table(), {})
 
     step = run.progress.step
-    score, *ties = validation.rank(run.decider.name)
-    details: dict[str, Any] = {
-        "step": step,
-        "score": score,
-        "ties": ties,
-        "score_by": run.decider.name,
-        "ranking": run.ranking,
-    }
+    details: dict[str, Any] = {"step": step}
+    if validation is None:
+        details["validated"] = False
+    else:
+        score, *ties = validation.rank(run.decider.name)
+        details |= {"score": score, "ties": ties}
+        details |= {"score_by": run.decider.name, "ranking": run.ranking}
     if run.config.model.translates:
         details[SHARE_KEY] = run.data.several_sentences
 

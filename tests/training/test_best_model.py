@@ -1,12 +1,14 @@
 """The best model is the best model: by the figure that can count, as ``evaluate`` scores it."""
 
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
 from tiny_runs import SETTINGS
 
 from pellucid.bundle import find_bundle, load_bundle
+from pellucid.core.errors import ConfigError
 from pellucid.core.files import read_manifest, write_folder
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.evaluate import evaluate
@@ -131,3 +133,84 @@ def test_scores_on_other_text_are_not_compared(tmp_path: Path):
     remove_worse(tmp_path, keep=1)
     assert easy.exists(), "it is not known to be worse"
     assert hard.exists()
+
+
+def resume(config: RunConfig, run: Path, steps: int) -> None:
+    """Go on with the run until it has made so many updates."""
+    table = config.to_table()
+    table["training"] = {**table["training"], "max_steps": steps}
+    train(RunConfig.parse(table), run, resume=True)
+
+
+def validations(run: Path) -> list[dict[str, object]]:
+    return [each for each in read_journal(run / "journal.jsonl") if each["event"] == "validation"]
+
+
+SHORT = ("training.validate_every=2", "training.max_steps=2", "training.patience=9")
+
+
+def test_files_that_moved_are_the_same_text_and_others_start_a_ranking(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    run = tmp_path / "run"
+    train(config_of(tmp_path / "old", CHINESE, CHINESE, *SHORT, suffix="zh"), run)
+    (tmp_path / "old").rename(tmp_path / "moved")
+    with caplog.at_level(logging.WARNING, logger="pellucid"):
+        moved = config_of(tmp_path / "moved", CHINESE, CHINESE, *SHORT, suffix="zh")
+        resume(moved, run, 4)
+    assert "decided anew" not in caplog.text
+    assert len({each["ranking"] for each in validations(run)}) == 1
+
+    few = dict(list(CHINESE.items())[:1])
+    with caplog.at_level(logging.WARNING, logger="pellucid"):
+        resume(config_of(tmp_path / "other", CHINESE, few, *SHORT, suffix="zh"), run, 6)
+    assert caplog.text.count("what is best is decided anew from here") == 1
+    *_, before, after = validations(run)
+    assert before["ranking"] != after["ranking"]
+    assert after["is_best"]
+    assert find_bundle(run).name == "step-00000006"
+    assert summarize(run).best_step == 6
+
+
+def test_other_training_text_is_refused_and_the_run_keeps_its_config(tmp_path: Path):
+    run = tmp_path / "run"
+    train(config_of(tmp_path / "old", CHINESE, CHINESE, *SHORT), run)
+    kept = (run / "config.toml").read_bytes()
+    other = config_of(tmp_path / "new", {**CHINESE, "a bird": "一只鸟。"}, CHINESE, *SHORT)
+    with pytest.raises(ConfigError, match="the training text is not the one this run began with"):
+        resume(other, run, 4)
+    assert (run / "config.toml").read_bytes() == kept
+
+
+def test_without_a_recorded_hash_the_path_decides(tmp_path: Path):
+    """A run that was killed before its first checkpoint has tokenizers of text nobody can name."""
+    run = tmp_path / "run"
+    train(config_of(tmp_path / "old", CHINESE, CHINESE, *SHORT), run)
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(ConfigError, match=r"cannot resume with other settings: data\.source"):
+        resume(config_of(tmp_path / "new", CHINESE, CHINESE, *SHORT), run, 4)
+
+
+def test_a_run_that_is_stopped_before_its_first_validation_leaves_a_model(tmp_path: Path):
+    config = config_of(tmp_path, CHINESE, CHINESE, "training.max_steps=9")
+    run = tmp_path / "run"
+    asked = iter([None, None, "interrupted"])
+    assert train(config, run, should_stop=lambda: next(asked)).reason == "interrupted"
+
+    early = find_bundle(run)
+    assert early.name == "step-00000002"
+    assert "score" not in read_manifest(early)
+    card = (early / "README.md").read_text(encoding="utf-8")
+    assert "None: training was stopped before the first validation." in card
+    translator = Translator(load_bundle(run), validation_search(config))
+    assert translator.translate("the cat sleeps").source == "the cat sleeps"
+
+    resume(config, run, 9)
+    assert find_bundle(run).name == "step-00000009"
+    assert not early.exists(), "a model that was validated takes its place"
+
+
+def test_a_run_that_is_stopped_before_its_first_update_leaves_none(tmp_path: Path):
+    config = config_of(tmp_path, CHINESE, CHINESE)
+    train(config, tmp_path / "run", should_stop=lambda: "interrupted")
+    assert not list((tmp_path / "run" / "bundles").iterdir())

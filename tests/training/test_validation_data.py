@@ -51,12 +51,12 @@ def test_pairs_are_held_out_when_no_validation_files_are_named(
     held = type(config).parse(table)
     with caplog.at_level(logging.WARNING, logger="pellucid"):
         data = prepare_data(held, tmp_path / "run")
-    assert "no validation files named: 1 of 10 pairs are held out" in caplog.text
-    assert len(data.rows) == 9
-    assert len(data.valid) == 1
+    # Each of the two sentences occurs five times, and is held out in all its places.
+    assert "no validation files named: 5 of 10 pairs are held out" in caplog.text
+    assert len(data.rows) == len(data.valid) == 5
     held_out = set(range(10)) - set(data.rows.tolist())
-    expected = ["a b c", "d e f"][held_out.pop() % 2]
-    assert data.valid_sources == data.valid_references == [expected]
+    [expected] = {["a b c", "d e f"][row % 2] for row in held_out}
+    assert data.valid_sources == data.valid_references == [expected] * 5
 
 
 @pytest.mark.parametrize("kinds", [("word", "word"), ("bpe", "word"), ("punctuation", "character")])
