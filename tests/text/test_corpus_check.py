@@ -196,6 +196,28 @@ def test_reasons_not_to_train(tmp_path, pairs):
     assert examine(source, target).reasons == ["no pair has text on both sides"]
 
 
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (
+            [("a", "b"), ("", "c")],
+            "one pair has text on both sides, and one to validate on is needed too",
+        ),
+        (
+            [("a", "b"), ("c" * 1001, "d"), ("e", "f" * 1001)],
+            "only one pair with text on both sides has at most 1,000 characters on each, and longer"
+            " ones are left out",
+        ),
+        (
+            [("a", "b"), ("a", "b"), ("a", "b"), (" ", "c")],
+            "all pairs are the same, and others to validate on are needed too",
+        ),
+    ],
+)
+def test_text_of_which_no_pair_could_be_held_out_is_no_text_to_train_on(tmp_path, lines, reason):
+    assert examine(*write(tmp_path, lines)).reasons == [reason]
+
+
 def test_overlap_ignores_case_and_punctuation(tmp_path, pairs):
     training = write(tmp_path, [*pairs, ("?!", ".")])
     source, target = pairs[10]

@@ -243,3 +243,17 @@ def test_a_block_of_a_byte_order_mark_alone_is_one_line(tmp_path):
 def test_gzip_in_a_stream_is_told():
     with pytest.raises(DataError, match="<stdin> must be plain text in UTF-8, is packed by gzip"):
         list(iterate_lines(io.BytesIO(gzip.compress(b"text\n"))))
+
+
+@pytest.mark.parametrize("content", [b"one\rtwo\rthree\r", b"one\rtwo", b"one\rtwo\n", b"a\rb\r\n"])
+def test_a_file_of_old_macs_is_said_to_be_one(content, tmp_path):
+    path = tmp_path / "old.en"
+    path.write_bytes(content)
+    for read in (read_lines, lambda path: list(iterate_blocks(path))):
+        with pytest.raises(DataError) as caught:
+            read(path)
+        assert str(caught.value).startswith(
+            f"{path} must have lines that end with a line feed, has one line with"
+        )
+        assert caught.value.hint == "convert the file, for example: tr '\\r' '\\n' < OLD > NEW"
+    assert len(list(iterate_lines(io.BytesIO(content)))) == 1, "a stream may be such a line"

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from pellucid.core.errors import InputMissingError
 from pellucid.text.check.alignment import Misalignment, find_misalignment
-from pellucid.text.check.scan import LINE_FAULTS, LineFault, SideScan, scan
+from pellucid.text.check.scan import LINE_FAULTS, LONGEST_LINE, LineFault, SideScan, scan
 from pellucid.text.corpus.lines import (
     BYTE_ORDER_MARK,
     fetch_lines,
@@ -189,9 +189,20 @@ class Diagnosis:
         if invalid := self.findings["invalid_utf8"].count:
             faults.append(f"{invalid} lines are not UTF-8")
 
-        usable = shared - self.findings["empty"].count
+        empty, too_long = (self.findings[kind].rows for kind in ("empty", "too_long"))
+        usable = shared - len(empty)
+        short = shared - len(RowSet.union((empty, too_long)))
         if usable <= 0:
             faults.append("no pair has text on both sides")
+        elif usable == 1:
+            faults.append("one pair has text on both sides, and one to validate on is needed too")
+        elif short <= 1:
+            faults.append(
+                f"{'no' if short <= 0 else 'only one'} pair with text on both sides has at most"
+                f" {LONGEST_LINE:,} characters on each, and longer ones are left out"
+            )
+        elif self.findings["duplicate"].count >= usable - 1:
+            faults.append("all pairs are the same, and others to validate on are needed too")
         elif self.findings["source_equals_target"].count > _MOST_COPIES * usable:
             faults.append("source and target are the same text")
 

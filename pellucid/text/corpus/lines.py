@@ -25,6 +25,7 @@ _BOMB_FROM = 1 << 24
 _MOST_EXPANSION = 200
 """Gzip makes text 3 to 10 times smaller, and anything at most 1,032 times. A file that unpacks to
 more than ``_BOMB_FROM`` bytes and 200 times its size does not contain sentences."""
+_STREAM = "<stdin>"
 _LOOK_EVERY = 4096  # lines; file.tell() takes longer than reading a line
 _UTF_16 = "convert the file, for example: iconv -f UTF-16 -t UTF-8"
 _FOREIGN: dict[bytes, tuple[str, str]] = {
@@ -49,7 +50,7 @@ def read_lines(path: Path) -> list[str]:
     return list(iterate_lines(path))
 
 
-def iterate_lines(source: Path | BinaryIO, name: str = "<stdin>") -> Generator[str, None, None]:
+def iterate_lines(source: Path | BinaryIO, name: str = _STREAM) -> Generator[str, None, None]:
     """The lines of a UTF-8 file or binary stream, one at a time, without their ends.
 
     A carriage return before ``\\n`` belongs to the line's end; a byte order mark at the start
@@ -143,9 +144,10 @@ def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
     """The lines of a binary stream with their ends; the first has the number ``first``.
 
     Raises DataError naming a line of more than 16 MiB, or a file that unpacks to far more than any
-    text.
+    text or whose lines end otherwise.
     """
     number, unseen = first, 0
+    only = b""  # the first line, as long as there is no other
     # One byte beyond the limit, to tell a line of exactly that length from a longer one.
     while raw := file.readline(_LONGEST_LINE + 1):
         if len(raw) > _LONGEST_LINE:
@@ -158,8 +160,24 @@ def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
             if isinstance(file, gzip.GzipFile):
                 _refuse_bomb(file, name)
 
+        only = raw if number == 1 else b""
         yield raw
         number += 1
+
+    # What a program pipes into another may well be one line with a carriage return in it.
+    if name != _STREAM:
+        _refuse_carriage_returns(only, name)
+
+
+def _refuse_carriage_returns(only: bytes, name: str) -> None:
+    """Raise DataError if the only line of a file is several, as old Macs ended lines."""
+    count = only.rstrip(b"\r\n").count(b"\r")
+    if count:
+        raise DataError(
+            f"{name} must have lines that end with a line feed, has one line with"
+            f" {count:,} carriage return{'' if count == 1 else 's'} in it, as old Macs ended lines",
+            hint="convert the file, for example: tr '\\r' '\\n' < OLD > NEW",
+        )
 
 
 def _too_long(name: str, number: int) -> DataError:
@@ -267,9 +285,10 @@ def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
 
     The last block may lack it. A caller that stops early must call ``close()``, as on a file.
     Raises as ``open_lines`` does, and DataError naming the line if one has more than 16 MiB, or for
-    a file that unpacks to far more than any text.
+    a file that unpacks to far more than any text or whose lines end otherwise.
     """
     number = 1  # of the block's first line
+    only = b""
     with open_lines(path) as file:
         while block := file.read(_BLOCK_BYTES):
             if isinstance(file, gzip.GzipFile):
@@ -280,8 +299,10 @@ def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
                 if begun + len(rest) > _LONGEST_LINE:
                     raise _too_long(str(path), number + block.count(b"\n"))
                 block += rest
+            only = block if number == 1 and block.find(b"\n") in (-1, len(block) - 1) else b""
             yield block
             number += block.count(b"\n")
+    _refuse_carriage_returns(only, str(path))
 
 
 def iterate_raw_lines(path: Path) -> Generator[bytes, None, None]:
