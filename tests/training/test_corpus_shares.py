@@ -58,7 +58,7 @@ def test_pairs_held_out_for_validation_are_never_drawn(tmp_path):
     table = config.to_table()
     del table["data"]["valid_source"], table["data"]["valid_target"]
     data = prepare_data(type(config).parse(table), tmp_path / "run")
-    assert len(data.rows) == 196
+    assert len(data.rows) == 193  # one of seven lines of the smaller file, in all its places
     batches = [data.sampler().epoch_batches(epoch) for epoch in range(3)]
     drawn = {int(row) for epoch in batches for batch in epoch for row in data.rows[batch]}
     assert drawn == set(data.rows.tolist())
