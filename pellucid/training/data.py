@@ -170,18 +170,18 @@ class TrainingData:
 
         drawn_by = saved.get("drawing", _FIRST_DRAWING)
 
+        # The same position would mean other pairs.
+        if drawn_by != self.drawing.name:
+            raise ConfigError(
+                f"this run drew its batches in another way ({drawn_by}, now {self.drawing.name})",
+                hint="finish it with the version it began with, or start another in a new --out",
+            )
+
         # Runs of versions that did not record it held out other pairs, whose sources might be
         # learned from.
         if saved.get("left_out", "") != self.fingerprints()["left_out"]:
             raise ConfigError(
                 "this run held out other pairs than are held out now",
-                hint="finish it with the version it began with, or start another in a new --out",
-            )
-
-        # The same position would mean other pairs.
-        if drawn_by != self.drawing.name:
-            raise ConfigError(
-                f"this run drew its batches in another way ({drawn_by}, now {self.drawing.name})",
                 hint="finish it with the version it began with, or start another in a new --out",
             )
 
