@@ -21,7 +21,13 @@ from typing import Any, Self
 
 from pellucid.bundle import best_first
 from pellucid.core.config import by_dotted_name, read_toml, write_toml
-from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, OutputExistsError
+from pellucid.core.errors import (
+    ConfigError,
+    CorruptError,
+    DataError,
+    InputMissingError,
+    OutputExistsError,
+)
 from pellucid.core.files import (
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
@@ -139,7 +145,7 @@ class RunFolder:
     ) -> None:
         """Release the lock; if the run failed before it saved anything, clear the folder."""
         # Text that is not the run's is noticed when it has been read.
-        if isinstance(error, ConfigError) and self._former is not None:
+        if isinstance(error, ConfigError | DataError) and self._former is not None:
             write_file(self.path / CONFIG_FILE, self._former)
 
         # Ctrl-C is no failure: what was prepared until then stays, to be resumed.

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pellucid.core.errors import DataError
 from pellucid.text.corpus.store import StoreReport
+from pellucid.text.normalization import normalize
 
 _HELD_OUT_SHARE = 0.02
 _MOST_HELD_OUT = 1000
@@ -32,7 +33,7 @@ def held_out_count(pairs: int) -> int:
 
 def comparable(text: str) -> bytes:
     """What two texts have in common that differ in case, spacing and punctuation only."""
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    folded = unicodedata.normalize("NFC", normalize(text).casefold())
     letters = "".join(folded.split()).encode("utf-8", "surrogatepass")
     # A text of nothing but marks is not every other such text.
     return letters.translate(None, _PUNCTUATION) or letters

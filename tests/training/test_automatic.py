@@ -84,9 +84,13 @@ def test_a_stopped_run_goes_on_with_what_was_chosen(corpus: Path, tmp_path: Path
     result = train(*files, *more, "--out", tmp_path / "run", small=False)
     assert result.exit_code == 0, result.output
     assert "timing" not in result.stderr
-    other = train(corpus / "valid.fr", files[1], "--resume", "--out", tmp_path / "run", small=False)
-    with pytest.raises(ConfigError, match="the training text is not the one this run began with"):
-        raise_from(other)
+    for second, error, message in (
+        ("valid.en", ConfigError, "the training text is not the one this run began with"),
+        ("train.en", DataError, "both sides must have as many lines"),
+    ):
+        texts = corpus / "valid.fr", corpus / second
+        with pytest.raises(error, match=message):
+            raise_from(train(*texts, "--resume", "--out", tmp_path / "run", small=False))
     chosen["training"] |= {"max_minutes": 6.0, "max_steps": 3}
     assert read_toml(tmp_path / "run" / "config.toml") == chosen
 
