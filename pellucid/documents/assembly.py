@@ -113,7 +113,8 @@ def _joined(
             before = previous.after + sentence.before
             # The mark of a footnote stays beside the full stop that it follows.
             if before or not any(ours[0] == 0 == theirs[0] for ours, theirs in answer.copies):
-                before = _space(before, target, answer.text)
+                source = previous.text + before + sentence.text[:1]
+                before = _space(before, target, answer.text, is_joined=_is_joined(source, before))
             source_at = previous.start + len(previous.text)
         else:
             source_at = 0
@@ -151,11 +152,16 @@ def _joined(
     return target + last.after, parts, pinned
 
 
-def _space(between: str, left: str, right: str) -> str:
+def _is_joined(source: str, between: str) -> bool:
+    """Whether nothing is between two sentences of a script that has spaces there: "past!—and"."""
+    return not between and not any(map(_is_wide, source[-2:]))
+
+
+def _space(between: str, left: str, right: str, *, is_joined: bool) -> str:
     """The text between two translations, as between their sources; where one of the languages has
     no spaces between sentences, the script of the translation decides.
     """
-    if between.strip(" ") or not left.strip() or not right:
+    if between.strip(" ") or not left.strip() or not right or is_joined:
         return between
     return "" if is_wide(left[-1]) or is_wide(right[0]) else between or " "
 
@@ -176,6 +182,8 @@ class _Spans:
         self._parts = parts
         self._pinned = pinned
         self._fixed = sorted(pinned.values())
+        self._claims: dict[tuple[int, int], set[int]] = {}
+        """By parent and sentence, the source units that lie in one of its pairs."""
         self.found: dict[int, Span] = {}
 
     def place_children(self, node: Node, allowed: Span) -> None:
@@ -206,7 +214,10 @@ class _Spans:
             if child.mark is not None and child.number not in self._pinned:
                 point = self._within_blanks(child.start, self._point(child.start))
                 point = min(max(point, allowed[0]), allowed[1])
-                self.found[child.number] = _outside_of(point, [*taken, *self._fixed])
+                # What follows a word, such as the number of a note, goes behind the pair with it.
+                text = self._reading.text
+                follows = child.start > 0 and not text[child.start - 1].isspace()
+                self.found[child.number] = _outside_of(point, [*taken, *self._fixed], follows)
 
     def order_ranges(self, root: Node) -> None:
         """Put the marks of a range around its words, where these came in another order."""
@@ -269,7 +280,11 @@ class _Spans:
             if set(words(of_parent)) <= set(words(inside)) and not any(b > a for a, b in blocked):
                 spans.append(part.target_span(part.placer.whole(inside, of_parent, free)))
                 certainty += len(inside)
-            elif (found := part.placer.place(inside, free, blocked)) is not None:
+            elif (
+                found := part.placer.place(
+                    inside, free, blocked, self._claimed(parent, part) - set(inside)
+                )
+            ) is not None:
                 spans.append(part.target_span(found[0]))
                 certainty += found[1]
 
@@ -283,8 +298,44 @@ class _Spans:
         hull = _clear([*spans, *inner], taken)
         if hull is None:
             point = min(max(self._point(node.start), allowed[0]), allowed[1])
-            return (point, point), -1.0
+            is_read = any(map(str.isalnum, self._reading.text[node.start : node.end]))
+            return (self._nearest_word(point, allowed, taken) if is_read else (point, point)), -1.0
         return hull, certainty
+
+    def _claimed(self, parent: Node, part: _Part) -> set[int]:
+        """The source units of a sentence that lie in a pair among the children of ``parent``."""
+        key = parent.number, part.start
+        if key not in self._claims:
+            self._claims[key] = {
+                number
+                for child in parent.children
+                if child.mark is None and child.start < part.end and child.end > part.start
+                for number in part.pair.source_inside(
+                    max(child.start, part.start) - part.start, min(child.end, part.end) - part.start
+                )
+            }
+        return self._claims[key]
+
+    def _nearest_word(self, point: int, allowed: Span, taken: Sequence[Span]) -> Span:
+        """The word next to a point that no other pair has, so that a link is never around nothing;
+        the point if there is none.
+        """
+        blocked = [*taken, *self._fixed]
+        words = (
+            (part.target_start + unit.start, part.target_start + unit.end)
+            for part in self._parts
+            if part.target_start <= point <= part.target_end
+            for unit in part.pair.target_units
+            if unit.is_word
+        )
+        free = [
+            (start, end)
+            for start, end in words
+            if allowed[0] <= start
+            and end <= allowed[1]
+            and not any(start < stop and end > first for first, stop in blocked)
+        ]
+        return min(free, key=lambda span: abs(span[0] - point), default=(point, point))
 
     def _blanks_between(self, node: Node) -> Iterator[Span]:
         """The white space of the translation for what a pair has of that around sentences."""
@@ -363,12 +414,14 @@ def _clear(spans: Sequence[Span], taken: Sequence[Span]) -> Span | None:
     return max(free, key=lambda each: each[1] - each[0], default=None)
 
 
-def _outside_of(point: int, taken: Sequence[Span]) -> Span:
-    """The point, moved to the nearer end of a span that it lies within."""
+def _outside_of(point: int, taken: Sequence[Span], follows: bool = False) -> Span:
+    """The point, moved to the nearer end of a span that it lies within; to the last if it
+    ``follows`` what is there.
+    """
     for start, end in taken:
         if start < point < end:
-            point = start if point - start <= end - point else end
-            return _outside_of(point, [each for each in taken if each != (start, end)])
+            point = start if point - start <= end - point and not follows else end
+            return _outside_of(point, [each for each in taken if each != (start, end)], follows)
     return point, point
 
 

@@ -66,6 +66,8 @@ class _Pair:
     has_break: bool
     has_words: bool
     """Whether it holds a mark that is read as a word, such as code."""
+    tail: list[Alone] = dataclasses.field(default_factory=list)
+    """Of a range: marks directly behind it, which belong to it, such as a comment's."""
 
     @property
     def kind(self) -> Kind:
@@ -154,7 +156,7 @@ class Folded:
         pair = self._ranges.get(piece.number)
         if pair is None:
             return (piece,)
-        return (pair.last,) if isinstance(piece, Close) else (pair.first,)
+        return (pair.last, *pair.tail) if isinstance(piece, Close) else (pair.first,)
 
     def _new_mark(self, content: Iterable[_Item], text: str = "", *, breaks: bool = False) -> Alone:
         self._last_number += 1
@@ -182,7 +184,7 @@ class Folded:
                 if isinstance(each, _Pair) and _is_read(each):
                     self._keep([each.first])
                     self._divide(each.inner, depth + 1)
-                    self._keep([each.last])
+                    self._keep([each.last, *each.tail])
                 elif isinstance(each, str) and _is_read(each):
                     self._add((each,))
                 else:
@@ -627,7 +629,16 @@ def _with_ranges(items: list[_Item], depth: int) -> list[_Item]:
             assert isinstance(last, Alone)
             levels[-1][1].append(_pair(first, last, inner))
         else:
-            levels[-1][1].append(item)
+            holder = levels[-1][1]
+            before = holder[-1] if holder else None
+            is_range = isinstance(before, _Pair) and isinstance(before.first, Alone)
+            is_mark = isinstance(item, Alone) and not item.text and not item.breaks
+            if is_range and is_mark:
+                assert isinstance(before, _Pair)
+                assert isinstance(item, Alone)
+                before.tail.append(item)
+            else:
+                holder.append(item)
     return levels[0][1]
 
 
@@ -646,7 +657,7 @@ def _pieces(items: "Iterable[_Item | Open | Close]") -> list[Piece]:
     pieces: list[Piece] = []
     for item in items:
         if isinstance(item, _Pair):
-            pieces += [item.first, *_pieces(item.inner), item.last]
+            pieces += [item.first, *_pieces(item.inner), item.last, *item.tail]
         else:
             pieces.append(item)
     return pieces

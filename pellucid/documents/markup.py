@@ -108,9 +108,25 @@ def translate_segments(
             pieces += each.pieces
         return pieces
 
+    def is_unchanged(read: Sequence[Sequence[Reading | None]]) -> bool:
+        return all(
+            found[_key(reading, sentence)].text == sentence.text
+            for of_part in read
+            for reading in of_part
+            if reading is not None
+            for sentence in reading.sentences
+        )
+
+    # What the model says again stays to the byte, also where its marks would be written otherwise.
     return [
-        each.unfolded([translated(*part) for part in zip(of_segment, of_readings, strict=True)])
-        for each, of_segment, of_readings in zip(folded, parts, readings, strict=True)
+        segment
+        if is_unchanged(of_readings)
+        else each.unfolded(
+            [translated(*part) for part in zip(of_segment, of_readings, strict=True)]
+        )
+        for segment, each, of_segment, of_readings in zip(
+            segments, folded, parts, readings, strict=True
+        )
     ]
 
 

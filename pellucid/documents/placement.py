@@ -15,7 +15,7 @@ import dataclasses
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 Span = tuple[int, int]
 """From a character up to another, not included."""
@@ -264,11 +264,17 @@ class Placer:
         self._strongest = self._strongest_links()
 
     def place(
-        self, inside: Sequence[int], allowed: Span, taken: Iterable[Span]
+        self,
+        inside: Sequence[int],
+        allowed: Span,
+        taken: Iterable[Span],
+        others: Collection[int] = frozenset(),
     ) -> tuple[Span, float] | None:
         """The target units, as first and last + 1, for tags around these source units.
 
-        Only units of ``allowed`` are taken, none of those ``taken``. None if no unit is aligned.
+        Only units of ``allowed`` are taken, none of those ``taken``. ``others`` are source units of
+        other pairs: a stretch holds more words of its own than of these. None if no unit is
+        aligned.
         """
         pair = self._pair
         # A word that is aligned with a sign is noise mostly; a sign goes with a sign or a word.
@@ -292,7 +298,12 @@ class Placer:
                 likeliest, likeliest_share = number, share
             weight = 1.0 if is_word or not is_of_words else _SIGN_WEIGHT
             gain = weight * (2 * share - 1) if pair.shares[number] else 0.0
-            running += gain if gain > 0 else gain * _OUTSIDE
+            if gain < 0 and others:
+                claimed = sum(part for n, part in pair.shares[number].items() if n in others)
+                gain = gain if claimed > share else gain * _OUTSIDE
+            elif gain < 0:
+                gain *= _OUTSIDE
+            running += gain
             # Of equals the longer: a word of the pair that is left out is the worse error.
             is_longer = best is not None and best[0] == begin and gain > 0
             if running > best_sum or (running == best_sum and is_longer):

@@ -329,3 +329,60 @@ def test_an_identity_changes_nothing_that_was_folded():
     pieces = ("a ", Open(0, "script"), " 1 ", Close(0), "b", Open(1), "C", Close(1), "ar")
     folded = Folded(Segment(pieces))
     assert folded.unfolded([part.pieces for part in folded.parts]) == Segment(pieces)
+
+
+def test_a_comments_mark_stays_at_the_end_of_its_range():
+    pieces = ("the one ", Alone(0), "red house", Alone(1, ends=0), Alone(2), " stands")
+    [found] = translate_segments([Segment(pieces)], Swapping())
+    assert found.pieces == ("ONE THE ", *pieces[1:2], "HOUSE RED", *pieces[3:5], " STANDS")
+
+
+def test_a_pair_leaves_the_words_of_its_neighbors_to_them():
+    """The words of the first pair come between the first and the other words of the second."""
+
+    class Turned(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            words = {"C": "c", "A": "a", "B": "b", "D": "d", "E": "e"}
+            text = " ".join(words)
+            links = [
+                ((sentence.index(ours),) * 2, (text.index(theirs),) * 2, 1.0)
+                for theirs, ours in words.items()
+            ]
+            return Aligned(text, tuple(((a, a + 1), (b, b + 1), w) for (a, _), (b, _), w in links))
+
+    pieces = (Open(0), "a b", Close(0), " ", Open(1), "c d e", Close(1), " f")
+    [found] = translate_segments([Segment(pieces)], Turned())
+    assert found.pieces == ("C ", Open(0), "A B", Close(0), " ", Open(1), "D E", Close(1))
+
+
+def test_a_pair_with_words_is_never_around_nothing():
+    """Without any alignment each goes around a word that is left."""
+
+    class Silent(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned("eins zwei drei")
+
+    pieces = ("x ", Open(0), "a b", Close(0), " ", Open(1), "c d", Close(1), " y")
+    [found] = translate_segments([Segment(pieces)], Silent())
+    text = "".join(piece if isinstance(piece, str) else "|" for piece in found.pieces)
+    around = text.split("|")[1::2]
+    assert len(set(around)) == 2
+    assert set(around) < {"eins", "zwei", "drei"}
+
+
+def test_a_reference_behind_a_pair_stays_behind_it():
+    assert html("see <i>the red</i><sup>1</sup> house") == "<i>THE SEE HOUSE RED</i><sup>1</sup>"
+
+
+def test_sentences_without_a_space_between_stay_so():
+    assert html("<p>past!—and red. A cat") == "<p>PAST!—AND RED. CAT a"
+    assert html("<p>red.)") == "<p>RED.)"
+
+
+def test_what_is_said_again_stays_to_the_byte():
+    class Same(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned(sentence)
+
+    pieces = ("R", Open(0, "script"), "i ", Close(0), "are (", Open(1), "), ", Close(1), "but")
+    assert translate_segments([Segment(pieces)], Same()) == [Segment(pieces)]
