@@ -60,8 +60,8 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
             return OfficeDocument(data, what, WORD)
         case "pptx":
             return OfficeDocument(data, what, SLIDES)
-        case "srt" | "vtt":
-            return SubtitleDocument(data, what)
+        case "srt" | "vtt" | "ass":
+            return SubtitleDocument(data, what, kind)
         case "csv":
             return MessageDocument(TableDocument(data, what, options.columns, is_tsv=False))
         case "tsv":

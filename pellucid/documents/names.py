@@ -14,6 +14,7 @@ Format = Literal[
     "epub",
     "srt",
     "vtt",
+    "ass",
     "po",
     "xliff",
     "csv",
@@ -31,6 +32,8 @@ _ENDINGS: dict[str, Format] = {
     "xhtml": "html",
     "xlf": "xliff",
     "pot": "po",
+    "ssa": "ass",
+    "arb": "json",
     "yml": "yaml",
 }
 """Formats by the end of a file's name."""

@@ -104,7 +104,8 @@ class TaggedText:
         self._kept, self._has_entities = kept, has_entities
         self._sources: dict[int, str] = {}
         self._closings: dict[int, str] = {}
-        pieces = tuple(self._pieces(text)) if "<" in text else (text,)
+        has_marks = "<" in text or (kept is not None and kept.search(text) is not None)
+        pieces = tuple(self._pieces(text)) if has_marks else (text,)
         if has_entities:
             pieces = tuple(html.unescape(p) if isinstance(p, str) else p for p in pieces)
         self.segment = Segment(tuple(piece for piece in pieces if piece != ""))
@@ -122,9 +123,7 @@ class TaggedText:
         return "".join(written)
 
     def _pieces(self, text: str) -> Iterator[Piece]:
-        reader = _TagReader(text)
-        reader.read()
-        tags = reader.found
+        tags = _tags_of(text)
         if self._kept is not None:
             marks = [Tag(*each.span(), "time") for each in self._kept.finditer(text)]
             tags = _without_overlaps(sorted([*tags, *marks], key=lambda tag: tag.start))
@@ -171,6 +170,40 @@ def _without_overlaps(tags: Sequence[Tag]) -> list[Tag]:
     return outermost
 
 
+_NUMBERED = re.compile(r"<(/?)(\d{1,3})[ ]?(/?)>")
+"""Tags of react-i18next and Lingui: ``<0>text</0>``, ``<1/>``."""
+_OPAQUE = "xliff:g"
+"""Around what translators must not change, in strings of Android."""
+
+
+def _tags_of(text: str) -> list[Tag]:
+    """The tags of a string; an element whose text stays is one of them."""
+    reader = _TagReader(text)
+    reader.read()
+    tags = reader.found
+    if numbered := list(_NUMBERED.finditer(text)):
+        kinds: dict[tuple[str, str], Literal["start", "end", "alone"]] = {
+            ("", ""): "start",
+            ("/", ""): "end",
+        }
+        found = [Tag(*e.span(), kinds.get((e[1], e[3]), "alone"), e[2]) for e in numbered]
+        tags = _without_overlaps(sorted([*found, *tags], key=lambda tag: tag.start))
+    if _OPAQUE not in text:
+        return tags
+
+    whole: list[Tag] = []
+    for tag in tags:
+        last = whole[-1] if whole else None
+        if last and (last.name, last.kind) == (_OPAQUE, "start"):
+            # Everything up to its end is part of it.
+            is_end = (tag.name, tag.kind) == (_OPAQUE, "end")
+            kind: Literal["start", "alone"] = "alone" if is_end else "start"
+            whole[-1] = dataclasses.replace(last, stop=tag.stop, kind=kind)
+        else:
+            whole.append(tag)
+    return whole
+
+
 _DEEPEST = 60
 """Tags within each other; one within more stands alone."""
 
@@ -215,11 +248,9 @@ def divide_at_tags(text: str) -> list[tuple[str, Tag | None]]:
     """A text in parts: its tags, which are kept, and what is between them."""
     if "<" not in text:
         return [(text, None)]
-    reader = _TagReader(text)
-    reader.read()
     parts: list[tuple[str, Tag | None]] = []
     at = 0
-    for tag in reader.found:
+    for tag in _tags_of(text):
         parts += [(text[at : tag.start], None), (text[tag.start : tag.stop], tag)]
         at = tag.stop
     return [(part, tag) for part, tag in [*parts, (text[at:], None)] if part]

@@ -54,7 +54,7 @@ _COLON = (
 _MENTION = r"(?<![\w@#&/.])[@#][A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+)?"
 """``@name`` and ``#tag`` of social networks, and ``@count`` of Drupal."""
 _CODE = r"`[^`'\n]{1,100}`"
-_BULLET = r"(?P<bullet>(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)))"
+_BULLET = r"(?P<bullet>(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)|[-–—](?=[^\W\d_])))"
 _FOOTNOTE = r"\[\^[^\]\s]{1,60}\]"
 _NUMBER = r"(?<![\w.,])[+-]?\d+(?:[.,:/'’\u00a0\u202f]\d+)*(?!\w)"
 

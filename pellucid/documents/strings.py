@@ -88,7 +88,9 @@ class JsonDocument:
         strings = list(_json_strings(text))
         _check_keys(keys, {key for *_, key in strings}, what)
         for start, end, value, key in strings:
-            if not keys or key in keys:
+            # What is below "@title" of ARB tells translators about it, and "@type" of JSON-LD is a
+            # name: neither is shown.
+            if (not keys and not key.startswith("@")) or key in keys:
                 self._strings.add(start, end, value)
         self.segments = self._strings.segments
 
@@ -111,7 +113,7 @@ def _json_strings(text: str) -> Iterator[tuple[int, int, str, str]]:
     while at < len(text):
         character = text[at]
         if character in "{[":
-            # The strings of a list belong to the key of the list.
+            # The strings of a list belong to the key of the list, and all below "@" to that.
             keys.append(keys[-1])
         elif character in "}]":
             keys.pop()
@@ -121,7 +123,8 @@ def _json_strings(text: str) -> Iterator[tuple[int, int, str, str]]:
             while after < len(text) and text[after] in _BLANKS:
                 after += 1
             if text[after : after + 1] == ":":
-                keys[-1] = value
+                if len(keys) < 2 or not keys[-2].startswith("@"):
+                    keys[-1] = value
             else:
                 yield at, end, value, keys[-1]
             at = end

@@ -1,85 +1,158 @@
-"""Subtitles, SubRip (srt) and WebVTT (vtt): times, settings, notes and styles stay to the byte."""
+"""Subtitles, SubRip (srt), WebVTT (vtt) and SubStation Alpha (ass): times, settings, notes, styles
+and positions stay to the byte.
+"""
 
 import bisect
 import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from pellucid.core.errors import DataError
+from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.placement import Span
-from pellucid.documents.plain import TaggedText, decode, encode
+from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import Segment
 from pellucid.text.scripts import CHINESE_OR_JAPANESE
 
 _ARROW = "-->"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-"""As both formats end a line; other separators of Unicode are white space within one."""
-
-
-_TIME_IN_TEXT = re.compile(r"<(?:[0-9]+:)?[0-9]{2}:[0-9]{2}\.[0-9]{3}>")
-"""In WebVTT: when what follows is spoken."""
+"""As the formats end a line; other separators of Unicode are white space within one."""
+_TIMES = re.compile(r"[ \t\ufeff]*\d[\d:.,]*[ \t]*--?>[ \t]*\d[\d:.,]*(?:[ \t][^\r\n]*)?[\r\n]*")
+"""A line of SubRip with times, as tools write it: commas or dots, few digits, one hyphen."""
+_KEPT = {
+    "srt": re.compile(r"\{[\\A-Za-z][^{}\n]{0,200}\}"),  # {\an8}, {y:i}
+    # In WebVTT: when what follows is spoken.
+    "vtt": re.compile(r"<(?:[0-9]+:)?[0-9]{2}:[0-9]{2}\.[0-9]{3}>"),
+    "ass": re.compile(r"\{[^{}\n]{0,2000}\}|\\[nh]"),  # {\pos(1,2)\k20}; a space, a hard one
+}
+"""What stays within a text, beside tags."""
+_DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
+"""In ASS: what follows are lines and curves."""
+_LONGEST_NAME = 30
+"""Characters of a speaker's name before a colon."""
 
 
 class SubtitleDocument:
     """A file of subtitles. The lines of one are read as one text, and divided again."""
 
-    def __init__(self, data: bytes, what: str) -> None:
+    def __init__(self, data: bytes, what: str, kind: Literal["srt", "vtt", "ass"]) -> None:
         """Raises DataError for a file without a single subtitle."""
-        text, self._encoding = decode(data, what)
-        self._is_webvtt = text.startswith("WEBVTT")
+        self._file = GuessedText(data, what)
+        self.notes = self._file.notes
+        text = self._file.text
+        self._kind = "vtt" if kind == "srt" and text.startswith("WEBVTT") else kind
         self._parts: list[str | int] = []
         """Lines that stay, and the numbers of subtitles."""
         self._texts: list[TaggedText] = []
-        self._lines: list[list[str]] = []
+        self._lines: list[list[list[str]]] = []
+        """The lines of each subtitle, by speaker."""
         self.segments: list[Segment] = []
 
-        # As both formats are defined: a line with an arrow, then lines up to an empty one.
         lines = _LINE.findall(text)
-        at = 0
-        has_arrow = False
-        while at < len(lines):
-            self._parts.append(lines[at])
-            is_cue = _ARROW in lines[at]
-            has_arrow = has_arrow or is_cue
-            at += 1
-            if not is_cue:
+        if self._kind == "ass":
+            self._read_events(lines, what)
+        else:
+            self._read_cues(lines, what)
+
+    def _read_cues(self, lines: Sequence[str], what: str) -> None:
+        """Read SubRip or WebVTT: a line with times, and the text up to the next one.
+
+        In WebVTT an empty line ends a text, in SubRip players show what stands behind it too.
+        """
+        is_srt = self._kind == "srt"
+        waiting: list[str] = []
+        """The lines of the text that is read."""
+        in_text = False
+        found = 0
+        for number, line in enumerate(lines):
+            following = lines[number + 1] if number + 1 < len(lines) else ""
+            is_times = bool(_TIMES.fullmatch(line)) if is_srt else _ARROW in line
+            is_number = is_srt and line.strip().isdigit() and bool(_TIMES.fullmatch(following))
+            if in_text and line.strip() and not is_times and not is_number:
+                waiting.append(line)
                 continue
-            stop = at
-            while stop < len(lines) and lines[stop].strip() and _ARROW not in lines[stop]:
-                stop += 1
-            if stop > at:
-                self._add(lines[at:stop])
-            at = stop
-        if text.strip() and not has_arrow and not self._is_webvtt:
+            self._add(waiting)
+            waiting = []
+            self._parts.append(line)
+            found += is_times
+            in_text = is_times or (in_text and is_srt and not is_number)
+        self._add(waiting)
+        if not found and is_srt and any(line.strip() for line in lines):
             raise DataError(f"{what} must hold subtitles, found no line with a time and {_ARROW}")
+
+    def _read_events(self, lines: Sequence[str], what: str) -> None:
+        """Read SubStation Alpha: the last field of each line ``Dialogue:``."""
+        fields = 10
+        found = False
+        for line in lines:
+            name, _, rest = line.partition(":")
+            name = name.strip().lower()
+            if name == "format":  # the one for events comes last
+                fields = rest.count(",") + 1
+            parts = rest.split(",", fields - 1)
+            found = found or name == "dialogue"
+            if name != "dialogue" or len(parts) < fields or _DRAWING.search(parts[-1]):
+                self._parts.append(line)
+                continue
+            text = parts[-1].rstrip("\r\n")
+            self._parts.append(line[: len(line) - len(parts[-1])])
+            self._add([f"{each}\n" for each in text.split("\\N")])
+            self._parts.append(parts[-1][len(text) :])
+        if not found and any(line.strip() for line in lines):
+            raise DataError(f"{what} must hold subtitles, found no line that begins with Dialogue:")
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other subtitles."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-        written = []
+        written: list[str] = []
         for part in self._parts:
             if isinstance(part, str):
                 written.append(part)
-            elif translated[part] == self.segments[part]:
-                written += self._lines[part]
-            else:
+                continue
+            groups = self._lines[part]
+            lines = [line for group in groups for line in group]
+            if translated[part] != self.segments[part]:
                 text = self._texts[part].text_with(translated[part])
-                written += _divided(text, self._lines[part])
-        return encode("".join(written), self._encoding)
+                said = text.split("\n")
+                if len(said) == len(groups):
+                    lines = []
+                    for each, group in zip(said, groups, strict=True):
+                        lines += _divided(each.strip(), group)
+                else:
+                    lines = _divided(text, lines)
+            if self._kind == "ass":
+                written.append("\\N".join("".join(lines).removesuffix("\n").split("\n")))
+            else:
+                written += lines
+        return self._file.encoded("".join(written))
 
-    def _add(self, lines: list[str]) -> None:
-        # Two speakers, each with a dash, are two sentences: their lines stay apart.
-        is_dialogue = any(line.lstrip().startswith(("-", "–", "—")) for line in lines[1:])
-        joint = "\n" if is_dialogue else " "
+    def _add(self, lines: Sequence[str]) -> None:
+        if not lines:
+            return
+        # Two speakers are two sentences: the lines of each stay apart.
+        groups: list[list[str]] = []
+        for line in lines:
+            if not groups or _begins_speech(line):
+                groups.append([])
+            groups[-1].append(line)
         text = TaggedText(
-            joint.join(line.strip() for line in lines),
-            kept=_TIME_IN_TEXT if self._is_webvtt else None,
-            has_entities=self._is_webvtt,
+            "\n".join(" ".join(line.strip() for line in group) for group in groups),
+            kept=_KEPT[self._kind],
+            has_entities=self._kind == "vtt",
         )
         self._parts.append(len(self._texts))
         self._texts.append(text)
-        self._lines.append(lines)
+        self._lines.append(groups)
         self.segments.append(text.segment)
+
+
+def _begins_speech(line: str) -> bool:
+    """Whether somebody begins to speak in a line: ``- Yes``, ``>> Yes``, ``MARY: Yes``."""
+    text = re.sub(r"<[^<>]*>|\{[^{}]*\}", "", line).strip()
+    name, colon, _ = text.partition(":")
+    is_named = bool(colon) and name.isupper() and len(name) <= _LONGEST_NAME
+    return text.startswith(("-", "–", "—", ">>")) or is_named
 
 
 def _divided(text: str, lines: Sequence[str]) -> list[str]:

@@ -1,13 +1,12 @@
 """Columns of tables: CSV as spreadsheets write it, and TSV, in which quotes mean nothing."""
 
-import codecs
 import csv
 import io
 import re
 from collections.abc import Collection, Iterator, Sequence
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import Segment
 from pellucid.text.corpus.dialects import SAMPLE, dialect_of
@@ -27,8 +26,8 @@ class TableDocument:
 
     def __init__(self, data: bytes, what: str, columns: Sequence[str], *, is_tsv: bool) -> None:
         """The encoding and the delimiter of CSV are found out. Raises DataError, ConfigError."""
-        if len(data) > LARGEST_TEXT:
-            raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+        self._file = GuessedText(data, what)
+        self.notes = self._file.notes
         self._dialect = dialect_of(
             data[:SAMPLE],
             what,
@@ -36,8 +35,7 @@ class TableDocument:
             delimiter="\t" if is_tsv else "",
             is_header=lambda names: bool(columns) and all(_places(each, names) for each in columns),
         )
-        self.notes: list[str] = []
-        text = self._decoded(data, what)
+        text = self._file.text[len(self._dialect.first_line) :]
         self._delimiter, self._is_tsv = self._dialect.delimiter, is_tsv
         self._rows, self._raw = (
             _read_lines(text, what) if is_tsv else _read_rows(text, self._delimiter, what)
@@ -55,35 +53,6 @@ class TableDocument:
                     cell = TaggedText(row[column])
                     self._cells.append((number, column, cell))
                     self.segments.append(cell.segment)
-
-    def _decoded(self, data: bytes, what: str) -> str:
-        """The text behind the line ``sep=;``."""
-        mark, encoding = self._dialect.mark, self._dialect.encoding
-        try:
-            text = data[len(mark) :].decode(encoding)
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{what} must be text in {encoding}, as its beginning is: byte"
-                f" {len(mark) + error.start + 1} is not",
-                hint="iconv -f LATIN1 -t UTF-8 converts it, or whatever it is in",
-            ) from None
-        if encoding == "cp1252":
-            self.notes.append(
-                "it is not UTF-8 and was read as Windows-1252; if that is wrong, convert it:"
-                " iconv -f ... -t UTF-8"
-            )
-        return text[len(self._dialect.first_line) :]
-
-    def _encoded(self, text: str) -> bytes:
-        text, encoding = self._dialect.first_line + text, self._dialect.encoding
-        try:
-            return self._dialect.mark + text.encode(encoding)
-        except UnicodeEncodeError as error:
-            self.notes.append(
-                f"it is in UTF-8 now, with a byte order mark: Windows-1252 has no"
-                f" {text[error.start]!r}"
-            )
-            return codecs.BOM_UTF8 + text.encode()
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The table with other cells."""
@@ -104,7 +73,7 @@ class TableDocument:
                 written.append(raw)
                 continue
             written.append(self._row_with(raw, self._rows[number], changed[number]))
-        return self._encoded("".join(written))
+        return self._file.encoded(self._dialect.first_line + "".join(written))
 
     def _row_with(self, raw: str, row: Sequence[str], columns: Collection[int]) -> str:
         """The source of a row with other cells in some columns; the others stay as written."""

@@ -507,6 +507,40 @@ def test_json_keeps_keys_layout_and_escapes():
     assert found == source.replace("caf\\u00e9 noir", "NOIR CAF\\u00c9")
 
 
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        # react-i18next and Lingui
+        ("the <0>red</0> house<1/> here", "<0>RED</0> THE HERE HOUSE<1/>"),
+        ("the <b>red</b> house", "<b>RED</b> THE HOUSE"),
+        # Android
+        (
+            'the red <xliff:g id="x" example="old cat">old %1$s</xliff:g> house',
+            'RED THE <xliff:g id="x" example="old cat">old %1$s</xliff:g> HOUSE',
+        ),
+    ],
+)
+def test_tags_of_frameworks_are_marks(source: str, found: str):
+    written = json.loads(translated(json.dumps({"k": source}), "a.json"))["k"]
+    assert sorted(re.findall("<[^>]*>|[A-Z]+", written)) == sorted(
+        re.findall("<[^>]*>|[A-Z]+", found)
+    )
+    for tag in re.findall(r"<(?:0|b|xliff:g)\b[^>]*>[^<]*</[^>]*>", found):
+        assert tag in written
+
+
+def test_what_json_says_to_translators_stays():
+    source = (
+        '{"@@locale": "en", "title": "red house", "@title": {"description": "an old cat",'
+        ' "placeholders": {"n": {"example": "two cats"}}}, "more": "small dog"}'
+    )
+    found = source.replace("red house", "HOUSE RED").replace("small dog", "DOG SMALL")
+    assert translated(source, "a.arb") == found
+    named = translated(source, "a.arb", options=ReadOptions(columns=("@title",)))
+    assert '"title": "red house"' in named
+    assert "CAT" in named
+
+
 MESSAGES = [
     # FormatJS, Flutter, Lingui, i18next-icu: forms within forms
     (

@@ -19,8 +19,10 @@ def said(source: str) -> str:
         ('!!! tip "A *red* one"\n    x y\n', '!!! tip "A *RED* ONE"\n    X Y\n'),
         ('???+ note "red"\n    old\n', '???+ note "RED"\n    OLD\n'),
         ('??? "red"\n    old\n', '??? "RED"\n    OLD\n'),
-        ('=== "red"\n    old\n\n    ```\n    code\n    ```\n',) * 1
-        + ('=== "RED"\n    OLD\n\n    ```\n    code\n    ```\n',),
+        (
+            '=== "red"\n    old\n\n    ```\n    code\n    ```\n',
+            '=== "RED"\n    OLD\n\n    ```\n    code\n    ```\n',
+        ),
         ("/// note | red house\nold cat\n///\n", "/// note | RED HOUSE\nOLD CAT\n///\n"),
         # Docusaurus, VitePress, Pandoc
         (":::note\nred\n:::\n", ":::note\nRED\n:::\n"),

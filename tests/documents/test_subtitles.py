@@ -1,0 +1,124 @@
+"""Subtitles as programs and people write them."""
+
+import pytest
+
+from pellucid.core.errors import DataError
+from pellucid.documents.markup import Counts
+from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import Swapping, translated
+from tests.documents.test_untouched_bytes import Capitals, Identity
+
+HEAD = "1\n00:00:01,000 --> 00:00:02,000\n"
+ASS = (
+    "[Script Info]\r\nTitle: red\r\n\r\n[V4+ Styles]\r\nFormat: Name, Fontname\r\nStyle: a,b\r\n"
+    "\r\n[Events]\r\n"
+    "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\r\n"
+)
+LINE = "Dialogue: 0,0:00:01.00,0:00:02.00,Default,Ann,0,0,0,,"
+
+
+def said(source: str, name: str) -> str:
+    assert translate_document(source.encode(), Identity(), name) == source.encode()
+    return translate_document(source.encode(), Capitals(), name).decode()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        # no empty lines between, gaps in the numbers, no numbers
+        (
+            "1\n0:01,0 --> 0:02,0\nred\n5\n0:03,0 --> 0:04,0\nold\n",
+            "1\n0:01,0 --> 0:02,0\nRED\n5\n0:03,0 --> 0:04,0\nOLD\n",
+        ),
+        (
+            "00:01.5 --> 00:02\nred\n\n00:03 -> 00:04 X1:1 Y1:2\nold",
+            "00:01.5 --> 00:02\nRED\n\n00:03 -> 00:04 X1:1 Y1:2\nOLD",
+        ),
+        # an empty line within, numbers as text, an arrow in a text, a mark at the start
+        (
+            HEAD + "red\n\nold\n\n\n2\n0:03 --> 0:04\nx\n",
+            HEAD + "RED\n\nOLD\n\n\n2\n0:03 --> 0:04\nX\n",
+        ),
+        (HEAD + "12\n\nred\n", HEAD + "12\n\nRED\n"),
+        (HEAD + "red --> old\n", HEAD + "RED --> OLD\n"),
+        ("\ufeff" + HEAD + "red\r\n", "\ufeff" + HEAD + "RED\r\n"),
+        # positions and other commands
+        (HEAD + "{\\an8}red house\n", HEAD + "{\\an8}RED HOUSE\n"),
+        (HEAD + "{\\i1}red{\\i0} house\n", HEAD + "{\\i1}RED{\\i0} HOUSE\n"),
+        (HEAD + "{y:i}red\n", HEAD + "{y:i}RED\n"),
+        # speakers: the lines of each stay apart
+        (HEAD + "-red\n-old\ncat\n", HEAD + "-RED\n-OLD\nCAT\n"),
+        (HEAD + ">> red\nhouse\n>> old\n", HEAD + ">> RED\nHOUSE\n>> OLD\n"),
+        (HEAD + "ANN: red\nhouse\nBOB: old\n", HEAD + "ANN: RED\nHOUSE\nBOB: OLD\n"),
+    ],
+)
+def test_subrip_in_the_wild(source: str, found: str):
+    assert said(source, "a.srt") == found
+
+
+def test_each_speaker_keeps_the_lines_of_a_subtitle():
+    """Words change places within what one of them says, and not between two."""
+    found = translated(HEAD + "- red house here\nnow old\n- a small cat\n", "a.srt")
+    first, second, third = found.removeprefix(HEAD).splitlines()
+    assert {*f"{first} {second}".split()} == {"-", "HOUSE", "RED", "NOW", "HERE", "OLD"}
+    assert third == "- SMALL A CAT"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (
+            "WEBVTT\n\n0:01.0 --> 0:02.0\nred\n0:03.0 --> 0:04.0\nold\n",
+            "WEBVTT\n\n0:01.0 --> 0:02.0\nRED\n0:03.0 --> 0:04.0\nOLD\n",
+        ),
+        (
+            "WEBVTT\n\n0:01.0 --> 0:02.0\n<v Ann>red</v>\n\nNOTE\nred\n\nSTYLE\n::cue{}\n",
+            "WEBVTT\n\n0:01.0 --> 0:02.0\n<v Ann>RED</v>\n\nNOTE\nred\n\nSTYLE\n::cue{}\n",
+        ),
+    ],
+)
+def test_webvtt_in_the_wild(source: str, found: str):
+    assert said(source, "a.vtt") == found
+    # Some have the wrong name.
+    assert said(source, "a.srt") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("red, house", "RED, HOUSE"),
+        ("{\\an8\\pos(1,2)}red\\Nhouse", "{\\an8\\pos(1,2)}RED\\NHOUSE"),
+        ("{\\i1}red{\\i0} house\\h", "{\\i1}RED{\\i0} HOUSE\\h"),
+        ("{\\k20}red {\\k30}house {\\k15}old", "{\\k20}RED {\\k30}HOUSE {\\k15}OLD"),
+        ("- red\\N- old", "- RED\\N- OLD"),
+        ("{\\p1}m 0 0 l 100 0{\\p0}", "{\\p1}m 0 0 l 100 0{\\p0}"),
+    ],
+)
+def test_substation_alpha_keeps_commands_and_styles(text: str, found: str):
+    source = f"{ASS}Comment: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,red\r\n{LINE}{text}\r\n"
+    assert said(source, "a.ass") == source.replace(LINE + text, LINE + found)
+
+
+def test_times_of_karaoke_keep_their_order():
+    source = f"{ASS}{LINE}{{\\k20}}red {{\\k30}}house {{\\k15}}old cat\r\n"
+    found = translated(source, "a.ssa")
+    assert [found.index(f"{{\\k{each}}}") for each in (20, 30, 15)] == sorted(
+        found.index(f"{{\\k{each}}}") for each in (20, 30, 15)
+    )
+
+
+def test_subtitles_in_windows_1252_stay_in_it_and_this_is_said():
+    source = HEAD + "Häuser und Gärten\n"
+    counts = Counts()
+    found = translate_document(source.encode("cp1252"), Swapping(), "a.srt", counts=counts)
+    assert found == (HEAD + "UND hÄUSER gÄRTEN\n").encode("cp1252")
+    assert counts.notes[0].startswith("it is not UTF-8 and was read as Windows-1252")
+    with pytest.raises(DataError, match=r"not UTF-8 .*, and not surely in another encoding"):
+        translate_document((HEAD + "Красный дом").encode("cp1251"), Swapping(), "a.srt")
+
+
+def test_a_file_without_subtitles_is_refused():
+    with pytest.raises(DataError, match="found no line with a time and -->"):
+        translated("red house\n", "a.srt")
+    with pytest.raises(DataError, match="found no line that begins with Dialogue:"):
+        translated("red house\n", "a.ass")
