@@ -1,8 +1,10 @@
 """``pellucid check``: checks two files of parallel text before a model is trained on them."""
 
+import contextlib
 import json
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -11,6 +13,12 @@ from pellucid.cli.options import LanguagePair, json_option
 if TYPE_CHECKING:
     from pellucid.text.check.check import Diagnosis, Finding
 
+Verdict = Literal["good", "usable", "unusable"]
+_VERDICTS: dict[Verdict, str] = {
+    "good": "good: ready to train on",
+    "usable": "usable: training on it works",
+    "unusable": "not usable as it is",
+}
 WRONG_DATA = 65
 """Exit code if training on the files would fail or go wrong; the same as that of DataError."""
 _WIDEST_EXAMPLE = 70
@@ -18,7 +26,7 @@ _WIDEST_EXAMPLE = 70
 
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--test",
     nargs=2,
@@ -40,7 +48,7 @@ _WIDEST_EXAMPLE = 70
 @json_option
 def check(
     source: Path,
-    target: Path,
+    target: Path | None,
     test: tuple[Path, Path] | None,
     languages: tuple[str, str] | None,
     fix: Path | None,
@@ -48,36 +56,67 @@ def check(
 ) -> int:
     """Find what is wrong with the parallel text in SOURCE and TARGET.
 
-    Ends with exit code 65 if training on it would fail or go wrong; other findings are for
-    you to judge.
+    A .tsv, .jsonl, .csv or .parquet file that holds both sides stands alone. Ends with exit code 65
+    if training on it would fail or go wrong; other findings are for you to judge.
 
     \b
     Examples:
       pellucid check train.en train.de
       pellucid check train.en train.de --test test.en test.de --json
       pellucid check train.en train.de --languages en-de --fix cleaned
+      pellucid check pairs.csv
     """
+    from pellucid.core.files import temporary_folder
     from pellucid.text.check.check import examine
+    from pellucid.text.check.sides import write_sides
 
-    diagnosis = examine(source, target, test=test, languages=languages)
-    click.echo(
-        json.dumps(diagnosis.to_dict(), ensure_ascii=False) if as_json else _report(diagnosis)
-    )
+    with contextlib.ExitStack() as opened:
+        sides = source, target
+        if target is None:
+            # Each side is read several times, as lines.
+            folder = temporary_folder(Path(tempfile.gettempdir()), "pellucid-check-")
+            sides = write_sides(source, opened.enter_context(folder))
+        diagnosis = examine(*sides, test=test, languages=languages)
+        verdict = _verdict(diagnosis)
 
-    if fix is not None:
-        from pellucid.text.check.repair import repair
+        if as_json:
+            entries = {**diagnosis.to_dict(), "verdict": verdict}
+            click.echo(json.dumps(entries, ensure_ascii=False))
+        else:
+            click.echo(_report(diagnosis))
+            click.echo(_VERDICTS[verdict] + ("" if fix else _advice(diagnosis)))
 
-        done = repair(diagnosis, source, target, fix)
-        click.echo(
-            f"kept {done.kept_count:,} pairs in {done.source} and {done.target},"
-            f" dropped {done.dropped_count:,}, see {done.dropped}",
-            err=True,
-        )
-        return 0  # the findings have been repaired
+        if fix is not None:
+            from pellucid.text.check.repair import repair
+
+            done = repair(diagnosis, *sides, fix)
+            click.echo(
+                f"kept {done.kept_count:,} pairs in {done.source} and {done.target},"
+                f" dropped {done.dropped_count:,}, see {done.dropped}",
+                err=True,
+            )
+            return 0  # the findings have been repaired
     return WRONG_DATA if diagnosis.reasons else 0
 
 
+def _verdict(diagnosis: "Diagnosis") -> Verdict:
+    if diagnosis.reasons:
+        return "unusable"
+    has_findings = any(each.count for each in diagnosis.findings.values())
+    return "usable" if has_findings or diagnosis.is_unrelated else "good"
+
+
+def _advice(diagnosis: "Diagnosis") -> str:
+    """What to do about the findings, as the end of the verdict."""
+    if diagnosis.source_lines != diagnosis.target_lines or diagnosis.misalignment is not None:
+        return "; put the lines right first, --fix cannot know which belong together"
+    has_findings = any(each.count for each in diagnosis.findings.values())
+    return "; --fix OUT writes copies without what was found" if has_findings else ""
+
+
 def _report(diagnosis: "Diagnosis") -> str:
+    from pellucid.text.check.check import UNRELATED
+
     lines = [f"{diagnosis.source_lines:,} source lines, {diagnosis.target_lines:,} target lines"]
     found = diagnosis.misalignment
     if found is not None:
@@ -92,7 +131,13 @@ def _report(diagnosis: "Diagnosis") -> str:
         if finding.count:
             lines += _paragraph(kind.replace("_", " "), finding)
 
-    if not diagnosis.reasons and not any(each.count for each in diagnosis.findings.values()):
+    if diagnosis.is_unrelated and diagnosis.source_lines == diagnosis.target_lines:
+        lines.append(f"unrelated: {UNRELATED}")
+    if (
+        not diagnosis.reasons
+        and not diagnosis.is_unrelated
+        and not any(each.count for each in diagnosis.findings.values())
+    ):
         lines.append("nothing found")
     lines += [f"training would go wrong: {reason}" for reason in diagnosis.reasons]
     return "\n".join(lines)

@@ -1,11 +1,16 @@
 """``pellucid check`` says what is wrong, to people and to programs, and leaves with 0 or 65."""
 
 import json
+import random
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from commands import pellucid
 
 from pellucid import phrasebook
+from pellucid.core.errors import DataError
+from pellucid.text.corpus.pairs import PairFiles, iterate_pairs
 
 
 @pytest.fixture
@@ -26,7 +31,9 @@ def add(folder, source, target):
 def test_good_text(files):
     said = pellucid("check", "a.fr", "a.en", folder=files)
     assert (said.code, said.err) == (0, "")
-    assert said.out == "200 source lines, 200 target lines\nnothing found\n"
+    assert said.out == (
+        "200 source lines, 200 target lines\nnothing found\ngood: ready to train on\n"
+    )
 
 
 def test_findings_are_listed_with_lines_and_examples_that_cannot_steer_a_terminal(files):
@@ -36,6 +43,7 @@ def test_findings_are_listed_with_lines_and_examples_that_cannot_steer_a_termina
     assert said.out.splitlines()[1:] == [
         "control: 1 (1 source, 0 target), line 201",
         "    201: un \\x1b[31mchien | a dog",
+        "usable: training on it works; --fix OUT writes copies without what was found",
     ]
 
 
@@ -79,6 +87,7 @@ def test_a_lost_line_ends_with_65(files):
         f"misaligned from about line {line} to 200: there the source is 1 line behind",
         "training would go wrong: 200 source lines but 199 target lines",
         f"training would go wrong: the two sides part near line {line}",
+        "not usable as it is; put the lines right first, --fix cannot know which belong together",
     ]
 
 
@@ -92,7 +101,8 @@ def test_json_has_an_entry_for_every_kind(files):
     assert report["invalid_utf8"]["count"] == 1
     assert report["invalid_utf8"]["first_lines"] == [201]
     assert report["overlap"]["count"] == 201
-    kinds = set(report) - {"lines", "misalignment", "reasons"}
+    assert report["verdict"] == "unusable"
+    kinds = set(report) - {"lines", "misalignment", "unrelated", "reasons", "verdict"}
     assert {"empty", "duplicate", "source_equals_target", "length_ratio", "nul"} < kinds
     assert all({"count", "first_lines", "examples"} <= set(report[kind]) for kind in kinds)
 
@@ -102,7 +112,9 @@ def test_fix_writes_good_copies_and_says_where(files):
     said = pellucid("check", "a.fr", "a.en", "--fix", "out", folder=files)
     assert said.code == 0
     assert said.err == "kept 200 pairs in out/a.fr and out/a.en, dropped 1, see out/dropped.jsonl\n"
-    assert pellucid("check", "out/a.fr", "out/a.en", folder=files).out.endswith("nothing found\n")
+    assert pellucid("check", "out/a.fr", "out/a.en", folder=files).out.endswith(
+        "ready to train on\n"
+    )
     again = pellucid("check", "a.fr", "a.en", "--fix", "out", folder=files)
     assert again.code == 1
     assert again.error_line == "error: out already holds something; hint: name a new folder"
@@ -112,3 +124,71 @@ def test_a_missing_file_ends_with_66(files):
     said = pellucid("check", "a.fr", "none", folder=files)
     assert said.code == 66
     assert said.error_line == "error: cannot read none: No such file or directory"
+
+
+def shuffled(files, count=200):
+    lines = (files / "a.en").read_text().splitlines()
+    random.Random(0).shuffle(lines)
+    (files / "b.en").write_text("".join(f"{line}\n" for line in lines[:count]))
+
+
+def test_unrelated_files_are_called_unrelated(files):
+    """Not said to part near some line, and not passed where they have as many lines."""
+    shuffled(files)
+    said = pellucid("check", "a.fr", "b.en", folder=files)
+    assert said.code == 0
+    assert said.out.splitlines() == [
+        "200 source lines, 200 target lines",
+        "unrelated: no line resembles its partner in length, digits or marks; line n of one side"
+        " must be the translation of line n of the other",
+        "usable: training on it works",
+    ]
+    shuffled(files, 180)
+    said = pellucid("check", "a.fr", "b.en", folder=files)
+    assert said.code == 65
+    assert said.out.splitlines()[1:] == [
+        "training would go wrong: 200 source lines but 180 target lines",
+        "training would go wrong: the lines of both sides do not resemble each other anywhere",
+        "not usable as it is; put the lines right first, --fix cannot know which belong together",
+    ]
+    assert pellucid("check", "a.fr", "b.en", "--fix", "out", folder=files).code == 65
+    with pytest.raises(DataError, match="do not resemble each other anywhere") as caught:
+        list(iterate_pairs(PairFiles((files / "a.fr",), (files / "b.en",))))
+    assert "look whether these are the two sides of one text" in caught.value.hint
+
+
+def test_a_file_of_both_sides_stands_alone(files):
+    add(files, b"", b"nothing")
+    sides = [(files / name).read_text().split("\n")[:-1] for name in ("a.fr", "a.en")]
+    pairs = list(zip(*sides, strict=True))
+    (files / "a.tsv").write_text("".join(f"{fr}\t{en}\n" for fr, en in pairs))
+    rows = [{"fr": fr, "en": en} for fr, en in pairs]
+    (files / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (files / "a.csv").write_text("French;English\n" + "".join(f"{fr};{en}\n" for fr, en in pairs))
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), files / "a.parquet")
+    plain = pellucid("check", "a.fr", "a.en", folder=files).out
+    for form in ("tsv", "jsonl", "csv", "parquet"):
+        said = pellucid("check", f"a.{form}", "--fix", f"out-{form}", folder=files)
+        assert said.code == 0
+        assert plain.startswith(said.out.strip())  # but for the words that name --fix
+        assert f"kept 200 pairs in out-{form}/a.source and out-{form}/a.target" in said.err
+        assert (files / f"out-{form}/a.source").read_bytes() == "".join(
+            f"{fr}\n" for fr, _ in pairs[:-1]
+        ).encode()
+
+    (files / "a.tsv").write_bytes(b"a\tb\ncaf\xe9\tcoffee\n")
+    assert (
+        "invalid utf8: 1 (1 source, 0 target), line 2"
+        in pellucid("check", "a.tsv", folder=files).out
+    )
+    (files / "a.tsv").write_bytes(b"a\tb\nc\n")
+    assert (
+        "a.tsv, line 2: a line must be source, tab, target"
+        in pellucid("check", "a.tsv", folder=files).error_line
+    )
+    alone = pellucid("check", "a.fr", folder=files)
+    assert alone.code == 65
+    assert alone.error_line == (
+        "error: a.fr must hold both sides, as .tsv, .jsonl, .csv and .parquet do, or come with the"
+        " file of the other side; hint: pellucid check a.fr TARGET"
+    )

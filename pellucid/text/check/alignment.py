@@ -6,6 +6,7 @@ at the distance of the shift do. ``Likeness`` learns to score a pair of lines fr
 themselves; ``find_misalignment`` searches for the shift.
 """
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
@@ -238,6 +239,54 @@ def find_misalignment(
             return found
 
     return None
+
+
+_FEWEST_JUDGED = 100
+"""Lines. Of fewer, chance resembles each other too much."""
+_ORDERS = 4
+"""Orders of the lines in which their likeness by chance is measured."""
+_LEAST_LIKENESS = 0.035
+_TIMES_CHANCE = 3.0
+"""Mean scores of lines, in nats. In nine corpora (captions, Tatoeba, Europarl, news, letters to
+phones, commands, a grammar, short answers, single words), in samples of 100 to 20,000 lines, they
+are 0.041 to 2.6 and at least 9 times those by chance; of the same lines shuffled they are at most
+0.035, or at most 2 times those."""
+
+
+def are_unrelated(source: SideScan, target: SideScan, found: Misalignment | None) -> bool:
+    """Whether the lines of the files resemble each other no more than lines by chance do.
+
+    ``found`` is what ``find_misalignment`` gave. Few lines are not judged. Texts of which one side
+    has neither its length nor its numbers from the other, such as labels, are unrelated by this.
+    """
+    shared = min(source.line_count, target.line_count)
+    if shared < _FEWEST_JUDGED:
+        return False
+
+    # Scores are learned from the lines that they then judge, and the place where the sides part is
+    # looked for in them, which flatters them: by as much for lines in any other order. Not for
+    # lines further on, as some corpora repeat themselves.
+    likeness = _likeness(source, target, found)
+    random = np.random.default_rng(0)
+    by_chance = 0.0
+    for _ in range(_ORDERS):
+        order = random.permutation(target.line_count)
+        mixed = dataclasses.replace(
+            target, lengths=target.lengths[order], traits=target.traits[order]
+        )
+        place = None if found is None else find_misalignment(source, mixed)
+        by_chance = max(by_chance, _likeness(source, mixed, place))
+    return likeness < max(_LEAST_LIKENESS, _TIMES_CHANCE * by_chance)
+
+
+def _likeness(source: SideScan, target: SideScan, found: Misalignment | None) -> float:
+    """The mean score of the lines at slip 0, and of those in ``found`` at its slip."""
+    slip, first, last = (found.slip, found.line - 1, found.last_line) if found else (0, 0, 0)
+    stop = min(source.line_count, target.line_count, _TRIAL)
+    first, last = min(first, stop), min(last, stop)
+    scores = Likeness.learn(source, target, slip, first)
+    parts = [scores.of(0, 0, first), scores.of(slip, first, last), scores.of(0, last, stop)]
+    return float(np.concatenate(parts).mean())
 
 
 def _learn(source: SideScan, target: SideScan, slips: Iterable[int]) -> Likeness:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import InputMissingError
-from pellucid.text.check.alignment import Misalignment, find_misalignment
+from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
 from pellucid.text.check.scan import LINE_FAULTS, LONGEST_LINE, LineFault, SideScan, scan
 from pellucid.text.corpus.lines import (
     BYTE_ORDER_MARK,
@@ -141,6 +141,13 @@ _BLOCK = 1 << 20
 """Pairs that are compared together, to bound memory."""
 
 
+UNRELATED = (
+    "no line resembles its partner in length, digits or marks; line n of one side must be the"
+    " translation of line n of the other"
+)
+"""What is said of files with as many lines; unusual tasks, such as labels, are like that too."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """One kind of fault and the pairs that have it."""
@@ -173,6 +180,9 @@ class Diagnosis:
     source_lines: int
     target_lines: int
     misalignment: Misalignment | None
+    """None also where the sides are unrelated, as there is no line where they part."""
+    is_unrelated: bool
+    """Whether lines resemble their partners no more than others, by length, digits and marks."""
     findings: dict[Kind, Finding]
     """One for each kind that was looked for, even if no pair has it."""
 
@@ -184,6 +194,8 @@ class Diagnosis:
 
         if self.source_lines != self.target_lines:
             faults.append(f"{self.source_lines} source lines but {self.target_lines} target lines")
+            if self.is_unrelated:
+                faults.append("the lines of both sides do not resemble each other anywhere")
         if self.misalignment is not None:
             faults.append(f"the two sides part near line {self.misalignment.line}")
         if invalid := self.findings["invalid_utf8"].count:
@@ -215,6 +227,7 @@ class Diagnosis:
             "lines": {"source": self.source_lines, "target": self.target_lines},
             "misalignment": found
             and {"line": found.line, "last_line": found.last_line, "slip": found.slip},
+            "unrelated": self.is_unrelated,
             "reasons": self.reasons,
         }
 
@@ -280,10 +293,13 @@ def examine(
         ]
         shown += _with_examples([_union("overlap", *overlap)], *test)
 
+    misalignment = find_misalignment(*sides)
+    is_unrelated = are_unrelated(*sides, misalignment)
     return Diagnosis(
         sides[0].line_count,
         sides[1].line_count,
-        find_misalignment(*sides),
+        None if is_unrelated else misalignment,
+        is_unrelated,
         {finding.kind: finding for finding in shown},
     )
 
@@ -311,6 +327,9 @@ def warn_of_faults(source: Path, target: Path) -> None:
             slipped.line,
             slipped.last_line,
         )
+
+    if diagnosis.is_unrelated:
+        _log.warning("%s and %s: %s", source, target, UNRELATED)
 
     for kind, finding in diagnosis.findings.items():
         if finding.count and kind not in _SHOWN_ELSEWHERE:

@@ -51,6 +51,8 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
 
     Raises DataError, OutputExistsError if the folder holds anything, WriteError.
     """
+    if diagnosis.misalignment is None and diagnosis.source_lines != diagnosis.target_lines:
+        raise DataError(f"a misaligned corpus cannot be cleaned: {'; '.join(diagnosis.reasons)}")
     if diagnosis.misalignment is not None:
         raise DataError(
             f"a misaligned corpus cannot be cleaned: {diagnosis.reasons[0]}",

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from pellucid.core.errors import DataError
 from pellucid.core.limits import parse_json
-from pellucid.text.check.alignment import find_misalignment
+from pellucid.text.check.alignment import are_unrelated, find_misalignment
 from pellucid.text.check.scan import scan
 from pellucid.text.config import DataConfig, PairFormat, file_format
 from pellucid.text.corpus.dialects import pair_columns
@@ -169,6 +169,13 @@ def count_mismatch(source: Path, target: Path) -> DataError:
     found = find_misalignment(*sides)
     assert found is not None, "files of different line counts part somewhere"
     line = found.line
+    if are_unrelated(*sides, found):
+        return DataError(
+            f"both sides must have as many lines, got {sides[0].line_count} in {source} and"
+            f" {sides[1].line_count} in {target}; their lines do not resemble each other anywhere",
+            hint="line n of one file must be the translation of line n of the other: look whether"
+            " these are the two sides of one text",
+        )
 
     return DataError(
         f"both sides must have as many lines, got {sides[0].line_count} in {source} and"
