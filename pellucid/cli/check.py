@@ -71,7 +71,7 @@ def check(
     from pellucid.text.check.sides import write_sides
 
     with contextlib.ExitStack() as opened:
-        sides = source, target
+        sides = source, target or source
         if target is None:
             # Each side is read several times, as lines.
             folder = temporary_folder(Path(tempfile.gettempdir()), "pellucid-check-")

@@ -63,15 +63,15 @@ def _end_soon(heard: int) -> None:
             terminate,
             signal.SIG_DFL,
         ):
-            code, said = TERMINATED, b""
+            code, message = TERMINATED, b""
         elif (
             signal.SIGINT in numbers
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ):
-            code, said = INTERRUPTED, b"interrupted\n"
+            code, message = INTERRUPTED, b"interrupted\n"
         else:
             continue
         time.sleep(GRACE_SECONDS)
         with contextlib.suppress(OSError):
-            os.write(2, said)
+            os.write(2, message)
         os._exit(code)

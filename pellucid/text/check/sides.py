@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from pellucid.core.errors import DataError
@@ -42,13 +42,13 @@ def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
     return written
 
 
-def _encoded_pairs(path: Path) -> Iterator[tuple[bytes, bytes]]:
+def _encoded_pairs(path: Path) -> Generator[tuple[bytes, bytes], None, None]:
     with contextlib.closing(iterate_pairs(PairFiles((path,)))) as pairs:
         for source, target in pairs:
             yield source.encode(), target.encode()
 
 
-def _tsv_pairs(path: Path) -> Iterator[tuple[bytes, bytes]]:
+def _tsv_pairs(path: Path) -> Generator[tuple[bytes, bytes], None, None]:
     with contextlib.closing(iterate_raw_lines(path)) as lines:
         for number, line in zip(itertools.count(1), lines):
             columns = line.split(b"\t") if line.strip() else [b"", b""]
