@@ -121,6 +121,7 @@ _SPACE_RUN = re.compile("  +")
 _DIRECTION, _RIGHT_TO_LEFT_LETTER = _one("directions"), _one("right_to_left")
 _SPACE, _JOINER_SCRIPT, _PICTURE = _one("spaces"), _one("joining"), _one("pictures")
 _MONGOLIAN_LETTER, _TAG = _one("mongolian"), _one("tags")
+_CONTROL = re.compile(f"[{_CONTROLS}]")
 _LEADING, _VOWEL = _one("leading_jamo"), _one("vowel_jamo")
 _LATER_PART = re.compile(f"([{_LATER}])")
 
@@ -139,7 +140,7 @@ def normalize(text: str) -> str:
 
     The result is the same if it is applied again.
     """
-    if _is_normal(text):
+    if is_normal(text):
         return text
     check_text(text)
     text = _ODD_RUN.sub(_replaced, _without_directions(text))
@@ -156,7 +157,7 @@ def normalize_with_positions(text: str) -> Normalized:
 
     A composed character is where its first part is. Raises DataError for a lone surrogate.
     """
-    if _is_normal(text):
+    if is_normal(text):
         return Normalized(text, range(len(text) + 1))
     check_text(text)
 
@@ -201,6 +202,25 @@ def normalize_with_positions(text: str) -> Normalized:
     return Normalized(made, [*(positions[at] for at in kept), len(text)])
 
 
+def compose(text: str) -> str:
+    """The text with each letter and its accents as one character (NFC), and nothing else changed.
+
+    Raises DataError for a lone surrogate.
+    """
+    check_text(text)
+    return _composed(text)
+
+
+def hidden_characters(text: str) -> list[str]:
+    """The characters of ``text`` without a width that ``normalize`` removes, in order."""
+    shorter = _without_directions(text)
+    removed = [] if len(shorter) == len(text) else _DIRECTION.findall(text)
+    for found in _ODD_RUN.finditer(shorter):
+        parts = zip(found[0], _replacements(found), strict=True)
+        removed += [each for each, part in parts if part == "" and not _CONTROL.match(each)]
+    return removed
+
+
 def check_text(text: str) -> None:
     """Raise DataError naming the first lone surrogate, if ``text`` has one."""
     if text.isascii():  # most text, at the cost of reading one flag
@@ -217,7 +237,7 @@ def check_text(text: str) -> None:
         ) from None
 
 
-def _is_normal(text: str) -> bool:
+def is_normal(text: str) -> bool:
     """Whether ``normalize`` certainly changes nothing, at the cost of a few passes in C."""
     # ``isprintable`` excludes controls, odd spaces, formats, surrogates and what is unassigned.
     if not text.isprintable() or text[:1] == " " or text[-1:] == " " or "  " in text:

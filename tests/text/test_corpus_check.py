@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import re
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,11 @@ def test_nothing_is_found_in_good_text(tmp_path, pairs):
         ("odd_separator", "un chien\u2028noir", "a black dog"),
         ("nul", "un chien\0noir", "a black dog"),
         ("control", "un chien noir", "a black\x07 dog"),
-        ("unusual", "un chien\u200b noir", "a black dog"),
+        ("unusual", "un chien\ufffd noir", "a black dog"),
+        ("invisible", "un chien\u200b noir", "a black dog"),
+        ("invisible", "un chi\u00aden noir", "a black dog"),
+        ("invisible", "un chien noir", "\u202aa black dog\u200e"),
+        ("other_script", "un chien noir", "Чёрная собака"),
         ("mojibake", "un chien Ã©gal", "a black dog"),
         ("too_long", "un chien " * 200, "a black dog " * 180),
         ("length_ratio", "un chien", "a black dog " * 10),
@@ -90,6 +95,56 @@ def test_one_planted_fault_is_named_with_its_line(tmp_path, pairs, kind, source,
     assert found_in(diagnosis) == {kind: [51]}
     assert diagnosis.findings[kind].count == 1
     assert set(diagnosis.findings[kind].examples) == {51}
+
+
+def test_a_file_of_both_forms_is_told_and_duplicates_are_found_across_them(tmp_path):
+    composed = [(f"Việt Nam số {number} à lớn", f"one {number} two") for number in range(20)]
+    spaced = composed[4][0].replace(" ", "\u00a0"), f"\ufeff{composed[4][1]}"
+    decomposed = [(unicodedata.normalize("NFD", source), target) for source, target in composed[:3]]
+    paths = write(tmp_path, [*composed, *decomposed, spaced])
+    found = found_in(examine(*paths))
+    assert found == {
+        "not_nfc": [21, 22, 23],
+        "mixed_forms": [21, 22, 23],
+        "invisible": [24],
+        "duplicate": [21, 22, 23, 24],
+    }
+
+    # A file that is decomposed throughout mixes nothing.
+    assert found_in(examine(*write(tmp_path, decomposed))) == {"not_nfc": [1, 2, 3]}
+
+    training, test = write(tmp_path, composed), write(tmp_path, decomposed, ("t.fr", "t.en"))
+    for files in ((training, test), (test, training)):
+        assert examine(*files[0], test=files[1]).findings["overlap"].count == 3
+
+
+def test_a_copy_is_composed(tmp_path):
+    lines = [(f"Việt Nam số {number}", f"café {number}") for number in range(9)]
+    decomposed = [tuple(unicodedata.normalize("NFD", each) for each in pair) for pair in lines]
+    paths = write(tmp_path, decomposed)
+    done = repair(examine(*paths), *paths, tmp_path / "out")
+    assert done.source.read_text("utf-8").splitlines() == [source for source, _ in lines]
+    assert done.target.read_text("utf-8").splitlines() == [target for _, target in lines]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Это собака", "Вот iPhone и MacBook", "Да."],
+        ["これは犬です", "漢字", "カタカナ 123", "私はPythonが好き"],
+        ["이것은 개", "안녕하세요"],
+        ["یہ کتا ہے", "مرحبا", "می‌روم"],
+        ["यह कुत्ता है", "नमस्ते"],
+        ["ეს ძაღლია", "გამარჯობა"],
+        ["Đây là con chó", "Ça va, garçon ?", "Żółw"],
+        ["Αυτός είναι", "ἀρχή"],
+    ],
+)
+def test_lines_of_the_script_of_their_file_are_no_others(tmp_path, sentences):
+    other = "Latin text here" if not sentences[0].isascii() and "Đ" not in sentences[0] else "Это"
+    pairs = [(f"{text} {n}", f"words {n}") for n in range(9) for text in sentences]
+    found = examine(*write(tmp_path, [*pairs, (other, "words"), ("12 ok", "words 12")])).findings
+    assert found["other_script"].first_lines == [len(pairs) + 1]
 
 
 def test_duplicates_are_all_but_the_first_of_equal_pairs(tmp_path, pairs):

@@ -32,6 +32,7 @@ from pellucid.text.corpus.lines import (
 from pellucid.text.corpus.readers import address_of, input_exists
 from pellucid.text.corpus.rows import RowSet
 from pellucid.text.detection import check_languages, other_language
+from pellucid.text.normalization import is_normal, normalize
 
 _IGNORED = (string.punctuation + " \t\r\0\v\f").encode()
 _OTHER_SPACES = re.compile(b"\xc2\xa0|\xe2\x80[\x80-\x8b\xaf]|\xe3\x80\x80")
@@ -41,8 +42,8 @@ _OTHER_SPACES = re.compile(b"\xc2\xa0|\xe2\x80[\x80-\x8b\xaf]|\xe3\x80\x80")
 def overlapping_rows(training: Path, test: Path) -> npt.NDArray[np.int64]:
     """Rows of ``test``, from 0, whose text is a line of ``training``.
 
-    The case and punctuation of ASCII and all spacing are ignored. Lines are compared by 64-bit
-    hashes; only the hashes of ``test`` are kept in memory.
+    The case and punctuation of ASCII, all spacing and the form of Unicode are ignored. Lines are
+    compared by 64-bit hashes; only the hashes of ``test`` are kept in memory.
 
     Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip.
     """
@@ -64,10 +65,19 @@ def _hashes(path: Path) -> Iterator[npt.NDArray[np.int64]]:
             # Bytes and not characters: deleting and lower-casing a megabyte takes milliseconds, and
             # letters beyond ASCII are compared as they are.
             block = _OTHER_SPACES.sub(b"", block)
+            block = _in_one_form(block)
             lines = block.translate(None, _IGNORED).lower().split(b"\n")
             if block.endswith(b"\n"):
                 lines.pop()
             yield np.fromiter(map(hash, lines), np.int64, len(lines))
+
+
+def _in_one_form(block: bytes) -> bytes:
+    """The lines of a block normalized, where they are not."""
+    text = block.decode("utf-8", "replace")
+    if is_normal(text.replace("\n", "~")):
+        return block
+    return "\n".join(map(normalize, text.split("\n"))).encode()
 
 
 _Hashes = npt.NDArray[np.int64]
@@ -121,6 +131,8 @@ Kind = Literal[
     "length_ratio",
     "other_language",
     "overlap",
+    "mixed_forms",
+    "other_script",
 ]
 
 _Rows = npt.NDArray[np.int64]
@@ -280,7 +292,8 @@ def examine(
         sides = sides[0].cut(fewest), sides[1].cut(fewest)
 
     findings = [_by_side(fault, *sides) for fault in LINE_FAULTS]
-    findings += [_marks(*sides), *_pair_findings(*sides, findings[LINE_FAULTS.index("empty")])]
+    findings += [_marks(*sides), _mixed_forms(*sides), _other_scripts(*sides)]
+    findings += [*_pair_findings(*sides, findings[LINE_FAULTS.index("empty")])]
 
     if languages is not None:
         findings.append(_in_other_languages(source, target, languages, most_pairs))
@@ -350,6 +363,9 @@ _SHOWN_ELSEWHERE: tuple[Kind, ...] = (
     "crlf",
     "byte_order_mark",
     "invalid_utf8",
+    "not_nfc",
+    "invisible",
+    "mixed_forms",
 )
 """Faults that tokenizing counts itself, that are harmless, or that are an error there."""
 
@@ -365,6 +381,26 @@ def _union(kind: Kind, source: RowSet, target: RowSet) -> Finding:
 def _marks(source: SideScan, target: SideScan) -> Finding:
     rows = [RowSet.of([0] * side.has_byte_order_mark) for side in (source, target)]
     return _union("byte_order_mark", *rows)
+
+
+def _mixed_forms(source: SideScan, target: SideScan) -> Finding:
+    """The lines that are not NFC, of a side that has composed letters in other lines."""
+    rows = [side.faults["not_nfc"] if side.has_composed else RowSet() for side in (source, target)]
+    return _union("mixed_forms", *rows)
+
+
+def _other_scripts(source: SideScan, target: SideScan) -> Finding:
+    """The lines that are in another script than most lines of their side."""
+    rows = []
+    for side in (source, target):
+        counts = {script: len(lines) for script, lines in side.scripts.items()}
+        usual = max(counts, key=lambda script: counts[script], default=None)
+        if usual is None or 2 * counts[usual] <= sum(counts.values()):
+            rows.append(RowSet())  # a text of several scripts has no usual one
+            continue
+        others = (lines for script, lines in side.scripts.items() if script != usual)
+        rows.append(RowSet.union(others))
+    return _union("other_script", *rows)
 
 
 def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[Finding]:

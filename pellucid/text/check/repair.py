@@ -15,6 +15,7 @@ from pellucid.text.check.check import Diagnosis, Kind
 from pellucid.text.check.scan import without_marks
 from pellucid.text.corpus.lines import iterate_raw_lines
 from pellucid.text.corpus.readers import plain_stem
+from pellucid.text.normalization import compose
 
 DROPPED_NAME = "dropped.jsonl"
 DROPPING: tuple[Kind, ...] = (
@@ -46,7 +47,8 @@ class Repair:
 def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Repair:
     """Write the good pairs of both files, and the log of the others, into a new folder.
 
-    Line ends, byte order marks, NUL, control characters and unusual separators are repaired. A
+    Line ends, byte order marks, NUL, control characters and unusual separators are repaired, and
+    letters and their accents are composed (NFC). A
     misaligned corpus is refused, because it is not known which line is missing.
 
     Raises DataError, OutputExistsError if the folder holds anything, WriteError.
@@ -80,7 +82,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
             reasons = _reasons(diagnosis)
             for row, (source_line, target_line) in enumerate(zip(sources, targets, strict=True)):
                 # A line of nothing but marks is blank only now.
-                mended = without_marks(source_line), without_marks(target_line)
+                mended = _mended(source_line), _mended(target_line)
                 why = next(reasons) or ([] if all(map(bytes.strip, mended)) else ["empty"])
                 counts["dropped" if why else "kept"] += 1
                 if why:
@@ -101,6 +103,15 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
         kept_count=counts["kept"],
         dropped_count=counts["dropped"],
     )
+
+
+def _mended(line: bytes) -> bytes:
+    """A line without marks and in NFC; one that is not UTF-8 is dropped anyway."""
+    line = without_marks(line)
+    try:
+        return compose(line.decode("utf-8")).encode()
+    except UnicodeDecodeError:
+        return line
 
 
 def _reasons(diagnosis: Diagnosis) -> Iterator[list[Kind]]:

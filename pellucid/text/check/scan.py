@@ -9,7 +9,7 @@ import contextlib
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Generic, Literal, TypeVar, cast, get_args
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.files import write_errors
+from pellucid.text.check.forms import line_forms, line_scripts
 from pellucid.text.corpus.lines import BYTE_ORDER_MARK, iterate_blocks
 from pellucid.text.corpus.rows import RowSet
 
@@ -77,10 +78,8 @@ _PATTERNS: dict[Mark, bytes] = {
     # VT, FF, FS, GS, RS, U+0085, U+2028, U+2029: where str.splitlines cuts and \n does not
     "odd_separator": rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]",
     "control": rb"[\x01-\x08\x0e-\x1b\x1f\x7f]|\xc2[\x80-\x84\x86-\x9f]",
-    # soft hyphen; zero-width space, direction marks; word joiner and the like; private use;
-    # byte order mark inside; interlinear marks, object, replacement character, non-characters
-    "unusual": rb"\xc2\xad|\xe2\x80[\x8b\x8e\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xee[\x80-\xbf]"
-    rb"|\xef[\x80-\xa3]|\xef\xbb\xbf|\xef\xbf[\xb9-\xbf]|\xf3[\xb0-\xbf]|\xf4",
+    # private use; interlinear marks, object, replacement character, non-characters
+    "unusual": rb"\xee[\x80-\xbf]|\xef[\x80-\xa3]|\xef\xbf[\xb9-\xbf]|\xf3[\xb0-\xbf]|\xf4",
     # UTF-8 read as Latin-1 and written as UTF-8 again: two or three accented letters for one
     "mojibake": rb"\xc3[\x82\x83]\xc2[\x80-\xbf]|\xc3\xa2\xe2\x82\xac",
 }
@@ -104,7 +103,7 @@ def find_marks(text: bytes) -> dict[Mark, list[int]]:
 def without_marks(line: bytes) -> bytes:
     """A line with spaces for odd separators, without NUL, control characters and byte order marks.
 
-    Unusual characters that may be intended stay: direction marks, private use, soft hyphens.
+    What may be intended stays, such as characters for private use and soft hyphens.
     """
     return _NOTHING.sub(b"", _SPACES.sub(b" ", line))
 
@@ -119,7 +118,7 @@ def _suspicious_places(text: npt.NDArray[np.uint8]) -> list[int]:
     following = np.append(text, (0, 0))  # the last character may be cut
     leads = leads[_SECONDS[_LEADS[text[leads]], following[leads + 1]]]
 
-    # Typographic quotes and dashes are frequent and share two bytes with the direction marks.
+    # Typographic quotes and dashes are frequent and share two bytes with the line separators.
     is_quote = (text[leads] == 0xE2) & _QUOTES[following[leads + 2]]
     places: list[int] = leads[~is_quote].tolist()
     return places
@@ -142,10 +141,10 @@ def _mark_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
 
     # The lead bytes of UTF-8 with the second bytes of the characters in ``_PATTERNS``.
     following = {
-        0xC2: [*range(0x80, 0xA0), 0xAD],
+        0xC2: [*range(0x80, 0xA0)],
         0xC3: [0x82, 0x83, 0xA2],
-        0xE2: [0x80, 0x81],
-        0xEF: [*range(0x80, 0xA4), 0xBB, 0xBF],
+        0xE2: [0x80],
+        0xEF: [*range(0x80, 0xA4), 0xBF],
     }
 
     for row, (lead, bytes_) in enumerate(following.items(), start=2):
@@ -158,8 +157,16 @@ _LEADS, _SECONDS = _mark_tables()
 _QUOTES = np.zeros(256, dtype=np.bool_)
 _QUOTES[[*range(0x90, 0xA0), 0xA6]] = True  # dashes, quotation marks, the ellipsis
 
-LineFault = Literal[Mark, "empty", "invalid_utf8", "crlf", "too_long"]
-LINE_FAULTS: tuple[LineFault, ...] = ("empty", "invalid_utf8", "crlf", "too_long", *MARKS)
+LineFault = Literal[Mark, "empty", "invalid_utf8", "crlf", "too_long", "not_nfc", "invisible"]
+LINE_FAULTS: tuple[LineFault, ...] = (
+    "empty",
+    "invalid_utf8",
+    "crlf",
+    "too_long",
+    *MARKS,
+    "not_nfc",
+    "invisible",
+)
 TRAITS: dict[str, tuple[int, int]] = {
     "digits": (0, 4),
     "end": (4, 4),
@@ -222,12 +229,16 @@ class SideScan:
     lengths: npt.NDArray[np.int32]
     """Characters of each line without its end."""
     hashes: npt.NDArray[np.int64]
-    """Hash of each line's bytes, comparable within this process only."""
+    """Hash of each line as normalization makes it, comparable within this process only."""
     traits: npt.NDArray[np.uint16]
     """See ``TRAITS``."""
     faults: dict[LineFault, RowSet]
     """The lines with each fault."""
     has_byte_order_mark: bool
+    has_composed: bool = False
+    """Whether a line has a letter that could be written apart from its accent."""
+    scripts: dict[int, RowSet] = field(default_factory=dict)
+    """The lines of each script, by its index in ``SCRIPTS``."""
 
     @property
     def line_count(self) -> int:
@@ -243,6 +254,8 @@ class SideScan:
             self.traits[:line_count],
             {fault: rows.below(line_count) for fault, rows in self.faults.items()},
             self.has_byte_order_mark,
+            self.has_composed,
+            {script: rows.below(line_count) for script, rows in self.scripts.items()},
         )
 
 
@@ -254,8 +267,9 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
     """
     lengths, hashes, traits = Column(np.int32), Column(np.int64), Column(np.uint16)
     faults: dict[LineFault, RowSet] = {fault: RowSet() for fault in LINE_FAULTS}
+    scripts: dict[int, RowSet] = {}
     row = 0
-    has_mark = False
+    has_mark = has_composed = False
 
     with contextlib.ExitStack() as opened:
         for column in (lengths, hashes, traits):
@@ -273,12 +287,17 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
             lengths.append(part.lengths)
             hashes.append(part.hashes)
             traits.append(part.traits)
+            has_composed |= part.has_composed
+            for script in np.unique(part.scripts[part.scripts > 0]).tolist():
+                of_script = np.flatnonzero(part.scripts == script)
+                scripts.setdefault(script, RowSet()).add(of_script + row)
             row += len(part.lengths)
 
             if most_lines is not None and row >= most_lines:
                 break
 
-        return SideScan(path, lengths.read(), hashes.read(), traits.read(), faults, has_mark)
+        numbers = lengths.read(), hashes.read(), traits.read()
+        return SideScan(path, *numbers, faults, has_mark, has_composed, scripts)
 
 
 @dataclass(frozen=True)
@@ -289,6 +308,8 @@ class BlockScan:
     hashes: npt.NDArray[np.int64]
     traits: npt.NDArray[np.uint16]
     faults: dict[LineFault, _Rows]
+    scripts: npt.NDArray[np.uint8]
+    has_composed: bool
 
 
 def scan_block(block: bytes) -> BlockScan:
@@ -324,8 +345,17 @@ def scan_block(block: bytes) -> BlockScan:
     faults["empty"] = _blank_rows(lines, bytes_[starts])
     faults["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
 
+    forms = line_forms(text)
+    faults["not_nfc"] = np.array(forms.not_nfc, np.int64)
+    faults["invisible"] = np.array(forms.invisible, np.int64)
+
+    # Equal once they are normalized: a duplicate is one in whatever form it is written.
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
-    return BlockScan(lengths, hashes, _traits(bytes_, starts, ends), faults)
+    for row, line in forms.normalized.items():
+        hashes[row] = hash(line)
+    scripts = line_scripts(bytes_, starts)
+    traits = _traits(bytes_, starts, ends)
+    return BlockScan(lengths, hashes, traits, faults, scripts, forms.has_composed)
 
 
 def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:

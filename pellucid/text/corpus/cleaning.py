@@ -31,6 +31,7 @@ from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.readers import hashes_of_inputs, plain_stem
 from pellucid.text.corpus.similar import BANDS, signatures, similar_rows
 from pellucid.text.detection import check_languages, pairs_in_other_languages
+from pellucid.text.normalization import compose
 from pellucid.text.scripts import combining_marks
 
 Reason = Literal[
@@ -46,7 +47,7 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a pair is dropped; of several the first counts."""
-_VERSION = 4
+_VERSION = 5
 """Of the rules; hashed into the fingerprint of what was cleaned."""
 _MOST_INVALID = 0.01
 """With a larger share of lines that are not UTF-8, the file is in another encoding."""
@@ -168,7 +169,7 @@ def write_kept(chunk_and_kept: tuple[Chunk, npt.NDArray[np.bool_]]) -> tuple[byt
 
 
 def clean_pairs(chunk: Chunk) -> list[tuple[str, str]]:
-    """The pairs of a chunk with control characters, odd separators and marks repaired.
+    """The pairs of a chunk with control characters, odd separators and marks repaired, in NFC.
 
     Raises DataError if a line is not a pair or not UTF-8.
     """
@@ -318,7 +319,7 @@ def _beside(
 
 
 def _repaired(line: str) -> str:
-    return without_marks(line.encode("utf-8", "replace")).decode()
+    return compose(without_marks(line.encode("utf-8", "replace")).decode())
 
 
 def _hash(text: str) -> int:
