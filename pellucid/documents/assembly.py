@@ -154,7 +154,7 @@ def _joined(
 
 def _is_joined(source: str, between: str) -> bool:
     """Whether nothing is between two sentences of a script that has spaces there: "past!—and"."""
-    return not between and not any(map(_is_wide, source[-2:]))
+    return not between and not any(map(is_wide, source[-2:]))
 
 
 def _space(between: str, left: str, right: str, *, is_joined: bool) -> str:

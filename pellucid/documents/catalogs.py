@@ -107,7 +107,11 @@ class XliffDocument:
     ) -> Iterator[bytes]:
         """A segment with the inline elements of the source as they are written."""
         for piece in segment.pieces:
-            translation = piece if isinstance(piece, str) else text.texts.get(piece.number)
+            translation = (
+                text.entities.written(piece)
+                if isinstance(piece, str)
+                else text.texts.get(piece.number)
+            )
             if translation is not None:
                 yield self._bytes_of(html.escape(translation, quote=False).replace("\r", "&#13;"))
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pellucid.documents.containers import Element, local_name
-from pellucid.documents.plain import Tag
+from pellucid.documents.plain import Entities, Tag
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Range, Ranges, Segment
 
 Role = Literal["pair", "alone", "break"]
@@ -22,6 +22,8 @@ class MixedText:
     elements: dict[int, Element]
     texts: dict[int, str]
     """Marks that are text in the file: tags that a program wrote as text."""
+    entities: Entities
+    """References that a program wrote as text."""
 
     def write(self, segment: Segment, target: Element | None = None) -> None:
         """Write another segment into the element, or with copies into ``target``."""
@@ -37,7 +39,11 @@ class MixedText:
             if isinstance(piece, Close):
                 holders.pop()
                 continue
-            text = piece if isinstance(piece, str) else self.texts.get(piece.number)
+            text = (
+                self.entities.written(piece)
+                if isinstance(piece, str)
+                else self.texts.get(piece.number)
+            )
             if text is not None:
                 _add_text(holders[-1], text)
                 continue
@@ -80,6 +86,7 @@ def read_mixed(
     texts: dict[int, str] = {}
     pieces: list[Piece] = []
     ranges = Ranges()
+    entities = Entities("".join(element.itertext()) if split_text else "")
 
     def add(text: str | None) -> None:
         for part, tag in split_text(text) if text and split_text else [(text or "", None)]:
@@ -90,7 +97,7 @@ def read_mixed(
                 ends = ranges.ended_by(number, range_)
                 pieces.append(Alone(number, breaks=tag.name == "br", ends=ends, kind=tag.role))
             elif part:
-                pieces.append(part)
+                pieces.append(entities.read(part))
 
     def walk(holder: Element) -> None:
         add(holder.text)
@@ -110,4 +117,4 @@ def read_mixed(
             add(child.tail)
 
     walk(element)
-    return MixedText(element, Segment(tuple(pieces)), elements, texts)
+    return MixedText(element, Segment(tuple(pieces)), elements, texts, entities)

@@ -92,22 +92,62 @@ class Tag:
     """What its element is in a sentence."""
 
 
+_ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
+
+
+class Entities:
+    """The references of HTML in a text, such as ``&amp;``: read as characters, written as they
+    were.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._written: dict[str, str] = {}
+        """By character, the first reference to it."""
+        for found in _ENTITY.finditer(text) if "&" in text else ():
+            character = html.unescape(found[0])
+            if character != found[0] and len(character) == 1:
+                self._written.setdefault(character, found[0])
+        self._table = str.maketrans({**_SIGNS, **self._written})
+
+    def __bool__(self) -> bool:
+        """Whether there is one."""
+        return bool(self._written)
+
+    def read(self, text: str) -> str:
+        """The text with characters for references."""
+        if not self:
+            return text
+        return _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+
+    def written(self, text: str) -> str:
+        """The text with references where the first one had them, and for signs of HTML."""
+        return text.translate(self._table) if self else text
+
+
+_SIGNS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
 class TaggedText:
-    """A string that may hold tags, as programs and subtitles have them: ``Press <b>Start</b>``."""
+    """A string that may hold tags, as programs and subtitles have them: ``Press <b>Start</b>``.
+
+    One with a reference such as ``&amp;`` is HTML: it is read as its character.
+    """
 
     def __init__(
-        self, text: str, *, kept: re.Pattern[str] | None = None, has_entities: bool = False
+        self, text: str, *, kept: re.Pattern[str] | None = None, has_entities: bool | None = None
     ) -> None:
-        """``kept`` is what stays as a tag does; with ``has_entities`` a ``&amp;`` is read as ``&``
-        and written again as it was.
+        """``kept`` is what stays as a tag does. ``has_entities`` says that the text is HTML, or
+        that it is not; without it a reference does.
         """
-        self._kept, self._has_entities = kept, has_entities
+        self._kept = kept
+        # A text that is HTML in any case writes its signs so, also if it had none.
+        html_text = f"{text}&amp;" if has_entities else text
+        self._entities = Entities("" if has_entities is False else html_text)
         self._sources: dict[int, str] = {}
         self._closings: dict[int, str] = {}
         has_marks = "<" in text or (kept is not None and kept.search(text) is not None)
         pieces = tuple(self._pieces(text)) if has_marks else (text,)
-        if has_entities:
-            pieces = tuple(html.unescape(p) if isinstance(p, str) else p for p in pieces)
+        pieces = tuple(self._entities.read(p) if isinstance(p, str) else p for p in pieces)
         self.segment = Segment(tuple(piece for piece in pieces if piece != ""))
 
     def text_with(self, translated: Segment) -> str:
@@ -115,7 +155,7 @@ class TaggedText:
         written = []
         for piece in translated.pieces:
             if isinstance(piece, str):
-                written.append(html.escape(piece, quote=False) if self._has_entities else piece)
+                written.append(self._entities.written(piece))
             elif isinstance(piece, Close):
                 written.append(self._closings[piece.number])
             else:

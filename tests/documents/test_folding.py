@@ -1,6 +1,7 @@
 """References, formulas, neighbors, ranges and large first letters, in each format that has them."""
 
 import io
+import json
 import re
 import zipfile
 
@@ -263,6 +264,30 @@ def test_references_stay_in_texts_of_programs_and_writers(source: str, name: str
         assert 'msgstr "HOUSE<b>*</b> RED IS"' in written
     else:
         assert written == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Tom &amp; Jerry run", "tOM&amp;RUN jERRY"),
+        ("&quot;red house&quot; cat &#8212; is", "&quot;RED HOUSE&quot;CAT&#8212;IS"),
+        ("a < b &amp; c", "A&lt;B&amp;C"),
+        ("File &Open of x; y", "oPEN fILE OF &X; Y"),
+        ("red &bogus; house", "BOGUS RED &; HOUSE"),
+    ],
+)
+def test_references_of_html_in_strings_are_read_as_characters(text: str, found: str):
+    """``&Open`` is a key of a menu, and no reference."""
+    written = json.loads(translated(json.dumps({"a": text}), "a.json"))["a"]
+    if "&bogus" in text or "&Open" in text:
+        assert "&amp;" not in written
+    else:
+        assert written == found
+    source = text.replace("&", "&amp;").replace("<", "&lt;")
+    unit = f"<trans-unit><source>{source}</source></trans-unit>"
+    target = translated(f'<xliff version="1.2"><file>{unit}</file></xliff>', "a.xlf")
+    expected = written.replace("&", "&amp;").replace("<", "&lt;")
+    assert f">{expected}</target>" in target
 
 
 def archive(parts: dict[str, str]) -> bytes:
