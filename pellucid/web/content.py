@@ -1,5 +1,6 @@
 """What a page holds of a bundle: the header, as JSON, and the bytes of the weights."""
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +9,13 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.interop.capability import WEB, shown_setting
+from pellucid.interop.forced_scores import forced_log_probs, random_lines
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.languages import language_name, languages_of
 from pellucid.web.invitation import known_words
 from pellucid.web.tokenizers import describe_tokenizer
-from pellucid.web.weights import WeightsType, pack_tensors
+from pellucid.web.weights import WeightsType, as_stored, pack_tensors
 
 FORMAT = 1
 """The version of the header, raised when older pages can no longer be read."""
@@ -82,8 +84,33 @@ def web_content(
         "example": example,
         "words": known_words(bundle),
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
+        "check": _check(bundle, weights),
     }
     return WebContent(header, packed.content)
+
+
+_TOLERANCE = 1e-3
+"""The largest difference of a log-probability, relative to the largest one."""
+
+
+def _check(bundle: Bundle[SequenceModel], weights: WeightsType) -> Mapping[str, Any]:
+    """A line of ids and what the model says of it, to which a page holds itself as it opens.
+
+    The log-probabilities are those of the weights as the page stores them.
+    """
+    model = bundle.model
+    if weights != "float32":
+        model = copy.deepcopy(model)
+        for tensor in model_tensors(model).values():
+            tensor.data.copy_(as_stored(tensor, weights))
+
+    _, (source, target), _ = random_lines(bundle)
+    return {
+        "source": source.tolist(),
+        "target": target.tolist(),
+        "log_probabilities": forced_log_probs(model, source, target).tolist(),
+        "tolerance": _TOLERANCE,
+    }
 
 
 def _search_settings(settings: DecodingConfig) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, Literal, assert_never, get_args
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from pellucid.core.errors import BundleError
@@ -76,6 +77,23 @@ def quantize_rows(values: _Floats) -> tuple[npt.NDArray[np.int8], _Floats]:
     # a row of zeros has no scale to speak of
     scales = np.where(largest > 0, largest / _LARGEST, 1.0).astype(np.float32)
     return np.rint(values / scales[:, None]).astype(np.int8), scales
+
+
+def as_stored(tensor: Tensor, weights: WeightsType) -> Tensor:
+    """The tensor as a page with such weights reads it: a matrix is rounded, a vector is not."""
+    if tensor.dim() < 2:
+        return tensor
+    match weights:
+        case "float32":
+            return tensor
+        case "float16":
+            return tensor.half().to(tensor.dtype)
+        case "int8":
+            values: _Floats = tensor.detach().float().cpu().numpy()
+            rows, scales = quantize_rows(values.reshape(-1, values.shape[-1]))
+            return torch.from_numpy(rows * scales[:, None]).view_as(tensor).to(tensor.dtype)
+        case _:
+            assert_never(weights)
 
 
 def _halves(name: str, values: _Floats) -> npt.NDArray[np.float16]:

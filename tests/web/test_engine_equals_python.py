@@ -1,5 +1,6 @@
 """The engine of a page gives what the model gives: every intermediate of every variant."""
 
+import base64
 import math
 import os
 from typing import Any
@@ -16,6 +17,8 @@ from pellucid.inspection.capture import Capture, inspect
 from pellucid.interop.capability import WEB
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
+from pellucid.web.content import web_content
+from pellucid.web.weights import WeightsType
 
 SOURCE, TARGET = "a b c d e", "f g h a"
 EVERY_PAIR = settings_that_meet_every_pair()
@@ -147,3 +150,33 @@ def test_infinity_arrives_as_itself(opened: Opened):
     bundle = variant("paper")
     found = run(opened(bundle), inspect(bundle, SOURCE, TARGET), keep=["*.masked_scores"])
     assert math.isinf(found["decoder.layers.0.self_attention.masked_scores"][0, 0, 1])
+
+
+OPEN_WITHOUT_SCALE = """
+([header, weights]) => {
+  const bytes = Uint8Array.from(atob(weights), (each) => each.charCodeAt(0));
+  engine.openModel(header, bytes);
+  const config = { ...header.config, scale_embeddings: !header.config.scale_embeddings };
+  try {
+    engine.openModel({ ...header, config }, bytes);
+  } catch (problem) {
+    return problem.message;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("weights", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("name", ["paper", "additive", "encoder", "decoder"])
+def test_a_page_that_computes_other_scores_does_not_open(
+    engine_page: Page, name: str, weights: WeightsType
+):
+    """As if the engine forgot a setting, here the scale of the embeddings."""
+    if name in ("encoder", "decoder"):
+        bundle = random_bundle({"kind": name, "d_model": 8, "d_ff": 12, "heads": 2})
+    else:
+        bundle = variant(name)
+    content = web_content(bundle, "a model", weights)
+    packed = base64.b64encode(content.weights).decode()
+    message = engine_page.evaluate(OPEN_WITHOUT_SCALE, [content.header, packed])
+    assert message.startswith("it computes other scores than the program that made this page")

@@ -12,13 +12,13 @@ from torch import Tensor
 from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.core.special import SPECIAL_COUNT, START_ID, STOP_ID
+from pellucid.core.special import START_ID
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.interop.ctranslate2 import Quantization
 from pellucid.interop.ctranslate2.support import POSITIONS, ctranslate2_faults, vocabulary_pieces
+from pellucid.interop.forced_scores import forced_log_probs, random_lines
 from pellucid.interop.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.model.config import TransformerConfig
-from pellucid.model.seq2seq import Seq2Seq
 
 
 def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "float32") -> None:
@@ -80,52 +80,34 @@ _TOLERANCE, _TOLERANCE_ROUNDED = 1e-4, 0.5
 """The largest difference of a log-probability, relative to the largest: in float32, and with
 weights rounded for storage (0.15 was seen, of a random model in int8). A wrong matrix or a
 setting that is ignored makes more than the first."""
-_LENGTHS = ((1, 2), (7, 5), (12, 16))
-"""Tokens of the source and of the target of each line of the self-check."""
 
 
 def _prove(bundle: Bundle, folder: Path, tolerance: float) -> None:
     """Check that the converted model gives the log-probabilities of ours on a few lines.
 
-    The lines are ids drawn at random, which need no text that the vocabulary can spell. CTranslate2
-    computes in float32 with the weights as they are stored, so the processor's int8 products, which
-    may be wrong (``int8_fault``), have no part in it.
+    CTranslate2 computes in float32 with the weights as they are stored, so the processor's int8
+    products, which may be wrong (``int8_fault``), have no part in it.
 
     Raises BundleError if they differ by more than ``tolerance``, relative to the largest.
     """
     import ctranslate2
 
-    pieces = [
-        vocabulary_pieces(each) for each in (bundle.source_tokenizer, bundle.target_tokenizer)
-    ]
-    generator = torch.Generator().manual_seed(0)
-    longest = bundle.max_length or max(map(max, _LENGTHS)) + 1
-    lines = [
-        [
-            # one position is for the stop, or for the start
-            torch.randint(
-                SPECIAL_COUNT, len(known), (min(length, longest - 1),), generator=generator
-            )
-            for known, length in zip(pieces, lengths, strict=True)
-        ]
-        for lengths in _LENGTHS
-    ]
-
+    lines = random_lines(bundle)
+    read, written = map(vocabulary_pieces, (bundle.source_tokenizer, bundle.target_tokenizer))
     translator = ctranslate2.Translator(
         str(folder), compute_type="float32", inter_threads=1, intra_threads=1
     )
     scored = translator.score_batch(
-        [[pieces[0][id_] for id_ in source] for source, _ in lines],
-        [[pieces[1][id_] for id_ in target] for _, target in lines],
+        [[read[id_] for id_ in source] for source, _ in lines],
+        [[written[id_] for id_ in target] for _, target in lines],
         max_input_length=0,
     )
 
     largest, distance = 1.0, 0.0
-    with torch.inference_mode():
-        for (source, target), theirs in zip(lines, scored, strict=True):
-            ours = _log_probs(bundle.model, source, target)
-            largest = max(largest, ours.abs().max().item())
-            distance = max(distance, (ours - torch.tensor(theirs.log_probs)).abs().max().item())
+    for line, theirs in zip(lines, scored, strict=True):
+        ours = forced_log_probs(bundle.model, *line)
+        largest = max(largest, ours.abs().max().item())
+        distance = max(distance, (ours - torch.tensor(theirs.log_probs)).abs().max().item())
 
     if not distance <= tolerance * largest:
         raise BundleError(
@@ -133,17 +115,6 @@ def _prove(bundle: Bundle, folder: Path, tolerance: float) -> None:
             f" {largest:.2g} differ by {distance:.2g}",
             hint="use the engine torch, and report this with the config.toml of the model",
         )
-
-
-def _log_probs(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
-    """log p of each token of a target and of its stop, in float32."""
-    device = next(model.parameters()).device
-    stop = torch.tensor([STOP_ID])
-    read = torch.cat([source, stop])[None].to(device)
-    written = torch.cat([torch.tensor([START_ID]), target])[None].to(device)
-    expected = torch.cat([target, stop]).to(device)
-    logits: Tensor = model(read, written)[0].float()
-    return logits.log_softmax(dim=-1).gather(-1, expected[:, None])[:, 0].cpu()
 
 
 def _fill(specs: Any, config: TransformerConfig, tensors: dict[str, Tensor]) -> Any:

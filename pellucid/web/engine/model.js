@@ -1,6 +1,7 @@
 // A model of a file: reads text, runs, translates.
 
 import { explain } from "./attribution.js";
+import { logSoftmax } from "./equations.js";
 import { recased } from "./letter_case.js";
 import { openTokenizer } from "./tokenizers.js";
 import { readEdits, Trace } from "./trace.js";
@@ -25,7 +26,25 @@ const SPECIAL_COUNT = 4;
  * With `isPlain` every product is computed by the plain loops of tensors.js.
  */
 export function openModel(header, bytes, options = {}) {
-  return new Model(header, readParameters(header, bytes, options));
+  const model = new Model(header, readParameters(header, bytes, options));
+  check(model, header.check);
+  return model;
+}
+
+/** Throws if the model gives other log-probabilities than the program that made the page did. */
+function check(model, { source, target, log_probabilities: expected, tolerance }) {
+  const isEncoder = model.config.kind === "encoder";
+  const { shape, values } = model.run({ source, target, keep: ["logits"] }).get("logits");
+  const ids = [...(isEncoder ? source : target), STOP_ID];
+  const found = ids.map((id, row) => logSoftmax(values.slice(row * shape[1], (row + 1) * shape[1]))[id]);
+  const largest = Math.max(1, ...expected.map(Math.abs));
+  const distance = Math.max(...found.map((each, at) => Math.abs(each - expected[at])));
+  if (!(distance <= tolerance * largest)) {
+    throw new Error(
+      `it computes other scores than the program that made this page (log-probabilities differ by` +
+        ` ${distance.toPrecision(2)}); export the page again, or open it in another browser`,
+    );
+  }
 }
 
 class Model {
