@@ -8,6 +8,7 @@ import click
 from pellucid.interop.ctranslate2 import Quantization
 
 if TYPE_CHECKING:
+    from pellucid.bundle import Bundle
     from pellucid.web.weights import WeightsType
 
 _bundle = click.argument("bundle")
@@ -62,8 +63,20 @@ def export_huggingface(bundle: str, out: Path) -> None:
     from pellucid.bundle import load_bundle
     from pellucid.interop.huggingface.export_folder import export_huggingface as write
 
-    write(load_bundle(bundle), out)
+    opened = load_bundle(bundle)
+    write(opened, out)
+    _tell_of_normalization(opened, "transformers")
     click.echo(f"wrote {out}", err=True)
+
+
+def _tell_of_normalization(bundle: "Bundle", program: str) -> None:
+    """Warn that a program gives the model text in another form than it has learned."""
+    if bundle.source_tokenizer.normalization == "nfc":
+        click.echo(
+            f"WARNING: {program} does not normalize text as this model reads it: compose it (NFC)"
+            " and make all white space ordinary spaces first (docs/interop.md)",
+            err=True,
+        )
 
 
 @export.command()
@@ -82,7 +95,9 @@ def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
     from pellucid.interop.ctranslate2.export import export_ctranslate2
     from pellucid.interop.ctranslate2.support import int8_fault
 
-    export_ctranslate2(load_bundle(bundle), out, quantization)
+    opened = load_bundle(bundle)
+    export_ctranslate2(opened, out, quantization)
+    _tell_of_normalization(opened, "CTranslate2")
     # int16 too: CTranslate2 computes it in int8 where it does not call MKL
     if quantization.startswith("int") and (fault := int8_fault()):
         click.echo(f"WARNING: {quantization} {fault}; translate on another machine", err=True)
