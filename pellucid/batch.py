@@ -13,15 +13,18 @@ the model at its first batch and once.
 
 import dataclasses
 import functools
+import logging
 import math
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from pellucid.core.errors import DataError
+from pellucid.decoding.suspicious import in_words, kinds_of
 from pellucid.decoding.translator import Translator
 from pellucid.engines import ComputeType, Device, EngineName
 from pellucid.engines.load import load
@@ -29,6 +32,7 @@ from pellucid.text.check.check import far_lengths
 from pellucid.text.check.scan import LINE_FAULTS, scan_block
 from pellucid.text.corpus.readers import ONE_LINE
 
+_log = logging.getLogger("pellucid")
 Batch = TypeVar("Batch")
 _Columns = dict[str, list[str] | np.ndarray]
 
@@ -36,6 +40,9 @@ _Columns = dict[str, list[str] | np.ndarray]
 @dataclasses.dataclass(frozen=True)
 class Translate:
     """Adds the translation of a column, and its score if ``score`` names a column for it.
+
+    ``warnings`` names one for the kinds of ``Translation.warnings`` of each row, separated by
+    spaces; without it each batch logs how many of its rows have which.
 
     ``path`` is a bundle or a run folder that every machine can read. Options are those of
     ``pellucid.load`` and ``Translator.translate``; None leaves the choice to the model. An empty
@@ -56,6 +63,7 @@ class Translate:
     engine: EngineName = "auto"
     device: Device = "auto"
     compute_type: ComputeType = "float32"
+    warnings: str | None = None
 
     def __call__(self, batch: Batch) -> Batch:
         """The batch with its new columns; of an iterator of batches, an iterator."""
@@ -64,7 +72,8 @@ class Translate:
     def _added(self, batch: Any) -> _Columns:
         texts = _texts(batch, self.column)
         translator = _open(os.getpid(), self.path, self.engine, self.device, self.compute_type)
-        found = translator.translate(
+        # The numbers of rows in a batch would say nothing in a log.
+        found = translator.without_log().translate(
             texts,
             beam_size=self.beam_size,
             length_penalty=self.length_penalty,
@@ -74,6 +83,12 @@ class Translate:
         added: _Columns = {self.into: [each.text for each in found]}
         if self.score is not None:
             added[self.score] = np.array([each.score for each in found], float)
+        kinds = [kinds_of(each.warnings) for each in found]
+        if self.warnings is not None:
+            added[self.warnings] = [" ".join(sorted(each)) for each in kinds]
+        elif any(kinds):
+            counts = Counter(kind for each in kinds for kind in each)
+            _log.warning("%d translations, with warnings: %s", len(found), in_words(counts))
         return added
 
 

@@ -322,6 +322,10 @@ def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
         f"{evaluation.sentences:,} sentences in {evaluation.seconds:.1f} s,"
         f" {evaluation.tokens_per_second:,.0f} tokens/s"
     )
+    if evaluation.warnings:
+        from pellucid.decoding.suspicious import in_words
+
+        click.echo(f"translations with warnings: {in_words(evaluation.warnings)}")
 
 
 def suffix_language(path: str) -> str | None:

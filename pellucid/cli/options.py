@@ -252,7 +252,7 @@ constraint_options = _all_of(
         ),
         _flag(
             "--no-copy-symbols",
-            "Translate emoji, and lines without letters or digits, instead of copying them.",
+            "Translate emoji, and lines without letters, instead of copying them.",
             _turned_off("copy_symbols"),
         ),
         _flag(

@@ -1,7 +1,7 @@
 """``pellucid translate``: one sentence a line in, one translation a line out.
 
 The file holds the formats of a line (plain, n-best, JSON), the division of a file among the
-processes of torchrun, ``--explain-search``, the warnings about doubtful translations, and the
+processes of torchrun, ``--explain-search``, the warnings about translations, and the
 command itself.
 """
 
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
@@ -70,7 +69,12 @@ def json_line(number: int, translation: "Translation") -> str:
 
     if translation.sentences:
         entry["sentences"] = [
-            {"source": each.source, "translation": each.text, "score": each.score}
+            {
+                "source": each.source,
+                "translation": each.text,
+                "score": each.score,
+                "warnings": warnings_of(each),
+            }
             for each in translation.sentences
         ]
 
@@ -86,6 +90,7 @@ def figures(translation: "Translation") -> dict[str, Any]:
         "score": translation.score,
         "tokens": list(translation.tokens),
         "token_log_probs": list(translation.token_log_probs),
+        "warnings": warnings_of(translation),
     }
 
     if translation.alignment is not None:
@@ -94,6 +99,11 @@ def figures(translation: "Translation") -> dict[str, Any]:
     if translation.expected_utility is not None:
         entry["expected_utility"] = translation.expected_utility
     return entry
+
+
+def warnings_of(translation: "Translation") -> list[dict[str, str]]:
+    """The warnings of a translation, each with its kind and its sentence."""
+    return [{"kind": each.kind, "message": each.message} for each in translation.warnings]
 
 
 def _one_line(text: str) -> str:
@@ -174,10 +184,12 @@ def explained_lines(
     from pellucid.decoding.explain import explain_search
     from pellucid.decoding.odd_lines import OddLine
     from pellucid.decoding.requests import as_requests
+    from pellucid.decoding.suspicious import WarningLog
     from pellucid.text.corpus.lines import iterate_lines
 
     references = None if reference_file is None else iterate_lines(Path(reference_file))
 
+    log = WarningLog()
     number = 0
     for number, request in enumerate(requests, start=1):
         reference = None if references is None else next(references, None)
@@ -190,13 +202,15 @@ def explained_lines(
             yield "null\n"
         else:
             # One sentence at a time: a tree of a batch would be of no use to a reader.
-            yield f"{explain_search(translator, request, reference).to_json()}\n"
+            tree = explain_search(translator, request, reference)
+            log.look(number, tree.translations[0])
+            yield f"{tree.to_json()}\n"
+    log.end()
 
     if references is not None and next(references, None) is not None:
         raise DataError(f"each reference needs a line, got more than {number} references")
 
 
-_log = logging.getLogger("pellucid")
 _PACKED_DOCUMENTS = ("docx", "pptx", "odt", "epub", "pdf", "xlsx")
 """Endings of files that hold no lines of text."""
 
@@ -397,9 +411,11 @@ def translate(
         # None leaves the choice to the bundle, which knows what its training text was like.
         translator.split = split
 
-    doubts = _Doubts(OtherLanguages(translator.source_language) if detect else None)
+    reports = _Reports(OtherLanguages(translator.source_language) if detect else None)
+    # With the lines that are written: of several processes or parts each would count from 1.
+    translator.logs_warnings = False
     several = translator.settings.n_best > 1
-    render = doubts.reporting(_renderer(as_json=as_json, several=several))
+    render = reports.reporting(_renderer(as_json=as_json, several=several))
     if part is not None:
         code = write_part(
             translator,
@@ -412,7 +428,7 @@ def translate(
             render=render,
             quiet=obj["quiet"],
         )
-        doubts.end()
+        reports.end()
         return code
 
     lines = iterate_lines(standard_input() if file == "-" else Path(file))
@@ -420,7 +436,7 @@ def translate(
     # Only torchrun sets RANK; without it the module of process groups is not imported.
     if "RANK" in os.environ and is_one_of_several(file, explains=explain_search):
         write_together(translator, requests, render, lambda: opened(output))
-        doubts.end()
+        reports.end()
         return 0
 
     with opened(output) as out:
@@ -434,63 +450,38 @@ def translate(
             if buffer_size is not None:
                 # ``--buffer-size`` is given by those who wait for each line, and by a terminal.
                 out.flush()
-    doubts.end()
+    reports.end()
     return 0
 
 
-class _Doubts:
-    """Warns of translations that should not be trusted; of many, it gives the number.
-
-    With ``others`` also of lines in another language.
-    """
-
-    _SHOWN = 5
-    _MESSAGES = MappingProxyType(
-        {
-            "short": "%s: the translation is suspiciously short (%d tokens from %d)",
-            "loop": "%s: the translation repeats itself (%d tokens from %d)",
-        }
-    )
+class _Reports:
+    """Logs the warnings of the translations that are written, and of lines in another language."""
 
     def __init__(self, others: "OtherLanguages | None") -> None:
-        self._count = 0
+        from pellucid.decoding.suspicious import WarningLog
+
         self._others = others
+        self._log = WarningLog()
 
     def reporting(
         self, render: Callable[[int, "Translation"], bytes]
     ) -> Callable[[int, "Translation"], bytes]:
-        """``render``, which also logs a warning for a doubtful translation."""
+        """``render``, which also logs the warnings of a translation."""
 
         def warn_and_render(number: int, translation: "Translation") -> bytes:
-            """Render a translation; log a warning first if it is doubtful."""
+            """Log the warnings of a translation, and render it."""
             if self._others is not None:
                 self._others.look(number + 1, translation.source)
-            if translation.warning is not None:
-                self._count += 1
-                if self._count <= self._SHOWN:
-                    # The sentences of a split line are judged one by one.
-                    for place, each in enumerate(translation.sentences or (translation,), start=1):
-                        self._warn(number + 1, place if translation.sentences else None, each)
+            self._log.look(number + 1, translation)
             return render(number, translation)
 
         return warn_and_render
 
-    def _warn(self, line: int, sentence: int | None, found: "Translation") -> None:
-        if found.warning is None:
-            return
-        place = f"line {line}" if sentence is None else f"line {line}, sentence {sentence}"
-        # In tokens, as the rules for doubt count them.
-        sizes = len(found.tokens), len(found.source_tokens)
-        _log.warning(self._MESSAGES[found.warning], place, *sizes)
-
     def end(self) -> None:
-        """Log the number of warnings that were not shown."""
+        """Log the numbers of the warnings that were not shown."""
         if self._others is not None:
             self._others.end()
-        if self._count > self._SHOWN:
-            _log.warning(
-                "%d more: suspiciously short, or repeating themselves", self._count - self._SHOWN
-            )
+        self._log.end()
 
 
 def _renderer(*, as_json: bool, several: bool) -> Callable[[int, "Translation"], bytes]:

@@ -35,7 +35,7 @@ def find_alternatives(
     # The prefix is of what the search wrote: of the line without emoji, or in lower case.
     [request] = as_requests([source], settings, 1)
     odd = OddLine.of(request, settings)
-    [line] = read_requests([odd.plain], bundle, settings, [1])
+    [line] = read_requests([odd.plain], bundle, settings)
     if line.is_blank:
         raise DataError("alternatives need a source that holds a word, got none")
     most = longest_prefix(bundle, settings, len(line.source_ids))

@@ -129,7 +129,8 @@ class DecodingConfig(Config):
     arXiv:1410.8206."""
     copy_symbols: bool = True
     """Copy emoji, which are taken out before the search and put back at the same place, and lines
-    without a letter or a digit, instead of translating them."""
+    without a letter, instead of translating them; lines of numbers not if the training text reads
+    numbers out."""
     recase: bool | None = None
     """Read a line in upper case or in Title Case as the same line in lower case, and write the
     translation of one in upper case in upper case. None does so if the model was trained with

@@ -12,6 +12,7 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.sentences import knows_single_sentences
+from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator
 from pellucid.model.seq2seq import Memory, Seq2Seq, State
 from pellucid.model.trace import UNWATCHED, Trace
@@ -157,8 +158,14 @@ def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translato
     )
     splits = any(knows_single_sentences(bundle.manifest) for bundle in (first, *bundles))
     source, target = languages_of(first.settings, Path(paths[0]).resolve().name)
+    usual = frozenset().union(*(usual_of(bundle.manifest) for bundle in (first, *bundles)))
     return Translator(
-        ensemble, settings, split=splits, source_language=source, target_language=target
+        ensemble,
+        settings,
+        split=splits,
+        source_language=source,
+        target_language=target,
+        usual_warnings=usual,
     )
 
 

@@ -159,7 +159,7 @@ def explain_search(
     odd = OddLine.of(request, settings)
     if reference is not None:
         reference = odd.plain_target(reference)
-    [line] = read_requests([odd.plain], bundle, settings, [1])
+    [line] = read_requests([odd.plain], bundle, settings)
     if line.required_ids:
         settings = settings.requiring()
     if line.is_blank:

@@ -3,7 +3,7 @@
 Emoji are taken out before the search and put back into the translation, because a model that has
 never seen one loses it or the words around it. A line in upper case or in Title Case can be read as
 the same line in lower case, because its words are cut into other pieces than those that the model
-has learned. A line without a letter or a digit is its own translation.
+has learned. A line without a letter is its own translation.
 """
 
 import bisect
@@ -73,10 +73,13 @@ class OddLine:
     """The source is its own translation."""
 
     @classmethod
-    def of(cls, request: Request, settings: DecodingConfig) -> "OddLine":
+    def of(
+        cls, request: Request, settings: DecodingConfig, *, copies_numbers: bool = False
+    ) -> "OddLine":
         """The line as ``copy_symbols`` and ``recase`` have it read.
 
-        A request with a prefix stays as it is, for the prefix may have any case and any emoji.
+        With ``copies_numbers`` a line of numbers and marks is its own translation too. A request
+        with a prefix stays as it is, for the prefix may have any case and any emoji.
         """
         if request.prefix:
             return cls(request, request)
@@ -84,8 +87,9 @@ class OddLine:
         text = request.source
         signs: tuple[_Sign, ...] = ()
         if settings.copy_symbols:
+            is_word = str.isalpha if copies_numbers else str.isalnum
             if not (request.must or request.terms or text.isspace()) and not any(
-                map(str.isalnum, text)
+                map(is_word, text)
             ):
                 check_text(text)  # as the tokenizer, which does not see it, would
                 return cls(request, Request(""), is_copied=True)

@@ -3,14 +3,14 @@
 import dataclasses
 import functools
 import itertools
-import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.limits import shown
 from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.decoding.config import DecodingConfig, contradicting_phrases
+from pellucid.decoding.suspicious import TranslationWarning, source_warnings
 from pellucid.text.scripts import SPACELESS_LETTER
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 1 << 20
 """The most characters of a text that are tokenized."""
-_LOG = logging.getLogger("pellucid")
 
 
 class Translatable(Protocol):
@@ -72,6 +71,8 @@ class ReadLine:
     prefix_ids: tuple[int, ...]
     required_ids: tuple[tuple[tuple[int, ...], ...], ...]
     """Groups of phrases, of each of which one suffices."""
+    warnings: tuple[TranslationWarning, ...] = ()
+    """What the source alone shows to be wrong."""
 
     @property
     def is_blank(self) -> bool:
@@ -106,22 +107,14 @@ def check_texts(texts: Sequence[object], first_line: int) -> None:
             raise DataError(f"line {number} must be a string, got {type(text).__name__}")
 
 
-def read_sources(
-    sources: Sequence[str], tokenizer: Tokenizer, limit: int, line_numbers: Iterable[int]
-) -> list[list[int]]:
-    """The ids of each line; warns about lines of more than ``limit`` tokens, which will be cut.
+def read_sources(sources: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
+    """The ids of each line.
 
     Only the first 2^20 characters of a text are tokenized: a longer text would take fifty times its
     size in memory, to be cut right after.
     """
     # cut by characters first: the tokenizer's own memory is what must be limited
-    lines_ids = tokenizer.encode_batch([source[:MOST_CHARACTERS] for source in sources])
-    for number, ids in zip(line_numbers, lines_ids, strict=False):
-        if len(ids) > limit:
-            _LOG.warning(
-                "line %d has %d tokens; only the first %d are read", number, len(ids), limit
-            )
-    return lines_ids
+    return tokenizer.encode_batch([source[:MOST_CHARACTERS] for source in sources])
 
 
 def read_constraints(
@@ -222,15 +215,19 @@ def read_requests(
     requests: Sequence[Request],
     bundle: Translatable,
     settings: DecodingConfig,
-    line_numbers: Iterable[int],
 ) -> list[ReadLine]:
     """Each request as ids. Raises as ``read_constraints`` and ``read_sources`` do."""
-    limit = source_limit(bundle, settings)
-    sources = [request.source for request in requests]
-    sources_ids = read_sources(sources, bundle.source_tokenizer, limit, line_numbers)
+    limit, tokenizer = source_limit(bundle, settings), bundle.source_tokenizer
+    sources_ids = read_sources([request.source for request in requests], tokenizer)
     constraints = read_constraints(requests, settings, bundle.target_tokenizer)
     return [
-        ReadLine(request, tuple(ids[:limit]), len(ids) > limit, *constraints[request])
+        ReadLine(
+            request,
+            tuple(ids[:limit]),
+            len(ids) > limit,
+            *constraints[request],
+            tuple(source_warnings(request.source, ids, limit, tokenizer)),
+        )
         for request, ids in zip(requests, sources_ids, strict=True)
     ]
 

@@ -9,15 +9,12 @@ from pellucid.core.errors import PellucidError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import ReadLine, Translatable
+from pellucid.decoding.suspicious import Warnings
 
 OTHER_WAY_SHARE = 0.1
 """A tenth of the probability of the best. A beam always ends with as many hypotheses as it is wide;
 those less likely than this are mostly leftovers of the beam, and mean something else."""
 _MARKS = string.punctuation + "…“”„‘’«»‹›–—¡¿。、！？，．：；"
-_SHORT_FROM, _SHORT = 8, 4
-"""Tokens of a source from which on a translation can be short, and how many times shorter."""
-_LOOP_LENGTH, _LOOP_TIMES, _LOOP_TOKENS = 8, 4, 8
-"""Tokens that repeat at most, how often at least, and how many tokens in all at least."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,28 +59,8 @@ class Translation:
     sentences: tuple["Translation", ...] = ()
     """The translation of each sentence, if the source was split. Then ``score`` is the sum of
     theirs, and all that counts tokens has a ``[STOP]`` between two sentences."""
-
-    @property
-    def warning(self) -> str | None:
-        """Why this translation should not be trusted: ``short``, ``loop`` or None.
-
-        ``short``: the source has at least 8 tokens, and fewer than a quarter as many came out.
-        ``loop``: at most 8 tokens in a row come at least 4 times one after the other, at least 8
-        tokens in all, and no part of the source repeats like that. Of a line that was split, the
-        first sentence with a warning counts.
-        """
-        # a line that was split is judged by its sentences: joined, short ones could hide a long one
-        for part in self.sentences:
-            if part.warning is not None:
-                return part.warning
-        if self.sentences:
-            return None
-
-        if len(self.source_tokens) >= _SHORT_FROM and _SHORT * len(self.tokens) < len(
-            self.source_tokens
-        ):
-            return "short"
-        return "loop" if _repeats(self.tokens) and not _repeats(self.source_tokens) else None
+    warnings: Warnings = ()
+    """Why this translation should not be trusted; of a split source, those of its sentences."""
 
     @property
     def perplexity(self) -> float:
@@ -147,18 +124,6 @@ def _words_of(text: str) -> tuple[str, ...]:
 
 Penalty = Callable[[int], float]
 """Maps the length of a sequence, with its stop, to the divisor of its log-probability."""
-
-
-def _repeats(tokens: Sequence[str]) -> bool:
-    """Whether a few tokens come many times, one after the other."""
-    for length in range(1, _LOOP_LENGTH + 1):
-        run = 0  # tokens in a row that are as those ``length`` before them
-        for before, token in zip(tokens, tokens[length:], strict=False):
-            run = run + 1 if token == before else 0
-            # the first of n repetitions matches nothing: n - 1 of them are left to count
-            if run >= max((_LOOP_TIMES - 1) * length, _LOOP_TOKENS - length):
-                return True
-    return False
 
 
 def make_hypothesis(
@@ -242,6 +207,7 @@ def write_hypothesis(line: ReadLine, hypothesis: Hypothesis, bundle: Translatabl
         token_ids=hypothesis.ids,
         source_tokens=tuple(bundle.source_tokenizer.tokens(line.source_ids)),
         truncated=line.truncated,
+        warnings=line.warnings,
     )
 
 
@@ -257,6 +223,7 @@ def blank_translation(line: ReadLine, settings: DecodingConfig) -> Translation:
         source=line.request.source,
         alignment=links,
         word_alignment=links,
+        warnings=line.warnings,
     )
     return dataclasses.replace(empty, n_best=(empty,))
 

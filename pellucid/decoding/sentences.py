@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.requests import MOST_CHARACTERS, Request
 from pellucid.decoding.result import Translation
+from pellucid.decoding.suspicious import merged
 from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
@@ -33,6 +34,12 @@ def knows_single_sentences(manifest: Mapping[str, Any]) -> bool:
     """
     share = manifest.get(SHARE_KEY)
     return not isinstance(share, int | float) or share <= _MOST_SEVERAL
+
+
+def leading_code(text: str) -> str:
+    """The code of a target language that a text begins with, such as ``>>fra<<``; else empty."""
+    found = _CODE.match(text)
+    return found[1] if found else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +67,8 @@ class SplitLine:
             return cls(request, ())
 
         sentences = split_sentences(request.source, language)
-        code = _CODE.match(request.source) if has_codes else None
-        return cls(request, tuple(sentences) if len(sentences) > 1 else (), code[1] if code else "")
+        code = leading_code(request.source) if has_codes else ""
+        return cls(request, tuple(sentences) if len(sentences) > 1 else (), code)
 
     @property
     def requests(self) -> list[Request]:
@@ -121,6 +128,7 @@ class SplitLine:
             word_alignment=self._word_alignment(parts, text, starts),
             expected_utility=sum(utilities) / len(utilities) if utilities else None,
             truncated=any(part.truncated for part in parts),
+            warnings=merged(part.warnings for part in parts),
         )
 
     def _word_alignment(

@@ -5,7 +5,7 @@ import functools
 import itertools
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from pellucid.core.errors import DataError
@@ -28,6 +28,7 @@ from pellucid.decoding.requests import (
 )
 from pellucid.decoding.result import Alternative, Translation, blank_translation, write_translations
 from pellucid.decoding.sentences import SplitLine
+from pellucid.decoding.suspicious import WarningLog, judged, source_warnings
 from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -68,6 +69,8 @@ class _Task:
     """Translations that may be needed again, the most recently used last."""
     can_generate: dict[tuple[str, ...], bool] = dataclasses.field(default_factory=dict)
     """Whether the model can generate a form of each term that was looked for."""
+    log: WarningLog | None = None
+    """Logs the warnings of this call; None leaves that to the caller."""
 
 
 class Translator:
@@ -87,6 +90,9 @@ class Translator:
         source_language: str = UNKNOWN,
         target_language: str = UNKNOWN,
         glossary: Glossary | None = None,
+        usual_warnings: frozenset[str] = frozenset(),
+        logs_warnings: bool = True,
+        stays_whole: Callable[[str], bool] | None = None,
     ) -> None:
         """Search with ``engine``, by default PyTorch.
 
@@ -94,7 +100,10 @@ class Translator:
         rules of ``source_language`` (a code such as ``en``), unless a call says otherwise.
         ``pellucid.load`` sets both from the bundle's manifest and settings. ``target_language``
         gives a gettext catalog its plural forms. ``glossary``: terms that translations must have
-        where the source has them.
+        where the source has them. ``usual_warnings``: kinds of warnings that mean nothing with this
+        model (``usual_of`` its manifest). ``logs_warnings``: whether each call logs the first few
+        warnings of its translations, which have them anyway. ``stays_whole``: whether a text is
+        its own translation, such as an address.
         """
         self._bundle = bundle
         self.settings = settings
@@ -103,6 +112,9 @@ class Translator:
         self.source_language = source_language
         self.target_language = target_language
         self.glossary = glossary
+        self.usual_warnings = usual_warnings
+        self.logs_warnings = logs_warnings
+        self.stays_whole = stays_whole
 
     @property
     def bundle(self) -> Translatable:
@@ -161,7 +173,23 @@ class Translator:
             source_language=self.source_language,
             target_language=self.target_language,
             glossary=self.glossary,
+            usual_warnings=self.usual_warnings,
+            logs_warnings=self.logs_warnings,
+            stays_whole=self.stays_whole,
         )
+
+    def without_log(self) -> "Translator":
+        """The same translator for a caller that reports the warnings itself, or has no use for
+        them."""
+        silent = self.with_settings(self.settings)
+        silent.logs_warnings = False
+        return silent
+
+    @property
+    def copies_numbers(self) -> bool:
+        """Whether a line of numbers and marks is its own translation: not if the model has learned
+        to change them, such as one that reads numbers out."""
+        return "digits" not in self.usual_warnings
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too
@@ -225,11 +253,12 @@ class Translator:
         A string gives a Translation, a list or tuple a list, anything else an iterator that
         reads ``stream_lines`` ahead. A ``Request`` is a text with constraints of its own. The
         order is kept. Empty or blank text gives an empty translation; text longer than the model
-        can take is cut, with a warning that names its line. ``settings`` replace the
-        translator's, and keyword arguments override both. With ``split`` a text of several
-        sentences is translated sentence by sentence and joined again, unless its request has a
-        prefix or required phrases; None takes the translator's own ``split``. The ``watcher`` is
-        called at every step of the search and may end it.
+        can take is cut. A translation that should not be trusted has ``warnings``, which are logged
+        with the numbers of the lines. ``settings`` replace the translator's, and keyword arguments
+        override both. With ``split`` a text of several sentences is translated sentence by sentence
+        and joined again, unless its request has a prefix or required phrases; None takes the
+        translator's own ``split``. The ``watcher`` is called at every step of the search and may
+        end it.
 
         Raises ConfigError for a setting out of its range, DataError for input that is not text or
         for a required word that the model cannot generate.
@@ -243,12 +272,12 @@ class Translator:
 
         # resolved once for the whole call, so that a stream is split in one way
         splits = self.split if split is None else split
-        task = _Task(settings, watcher, self.source_language if splits else None)
+        task = self._task(settings, splits=splits, watcher=watcher)
 
         if isinstance(texts, str | Request):
-            return self._translate([texts], task)[0]
+            return self._translate_all([texts], task)[0]
         if isinstance(texts, list | tuple):
-            return self._translate(texts, task)
+            return self._translate_all(texts, task)
         return self._stream(iter(texts), task)
 
     def translate_block(self, lines: Sequence[str | Request], first_line: int) -> list[Translation]:
@@ -257,8 +286,8 @@ class Translator:
         Nothing is remembered between two blocks, so a block gives the same result wherever and
         after whatever it is translated. Raises as ``translate`` does.
         """
-        language = self.source_language if self.split else None
-        return self._translate(lines, _Task(self.settings, None, language, first_line))
+        task = self._task(self.settings, splits=self.split, first_line=first_line)
+        return self._translate_all(lines, task)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
@@ -280,12 +309,12 @@ class Translator:
         from pellucid.decoding.search.scoring import score_lines
 
         bundle, limit = self._bundle, source_limit(self._bundle, self.settings)
-        read = read_sources(sources, bundle.source_tokenizer, limit, itertools.count(first_line))
+        read = read_sources(sources, bundle.source_tokenizer)
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
 
         scored = score_lines(bundle, sources_ids, targets_ids, self.settings)
-        return [
+        found = [
             Translation(
                 text=targets[index],
                 score=hypothesis.score,
@@ -295,9 +324,18 @@ class Translator:
                 source=sources[index],
                 source_tokens=tuple(bundle.source_tokenizer.tokens(sources_ids[index])),
                 truncated=len(read[index]) > limit,
+                warnings=tuple(
+                    source_warnings(sources[index], read[index], limit, bundle.source_tokenizer)
+                ),
             )
             for index, hypothesis in enumerate(scored)
         ]
+        if self.logs_warnings:
+            log = WarningLog()
+            for number, each in enumerate(found, first_line):
+                log.look(number, each)
+            log.end()
+        return found
 
     def alternatives(
         self,
@@ -318,12 +356,40 @@ class Translator:
 
         return find_alternatives(self._bundle, self.settings, source, prefix_tokens, count, watcher)
 
+    def _task(
+        self,
+        settings: DecodingConfig,
+        *,
+        splits: bool,
+        watcher: SearchWatcher | None = None,
+        first_line: int = 1,
+    ) -> "_Task":
+        return _Task(
+            settings,
+            watcher,
+            self.source_language if splits else None,
+            first_line,
+            log=WarningLog() if self.logs_warnings else None,
+        )
+
     def _stream(self, texts: Iterator[str | Request], task: "_Task") -> Iterator[Translation]:
-        while lines := list(itertools.islice(texts, task.settings.stream_lines)):
-            yield from self._translate(lines, task)
-            # after a batch and not within it, so that a batch finds all that it just translated
-            while len(task.known) > task.settings.cache_lines:
-                task.known.popitem(last=False)
+        try:
+            while lines := list(itertools.islice(texts, task.settings.stream_lines)):
+                yield from self._translate(lines, task)
+                # after a batch and not within it, so that a batch finds all that it just translated
+                while len(task.known) > task.settings.cache_lines:
+                    task.known.popitem(last=False)
+        finally:
+            # also if the caller has enough before the end
+            if task.log is not None:
+                task.log.end()
+
+    def _translate_all(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
+        """The translations of lines that are all there."""
+        found = self._translate(lines, task)
+        if task.log is not None:
+            task.log.end()
+        return found
 
     def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
         """One translation for each line; lines that are known are not translated again."""
@@ -333,7 +399,7 @@ class Translator:
             SplitLine.of(request, task.split_language, has_codes=has_codes) for request in wanted
         ]
         whole = [self._with_terms(request) for line in split for request in line.requests]
-        odd = {request: OddLine.of(request, task.settings) for request in whole}
+        odd = {request: self._odd(request, task.settings) for request in whole}
 
         # warnings name the line of the input, so all sentences of a line have its number
         numbers = [n for n, line in enumerate(split, task.next_line) for _ in line.requests]
@@ -345,17 +411,43 @@ class Translator:
         # first as if there were no terms, as most translations have them all the same
         wanted_terms = [self._marked(odd[request].plain, task.settings) for request in whole]
         free = [dataclasses.replace(request, terms=()) for request in wanted_terms]
-        self._search(free, numbers, task, task.settings)
+        self._search(free, task, task.settings)
         chosen = self._insist(wanted_terms, free, numbers, task)
-        task.next_line += len(lines)
 
         made = iter(
             [
-                odd[request].restored(_unmarked(task.known[each], odd[request].plain))
+                self._judged(
+                    odd[request].restored(_unmarked(task.known[each], odd[request].plain)), request
+                )
                 for request, each in zip(whole, chosen, strict=True)
             ]
         )
-        return [line.joined([next(made) for _ in line.requests]) for line in split]
+        found = [line.joined([next(made) for _ in line.requests]) for line in split]
+        if task.log is not None:
+            for number, each in enumerate(found, task.next_line):
+                task.log.look(number, each)
+        task.next_line += len(lines)
+        return found
+
+    def _judged(self, found: Translation, request: Request) -> Translation:
+        """The translation of a request, and each of its n best, with its warnings."""
+        demanded = [request.prefix, *request.must, *itertools.chain(*request.terms)]
+        best = judged(found, self.usual_warnings, demanded)
+        n_best = tuple(judged(each, self.usual_warnings, demanded) for each in found.n_best)
+        return dataclasses.replace(best, n_best=n_best) if n_best != found.n_best else best
+
+    def _odd(self, request: Request, settings: DecodingConfig) -> OddLine:
+        """The request as it is searched."""
+        is_own = (
+            self.stays_whole is not None
+            and settings.copy_symbols
+            and not (request.prefix or request.must or request.terms)
+            and any(map(str.isalpha, request.source))
+            and self.stays_whole(request.source)
+        )
+        if is_own:
+            return OddLine(request, Request(""), is_copied=True)
+        return OddLine.of(request, settings, copies_numbers=self.copies_numbers)
 
     def _with_terms(self, request: Request) -> Request:
         """The request with the terms of the glossary; those of its own come first."""
@@ -373,12 +465,11 @@ class Translator:
     def _search(
         self,
         requests: Sequence[Request],
-        numbers: Sequence[int],
         task: "_Task",
         settings: DecodingConfig,
     ) -> None:
         """Translate the requests that are not known yet."""
-        read = read_requests(requests, self._bundle, settings, numbers)
+        read = read_requests(requests, self._bundle, settings)
 
         # a dict, so that lines that repeat within a batch are translated once
         new = {line.request: line for line in read if line.request not in task.known}
@@ -420,7 +511,6 @@ class Translator:
             changes = {"beam_size": max(task.settings.beam_size, _TERM_BEAM)}
             self._search(
                 [chosen[index] for index in lacking],
-                [numbers[index] for index in lacking],
                 task,
                 task.settings.model_copy(update=changes),
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from pellucid.decoding.odd_lines import OddLine, Offsets, moved
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.decoding.suspicious import Warnings, merged
 from pellucid.decoding.translator import Translator
 from pellucid.documents.placement import Copy, Link, Span
 from pellucid.text.normalization import normalize_with_positions
@@ -32,6 +33,8 @@ class Aligned:
     """Empty unless an alignment was requested."""
     copies: tuple[Copy, ...] = ()
     """What was not translated, in order of the source, and its place in the translation."""
+    warnings: Warnings = ()
+    """Why the translation should not be trusted."""
 
 
 class SentenceTranslator(Protocol):
@@ -81,7 +84,8 @@ class ModelTranslator:
         """``search`` translates sentences and gives their attention; by default the translator."""
         # One translation is written and its scores are not read.
         plain = {"n_best": 1, "align": False, "token_log_probs": False}
-        self._translator = translator.with_settings(translator.settings.changed(plain))
+        changed = translator.with_settings(translator.settings.changed(plain))
+        self._translator = changed.without_log()  # a line of a log is no place in a document
         self._search = search or _DirectSearch(self._translator)
 
     @property
@@ -107,6 +111,7 @@ class ModelTranslator:
         translations = iter(found)
         for of_sentence in parts:
             text, links = "", []
+            warnings = []
             for number, (start, _) in enumerate(of_sentence):
                 text += " " if number and text else ""
                 at = len(text)
@@ -114,8 +119,10 @@ class ModelTranslator:
                     ((start + a, start + b), (at + c, at + d), weight)
                     for (a, b), (c, d), weight in next(linked)
                 ]
-                text += next(translations).text
-            answers.append(Aligned(_printable(text), tuple(links)))
+                found_part = next(translations)
+                text += found_part.text
+                warnings.append(found_part.warnings)
+            answers.append(Aligned(_printable(text), tuple(links), warnings=merged(warnings)))
         return answers
 
     def _links(self, translations: Sequence[Translation]) -> list[list[Link]]:

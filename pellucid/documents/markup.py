@@ -7,8 +7,17 @@ translated by itself.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
+from pellucid.decoding.suspicious import (
+    TranslationWarning,
+    WarningKind,
+    WarningLog,
+    Warnings,
+    kinds_of,
+    merged,
+)
 from pellucid.documents.aligned import Aligned, SentenceTranslator
 from pellucid.documents.assembly import Reading, assemble, is_wide
 from pellucid.documents.copies import (
@@ -31,6 +40,10 @@ _MOST_MARKS = 400
 _AT_ONCE = 512
 """Sentences that are translated before the progress is reported."""
 
+_LEFT = (TranslationWarning("empty", "it stays as it was, as the model gave nothing for it"),)
+_SHOWN_OF_TEXT = 40
+"""Characters of a sentence that a note repeats, so that its place is found."""
+
 Progress = Callable[[int, int], None]
 """Called with the sentences that are translated, and how many there are."""
 
@@ -51,6 +64,10 @@ class Counts:
     changed the order of placeholders that take one argument after the other."""
     notes: list[str] = dataclasses.field(default_factory=list)
     """What a reader of the translated document must know, a plain line each."""
+    warnings: Counter[WarningKind] = dataclasses.field(default_factory=Counter)
+    """How many segments have a warning of each kind; ``notes`` name the first few."""
+    kinds: dict[int, set[WarningKind]] = dataclasses.field(default_factory=dict)
+    """The kinds of each segment with a warning, by its number from 0."""
 
 
 def translate_segments(
@@ -68,8 +85,10 @@ def translate_segments(
     Without ``split`` each segment is one sentence. With ``by_text`` each text between two marks is
     translated by itself, which a model without attention needs. Sentences that repeat are
     translated once. A segment without a letter, and a sentence that the model has no translation
-    for, stay as they are. Raises what the translator raises.
+    for, stay as they are. The warnings of segments are counted in ``counts``, and the first few of
+    each kind are its notes. Raises what the translator raises.
     """
+    counts = counts or Counts()
     folded = [Folded(segment) for segment in segments]
     # Of a part with too many marks, each text between two of them is read by itself.
     parts = [
@@ -86,6 +105,7 @@ def translate_segments(
         [[_read(each, language, keep_numbers) for each in of_part] for of_part in of_segment]
         for of_segment in parts
     ]
+    warnings: dict[_Key, Warnings] = {}
     found = _translate_sentences(
         [
             each
@@ -96,8 +116,10 @@ def translate_segments(
         ],
         translator,
         progress,
-        counts or Counts(),
+        counts,
+        warnings,
     )
+    _note_warnings(readings, warnings, counts)
 
     def translated(part: Sequence[Segment], read: Sequence[Reading | None]) -> list[Piece]:
         pieces: list[Piece] = []
@@ -128,6 +150,36 @@ def translate_segments(
             segments, folded, parts, readings, strict=True
         )
     ]
+
+
+def _note_warnings(
+    readings: Sequence[Sequence[Sequence[Reading | None]]],
+    warnings: Mapping[_Key, Warnings],
+    counts: Counts,
+) -> None:
+    """Note the warnings of each segment's sentences with their place."""
+    log = WarningLog(counts.notes.append)
+    for number, of_segment in enumerate(readings, start=1):
+        read = (each for of_part in of_segment for each in of_part if each is not None)
+        places = [
+            (_place(number, sentence.text), own)
+            for reading in read
+            for sentence in reading.sentences
+            if (own := warnings.get(_key(reading, sentence), ()))
+        ]
+        own = merged(own for _, own in places)
+        if own:
+            counts.kinds[number - 1] = kinds_of(own)
+        log.note(own, places)
+    log.end()
+    counts.warnings.update(log.counts)
+
+
+def _place(number: int, text: str) -> str:
+    """A segment, from 1, and the beginning of a sentence of it."""
+    words = " ".join(text.split())
+    shown = words if len(words) <= _SHOWN_OF_TEXT else f"{words[:_SHOWN_OF_TEXT]}…"
+    return f"segment {number}, “{shown}”"
 
 
 def _read(segment: Segment, language: str | None, keep_numbers: bool) -> Reading | None:
@@ -184,8 +236,9 @@ def _translate_sentences(
     translator: SentenceTranslator,
     progress: Progress | None,
     counts: Counts,
+    warnings: dict[_Key, Warnings],
 ) -> dict[_Key, Aligned]:
-    """Each sentence once, and aligned only where a mark needs it."""
+    """Each sentence once, and aligned only where a mark needs it; fills ``warnings``."""
     needs_links: dict[_Key, bool] = {}
     for reading in readings:
         for sentence in reading.sentences:
@@ -206,14 +259,19 @@ def _translate_sentences(
         for align in (False, True):
             some = [key for key in keys if needs_links[key] == align]
             if some:
-                found |= _translate_some(some, translator, counts, align=align)
+                found |= _translate_some(some, translator, counts, warnings, align=align)
         if progress is not None:
             progress(first + len(keys), len(waiting))
     return found
 
 
 def _translate_some(
-    keys: Sequence[_Key], translator: SentenceTranslator, counts: Counts, *, align: bool
+    keys: Sequence[_Key],
+    translator: SentenceTranslator,
+    counts: Counts,
+    warnings: dict[_Key, Warnings],
+    *,
+    align: bool,
 ) -> dict[_Key, Aligned]:
     found: dict[_Key, Aligned] = {}
 
@@ -222,9 +280,11 @@ def _translate_some(
     answers = translator.translate([text for text, _ in whole], align=align)
     for key, answer in zip(whole, answers, strict=True):
         text, literals = key
+        warnings[key] = answer.warnings
         if not answer.text.strip():
             # The original, so that a reader sees that something stands here.
             found[key] = unchanged(text, literals)
+            warnings[key] = _LEFT
         elif (copied := with_copies(text, literals, answer)) is not None:
             found[key] = copied
             counts.copied += bool(literals)
@@ -235,17 +295,20 @@ def _translate_some(
     answers = translator.translate([text for text, _ in cut], align=True)
     for key, (rest, places), answer in zip(again, cut, answers, strict=True):
         text, literals = key
+        warnings[key] = answer.warnings
         counts.put_back += 1
         if answer.text.strip():
             found[key] = with_insertions(text, literals, rest, places, answer)
         else:
             found[key] = unchanged(text, literals)
+            warnings[key] = _LEFT
 
     # What would give a program its arguments in another order.
     for key in (key for key in keys if not keeps_order(key[0], found[key])):
         text, literals = key
         stretches = between_literals(text, literals)
         answers = translator.translate([text[start:end] for start, end in stretches], align=align)
+        warnings[key] = merged(each.warnings for each in answers)
         found[key] = with_stretches(text, literals, stretches, answers)
         counts.in_stretches += 1
     return found

@@ -16,7 +16,9 @@ from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.sentences import knows_single_sentences
+from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator, settings_of_search
+from pellucid.documents.protected import stays_whole
 from pellucid.engines import ComputeType, Device, EngineName
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
@@ -112,7 +114,14 @@ def load(
     source, target = languages_of(bundle.settings, Path(path).resolve().name)
     splits = knows_single_sentences(bundle.manifest)
     return Translator(
-        bundle, settings, chosen, split=splits, source_language=source, target_language=target
+        bundle,
+        settings,
+        chosen,
+        split=splits,
+        source_language=source,
+        target_language=target,
+        usual_warnings=usual_of(bundle.manifest),
+        stays_whole=stays_whole,
     )
 
 

@@ -4,11 +4,13 @@ import dataclasses
 import logging
 import time
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import DataError
+from pellucid.decoding.suspicious import KINDS, WarningKind, kinds_of
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import (
     METRICS,
@@ -43,6 +45,8 @@ class Evaluation(Scores):
     """How long translating took, without scoring."""
     tokens_per_second: float
     """Generated target tokens per second of translating, each sentence's STOP included."""
+    warnings: dict[WarningKind, int] = dataclasses.field(default_factory=dict)
+    """How many translations have a warning of each kind (``Translation.warnings``)."""
     by_sentence: dict[str, SentenceScores] | None = None
     """The scores of each line by itself, under the names above. None unless they were requested."""
     translations: list[str] | None = None
@@ -99,8 +103,9 @@ def evaluate(
     # Log-probabilities cost time and change no score; sentences are not split, as a line has one
     # reference.
     text_only = settings.model_copy(update={"token_log_probs": False})
-    translations = translator.translate(list(sources), text_only, split=False)
+    translations = translator.without_log().translate(list(sources), text_only, split=False)
     seconds = time.perf_counter() - began
+    warnings = Counter(kind for each in translations for kind in kinds_of(each.warnings))
     hypotheses = [translation.text for translation in translations]
 
     output = scoring.output(hypotheses, alternatives)
@@ -133,6 +138,7 @@ def evaluate(
         sentences=len(hypotheses),
         seconds=seconds,
         tokens_per_second=token_count / seconds,
+        warnings={kind: warnings[kind] for kind in KINDS if warnings[kind]},
         by_sentence=by_sentence,
         translations=hypotheses if per_sentence else None,
     )

@@ -61,6 +61,7 @@ def evaluate_robustness(
     """
     check_lines({"sources": sources, "references": references})
     scoring = scoring_of(accepted(references), language, tokenize)
+    translator = translator.without_log()  # the copies are odd on purpose
     settings = translator.settings.best_alone()
     text_only = settings.model_copy(update={"token_log_probs": False})
     manifest = manifest_of(translator.bundle)

@@ -169,7 +169,7 @@ def _spread(kept: list[KeptModel], most: int) -> list[KeptModel]:
 
 
 def _frame(kept: KeptModel, trained: Bundle, sentence: Sentence, history: History | None) -> Frame:
-    opened = open_model(Translator(_read(kept, trained), _settings(trained)))
+    opened = open_model(Translator(_read(kept, trained), _settings(trained), logs_warnings=False))
     own = opened.translator.translate(sentence.source)
     return Frame(
         step=kept.step,

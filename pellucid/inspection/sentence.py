@@ -17,6 +17,7 @@ from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Translatable, source_limit
+from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator
 from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import Seq2Seq
@@ -112,8 +113,12 @@ class Opened:
             self.watcher.before_step(0)
 
 
-def open_model(opened: Openable, watcher: SearchWatcher | None = None) -> Opened:
+def open_model(
+    opened: Openable, watcher: SearchWatcher | None = None, *, logs_warnings: bool = True
+) -> Opened:
     """Open a model for inspection; ``watcher`` may end the work.
+
+    ``logs_warnings`` is that of the ``Translator``, unless one is given.
 
     Raises InputMissingError, CorruptError or BundleError as ``load_bundle`` does, ConfigError if
     it is an ensemble.
@@ -121,11 +126,16 @@ def open_model(opened: Openable, watcher: SearchWatcher | None = None) -> Opened
     if isinstance(opened, Translator):
         translator = opened
     elif isinstance(opened, Translating):
-        translator = Translator(opened.bundle, opened.settings)
+        translator = Translator(opened.bundle, opened.settings, logs_warnings=logs_warnings)
     else:
         bundle = opened if isinstance(opened, Bundle) else load_bundle(opened)
         settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
-        translator = Translator(bundle, settings)
+        translator = Translator(
+            bundle,
+            settings,
+            usual_warnings=usual_of(bundle.manifest),
+            logs_warnings=logs_warnings,
+        )
     inner = translator.bundle
     if not isinstance(inner.model, Seq2Seq):
         raise ConfigError(

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from pellucid.decoding.result import Translation
 from pellucid.serve.reading import ReadSentence
-from pellucid.serve.schema import Candidate, OtherWay, SentenceAnswer, TextAnswer, TranslateRequest
+from pellucid.serve.schema import (
+    Candidate,
+    OtherWay,
+    SentenceAnswer,
+    TextAnswer,
+    TranslateRequest,
+    WarningAnswer,
+)
 
 
 def answer_sentence(
@@ -38,6 +45,10 @@ def answer_sentence(
         truncated=sentence.is_truncated,
         tokens=tokens,
         source_tokens=sentence.tokens,
+        warnings=[
+            WarningAnswer(kind=each.kind, message=each.message)
+            for each in (() if translation is None else translation.warnings)
+        ],
         confidences=confidences_of(translation) if request.confidences else None,
         alignment=_alignment(translation) if request.alignment else None,
         n_best=n_best,
@@ -59,6 +70,7 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
         truncated=any(each.truncated for each in sentences),
         tokens=[token for each in sentences for token in each.tokens],
         source_tokens=[token for each in sentences for token in each.source_tokens],
+        warnings=list(dict.fromkeys(each for sentence in sentences for each in sentence.warnings)),
         confidences=[p for each in sentences for p in each.confidences or ()]
         if request.confidences
         else None,

@@ -13,6 +13,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.decoding.suspicious import kinds_of
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.server.errors import (
     OverloadedError,
@@ -309,6 +310,8 @@ class Batcher:
                 self._metrics.sentences.inc()
                 self._metrics.tokens.labels("source").inc(job.token_count)
                 self._metrics.tokens.labels("target").inc(len(outcome.tokens))
+                for kind in kinds_of(outcome.warnings):
+                    self._metrics.warnings.labels(kind).inc()
 
         for ticket, outcomes in by_ticket.items():
             ticket.deliver(outcomes)

@@ -18,9 +18,10 @@ from typing import Literal
 import pydantic
 
 from pellucid.core.errors import ConfigError, DataError, WriteError
+from pellucid.decoding.suspicious import WarningKind
 from pellucid.documents.aligned import ModelTranslator
 from pellucid.documents.formats import ReadOptions, read_document
-from pellucid.documents.markup import translate_segments
+from pellucid.documents.markup import Counts, translate_segments
 from pellucid.documents.names import format_of
 from pellucid.documents.segments import notes_of
 from pellucid.serve.queued import QueuedSearch
@@ -60,6 +61,8 @@ class DocumentState(pydantic.BaseModel):
     """The name of the translated file."""
     detail: str | None = None
     """Why it failed."""
+    warnings: dict[WarningKind, int] = {}
+    """How many segments have a warning of each kind; ``notes`` name the first few."""
     notes: list[str] = []
     """What stayed as it was, and what else a reader of the translation must know."""
 
@@ -78,6 +81,7 @@ class _Document:
     done: int = 0
     total: int = 0
     detail: str | None = None
+    warnings: dict[WarningKind, int] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
     search: QueuedSearch | None = None
     """What translates it."""
@@ -99,6 +103,7 @@ class _Document:
             sentences=self.total,
             name=self.name,
             detail=self.detail,
+            warnings=self.warnings,
             notes=self.notes,
         )
 
@@ -354,13 +359,16 @@ class Documents:
             self._publish(document)
 
         sentences = ModelTranslator(served.model.translator, search)
+        counts = Counts()
         translated = translate_segments(
             read.segments,
             sentences,
             keep_numbers=keep_numbers,
             progress=progress,
+            counts=counts,
             by_text=not served.model.has_attention,
         )
         written = read.write(translated)
-        document.notes = list(notes_of(read))
+        document.warnings = dict(counts.warnings)
+        document.notes = [*counts.notes, *notes_of(read)]
         return written

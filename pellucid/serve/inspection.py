@@ -79,7 +79,7 @@ def look_inside(
     """
     _check_tokens(model, request, limits)
 
-    inside = open_model(model.bundle, watcher)
+    inside = open_model(model.bundle, watcher, logs_warnings=False)
     try:
         select(parts_of(inside.model.config), request.only)  # a wrong name fails before translating
         sentence = read_sentence(inside, request.text, request.target)
@@ -108,7 +108,7 @@ def walk_through(
     Raises InvalidError if a side is too long, and what the watcher raises.
     """
     _check_tokens(model, request, limits)
-    inside = open_model(model.bundle, watcher)
+    inside = open_model(model.bundle, watcher, logs_warnings=False)
     try:
         sentence = read_sentence(inside, request.text, request.target)
     except DataError as error:

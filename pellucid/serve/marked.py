@@ -1,6 +1,12 @@
-"""Texts with tags, as clients of other servers send them: tags stand on the aligned words."""
+"""Texts as clients of other servers send them, translated as documents are.
+
+Tags stand on the aligned words. Addresses, placeholders and what else no document has translated
+stay in plain texts too.
+"""
 
 import asyncio
+import dataclasses
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,21 +15,56 @@ from typing import TYPE_CHECKING
 from pellucid.decoding.result import Translation
 from pellucid.documents.aligned import ModelTranslator, Search
 from pellucid.documents.html_files import HtmlDocument, TagRules
-from pellucid.documents.markup import translate_segments
+from pellucid.documents.markup import Counts, translate_segments
+from pellucid.documents.segments import Segment
 from pellucid.serve.queued import QueuedSearch
-from pellucid.serve.schema import TranslateRequest
+from pellucid.serve.schema import TextAnswer, TranslateRequest
 from pellucid.serve.server.errors import DeadlineError
 from pellucid.serve.service import Served, Service, glossary_of, search_settings
 
 if TYPE_CHECKING:
     from pellucid.decoding.attention import AttentionWeights
 
+WARNINGS_HEADER = "X-Pellucid-Warnings"
+_MOST_IN_HEADER = 50
+"""Warnings that a header names: proxies take some kilobytes of headers."""
 _AT_ONCE = 16
 """Requests that are read and written at a time, each in a thread; the others wait."""
 
 
+@dataclasses.dataclass(frozen=True)
+class TextsAnswer:
+    """What texts were translated to, in order."""
+
+    texts: list[str]
+    alternatives: list[list[str]]
+    warnings: list[set[str]]
+    """The kinds of warnings of each text."""
+
+    @classmethod
+    def of(cls, answers: Sequence[TextAnswer]) -> "TextsAnswer":
+        """The same of answers in the form of our own interface."""
+        return cls(
+            [each.text for each in answers],
+            [each.alternatives or [] for each in answers],
+            [{warning.kind for warning in each.warnings} for each in answers],
+        )
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The warnings as a header, for answers whose form has no place for them.
+
+        ``X-Pellucid-Warnings: loop;text=0, unknown;text=2``: kinds, and numbers of texts from 0.
+        """
+        named = [f"{kind};text={n}" for n, of in enumerate(self.warnings) for kind in sorted(of)]
+        shown = named[:_MOST_IN_HEADER]
+        if len(named) > len(shown):
+            shown.append(f"more;count={len(named) - len(shown)}")
+        return {WARNINGS_HEADER: ", ".join(shown)} if shown else {}
+
+
 class MarkedTexts:
-    """Translates texts with tags for one server; used from its event loop."""
+    """Translates texts with tags or placeholders for one server; used from its event loop."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -34,14 +75,14 @@ class MarkedTexts:
         self,
         served: Served,
         texts: Sequence[str],
-        rules: TagRules,
+        rules: TagRules | None,
         *,
         alternatives: int = 0,
         split: bool = True,
         glossary: str | None = None,
-    ) -> tuple[list[str], list[list[str]]]:
+    ) -> TextsAnswer:
         """The translation of each text, and its alternatives, in each of which every sentence that
-        has another translation has that one.
+        has another translation has that one. Without ``rules`` texts are plain.
 
         Raises as ``Service.translate`` does. Cancelling the task cancels the work.
         """
@@ -54,21 +95,27 @@ class MarkedTexts:
         deadline = time.monotonic() + seconds
         search = QueuedSearch(self._service, served, settings, deadline, terms)
 
-        def work() -> tuple[list[str], list[list[str]]]:
-            documents = [HtmlDocument(text, rules) for text in texts]
+        def work() -> TextsAnswer:
+            documents = [
+                _PlainText(text, split=split) if rules is None else HtmlDocument(text, rules)
+                for text in texts
+            ]
             translator = served.model.translator.with_settings(settings)
+            warnings: list[set[str]] = []
 
             def write(by: Search) -> list[str]:
-                return _translated(
+                translated, found = _translated(
                     documents,
                     ModelTranslator(translator, by),
                     split=split,
                     by_text=not served.model.has_attention,
                 )
+                warnings[:] = warnings or found  # those of the best, which is written first
+                return translated
 
             if not alternatives:
-                return write(search), [[] for _ in texts]
-            return _with_alternatives(search, write, alternatives)
+                return TextsAnswer(write(search), [[] for _ in texts], warnings)
+            return TextsAnswer(*_with_alternatives(search, write, alternatives), warnings)
 
         try:
             async with asyncio.timeout(seconds):
@@ -79,13 +126,48 @@ class MarkedTexts:
             search.stop()
 
 
+class _PlainText:
+    """A text without tags: each line is a segment, or without ``split`` all of it is one."""
+
+    def __init__(self, text: str, *, split: bool) -> None:
+        self._around: list[tuple[str, str]] = []
+        self.segments: list[Segment] = []
+        for line in text.splitlines(keepends=True) if split else [text]:
+            words = line.strip()
+            start = line.index(words)
+            self._around.append((line[:start], line[start + len(words) :]))
+            self.segments.append(Segment((words,)))
+
+    def text_with(self, segments: Sequence[Segment]) -> str:
+        """The text with other segments."""
+        return "".join(
+            f"{before}{segment.text}{after}"
+            for (before, after), segment in zip(self._around, segments, strict=True)
+        )
+
+
 def _translated(
-    documents: Sequence[HtmlDocument], translator: ModelTranslator, *, split: bool, by_text: bool
-) -> list[str]:
-    """All documents at once, so that their sentences share batches."""
+    documents: Sequence[HtmlDocument | _PlainText],
+    translator: ModelTranslator,
+    *,
+    split: bool,
+    by_text: bool,
+) -> tuple[list[str], list[set[str]]]:
+    """All documents at once, so that their sentences share batches; and their warnings."""
     segments = [segment for document in documents for segment in document.segments]
-    found = iter(translate_segments(segments, translator, split=split, by_text=by_text))
-    return [document.text_with([next(found) for _ in document.segments]) for document in documents]
+    counts = Counts()
+    found = iter(
+        translate_segments(segments, translator, split=split, by_text=by_text, counts=counts)
+    )
+    texts, first = [], 0
+    warnings: list[set[str]] = []
+    for document in documents:
+        count = len(document.segments)
+        own = (counts.kinds.get(number, ()) for number in range(first, first + count))
+        warnings.append(set(itertools.chain.from_iterable(own)))
+        texts.append(document.text_with([next(found) for _ in range(count)]))
+        first += count
+    return texts, warnings
 
 
 def _with_alternatives(

@@ -19,6 +19,12 @@ class Metrics(RequestMetrics):
         self.sentences = Counter(
             "pellucid_sentences_total", "Sentences translated.", registry=registry
         )
+        self.warnings = Counter(
+            "pellucid_warnings_total",
+            "Warnings of translations.",
+            ["kind"],  # one of a few words, never text of a client
+            registry=registry,
+        )
         self.cancelled = Counter(
             "pellucid_cancelled_total", "Sentences dropped or stopped.", registry=registry
         )

@@ -15,7 +15,9 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator
+from pellucid.documents.protected import stays_whole
 from pellucid.engines import ComputeType, EngineName
 from pellucid.engines.load import load_parts
 from pellucid.model.config import TranslatorSettings
@@ -147,7 +149,16 @@ Open = Callable[[ModelPlace], LoadedModel]
 def open_model(place: ModelPlace) -> LoadedModel:
     """Read a bundle. Raises what ``pellucid.load`` raises."""
     bundle, settings, engine = load_parts(place.path, place.engine, compute_type=place.compute_type)
-    model = LoadedModel(place, Translator(bundle, settings, engine), bundle)
+    translator = Translator(
+        # Texts of clients are nothing for a log: their answers have the warnings.
+        bundle,
+        settings,
+        engine,
+        usual_warnings=usual_of(bundle.manifest),
+        logs_warnings=False,
+        stays_whole=stays_whole,
+    )
+    model = LoadedModel(place, translator, bundle)
     # The first pass is slow, as kernels are chosen and memory is allocated: not for a client.
     model.translate(["a"], model.settings.having(beam_size=1, max_length=1))
     return model

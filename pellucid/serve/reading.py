@@ -5,6 +5,7 @@ import dataclasses
 import math
 import time
 
+from pellucid.decoding.sentences import leading_code
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import Fault, InvalidError
@@ -23,6 +24,13 @@ class ReadSentence:
     """The ids that are read; empty for a blank sentence."""
     tokens: list[str]
     is_truncated: bool
+    code: str = ""
+    """The code of the target language that a multilingual model needs in front of it."""
+
+    @property
+    def read(self) -> str:
+        """What the model reads."""
+        return f"{self.code} {self.place.text}" if self.code else self.place.text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +103,16 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
     # After splitting, so that only a sentence that is too long is divided.
     if whole:
         places = [part for place in places for part in _divided(model, place, limit)]
+    # A code in front of the text holds for all its sentences.
+    code = leading_code(text) if model.bundle.source_tokenizer.kind == "marian" else ""
+    codes = ["" if number == 0 or not place.text else code for number, place in enumerate(places)]
     # All sentences in one call, which is faster than one call for each.
-    all_ids = model.source_ids([place.text for place in places])
+    all_ids = model.source_ids(
+        [
+            f"{code} {place.text}" if code else place.text
+            for code, place in zip(codes, places, strict=True)
+        ]
+    )
 
     return ReadText(
         [
@@ -105,8 +121,9 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
                 ids=ids[:limit] if place.text else [],
                 tokens=model.source_tokens(ids[:limit]) if place.text else [],
                 is_truncated=len(ids) > limit,
+                code=own,
             )
-            for place, ids in zip(places, all_ids, strict=True)
+            for place, ids, own in zip(places, all_ids, codes, strict=True)
         ]
     )
 

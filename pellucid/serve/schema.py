@@ -10,6 +10,7 @@ import pydantic
 from pydantic import Field
 
 from pellucid.decoding.result import OTHER_WAY_SHARE
+from pellucid.decoding.suspicious import WarningKind
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.errors import Fault
 from pellucid.serve.server.strict_json import shown
@@ -78,6 +79,14 @@ class OtherWay(_Message):
     """Its probability divided by that of the best translation."""
 
 
+class WarningAnswer(_Message):
+    """Why a translation should not be trusted."""
+
+    kind: WarningKind
+    message: str
+    """A sentence without its subject, the text: what is wrong with it or with its translation."""
+
+
 class SentenceAnswer(_Message):
     """One sentence of a text; ``before + text + after`` in a row are the translated text."""
 
@@ -95,6 +104,8 @@ class SentenceAnswer(_Message):
     """The tokens of the translation."""
     source_tokens: list[str]
     """The tokens of the source that were read."""
+    warnings: list[WarningAnswer] = []
+    """Empty for most."""
     confidences: list[float] | None = None
     """p(token | those before it, source), one for each of tokens."""
     alignment: list[tuple[int, int]] | None = None
@@ -113,6 +124,8 @@ class TextAnswer(_Message):
     """Whether the end of a sentence was cut."""
     tokens: list[str]
     source_tokens: list[str]
+    warnings: list[WarningAnswer] = []
+    """Those of its sentences, each once."""
     confidences: list[float] | None = None
     alignment: list[tuple[int, int]] | None = None
     n_best: list[Candidate] | None = None

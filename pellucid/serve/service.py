@@ -340,7 +340,7 @@ class Service:
 
         for index, sentence in enumerate(sentences):
             if sentence.ids:
-                text = _with_terms(sentence.place.text, glossary)
+                text = _with_terms(sentence.read, glossary)
                 jobs.append(Job(index, text, len(sentence.ids)))
             else:
                 # A blank sentence needs no model.

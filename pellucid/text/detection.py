@@ -73,11 +73,30 @@ def other_language(text: str, expected: str) -> str | None:
     """
     code, probability = _identifier().classify(normalize(text[:_MOST_CHARACTERS]))
     found = Detected(UNKNOWN if code == _NO_LANGUAGE else code, float(probability))
-    if not found.is_certain or found.language == expected:
+    is_other = found.is_certain and not are_alike(found.language, expected)
+    return found.language if is_other else None
+
+
+def are_alike(one: str, other: str) -> bool:
+    """Whether two languages are the same, or written so alike that none is taken for the other."""
+    return one == other or any({one, other} <= alike for alike in _ALIKE)
+
+
+def languages_of_texts(
+    texts: Sequence[str], *, has_tags: bool = False
+) -> list[list[Detected]] | None:
+    """The languages that each text may be in, all of them, the most probable first.
+
+    Of a text without words there are none; None without py3langid, where nothing can be detected.
+    """
+    try:
+        found = [detect(_TAG.sub(" ", text) if has_tags else text) for text in texts]
+    except MissingExtraError:
         return None
-    if any({found.language, expected} <= alike for alike in _ALIKE):
-        return None
-    return found.language
+    return [
+        [] if each[0].language == UNKNOWN or not any(map(str.isalpha, text)) else each
+        for each, text in zip(found, texts, strict=True)
+    ]
 
 
 def likely_languages(text: str, *, has_tags: bool = False) -> list[Detected]:

@@ -1,7 +1,8 @@
 """The languages that a model translates between, inferred from its bundle."""
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,22 @@ _CODES = frozenset(
     )
 )
 """Those of ISO 639-1."""
+_THREE_LETTERS = dict(
+    re.findall(
+        r"(\w+):(\w+)",
+        "alb:sqi arm:hye baq:eus bur:mya cze:ces dut:nld fre:fra geo:kat ger:deu gre:ell ice:isl "
+        "mac:mkd mao:mri may:msa per:fas rum:ron slo:slk tib:bod wel:cym chi:zho zho:cmn "
+        "ar:ara bg:bul bn:ben ca:cat cs:ces da:dan de:deu el:ell en:eng es:spa et:est eu:eus "
+        "fa:fas fi:fin fr:fra ga:gle gl:glg he:heb hi:hin hr:hrv hu:hun id:ind is:isl it:ita "
+        "ja:jpn ko:kor lt:lit lv:lav mk:mkd nb:nob nl:nld nn:nno no:nor pl:pol pt:por ro:ron "
+        "ru:rus sk:slk sl:slv sq:sqi sr:srp sv:swe ta:tam th:tha tr:tur uk:ukr ur:urd vi:vie "
+        "zh:zho",
+    )
+)
+"""Other codes of languages by those of ISO 639-3, which the codes of OPUS-MT's models begin with:
+the bibliographic ones of ISO 639-2, and those of two letters."""
+_CODE = re.compile(r"\s*>>([^<>\s]*)<<")
+_CODES_SHOWN, _NEAR_SHOWN = 30, 3
 _PAIR = re.compile(r"(?<![a-z])([a-z]{2,3})[-_](?=([a-z]{2,3})(?![a-z]))")
 """The second code is only looked at: in ``mt-en-de`` it may be the first of the next pair."""
 
@@ -82,6 +99,51 @@ _PAIR = re.compile(r"(?<![a-z])([a-z]{2,3})[-_](?=([a-z]{2,3})(?![a-z]))")
 def language_name(code: str) -> str:
     """The English name of a language, or its code if it is not among the common ones."""
     return _NAMES.get(code, code)
+
+
+def code_fault(text: str, codes: Sequence[str]) -> str | None:
+    """What is wrong with the code of the target language that a text begins with; None if nothing.
+
+    ``codes`` are those of a multilingual model, such as ``>>fra<<``; a model without any translates
+    into one language, and needs none.
+    """
+    found = _CODE.match(text)
+    if not codes:
+        if found is None:
+            return None
+        return f"this model translates into one language, and does not know {found[0].strip()}"
+
+    if found is None:
+        return (
+            "it must begin with the code of the language to translate into, such as"
+            f" {codes[0]}; the model knows {_listed(codes)}"
+        )
+    code = found[0].strip()
+    if code not in codes:
+        near = _nearest(found[1], codes)
+        # the near ones first, as the list may be long
+        known = _listed([*near, *(each for each in codes if each not in near)])
+        return f"the model does not know the code {code}; it knows {known}"
+    if found[0] != code:
+        return f"the code {code} must be its first characters, and white space is before it"
+    return None
+
+
+def _nearest(name: str, codes: Sequence[str]) -> list[str]:
+    """The codes that somebody may have meant who wrote ``>>NAME<<``."""
+    bare = {each[2:-2].lower(): each for each in codes}
+    name = name.lower()
+    three = _THREE_LETTERS.get(name, name)
+    # ``>>zh<<`` may be ``>>zho<<`` or ``>>cmn_Hans<<``
+    names = (name, three, _THREE_LETTERS.get(three, three))
+    near = [each for alias in names for each in bare if alias and each.startswith(alias)]
+    near += difflib.get_close_matches(name, bare, n=_NEAR_SHOWN)
+    return [bare[each] for each in dict.fromkeys(near)][:_NEAR_SHOWN]
+
+
+def _listed(codes: Sequence[str]) -> str:
+    more = len(codes) - _CODES_SHOWN
+    return ", ".join(codes[:_CODES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def languages_of(settings: Mapping[str, Any], name: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.files import KnownFiles, read_manifest, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
+from pellucid.decoding.suspicious import WarningKind, usual_kinds
 from pellucid.evaluation.scoring import Decider, Scoring, decider, scoring_of
 from pellucid.evaluation.signature import lines_hash
 from pellucid.text.batching import (
@@ -202,15 +203,33 @@ class TrainingData:
     @functools.cached_property
     def several_sentences(self) -> float:
         """The share of source lines that hold several sentences, in a sample of 1,000."""
+        texts = [text for text, _ in self._sampled(self.store.source, self.source_tokenizer)]
+        several = sum(len(split_sentences(text, self.source_language)) > 1 for text in texts)
+        return several / len(texts)
+
+    @functools.cached_property
+    def usual_warnings(self) -> list[WarningKind]:
+        """The kinds of warnings that mean nothing here: too many pairs of a sample have them."""
+        sources = self._sampled(self.store.source, self.source_tokenizer)
+        targets = self._sampled(self.store.target, self.target_tokenizer)
+        return usual_kinds(
+            (source, target, source_tokens, target_tokens)
+            for (source, source_tokens), (target, target_tokens) in zip(
+                sources, targets, strict=True
+            )
+        )
+
+    def _sampled(self, side: IdRows, tokenizer: Tokenizer) -> list[tuple[str, list[str]]]:
+        """The texts and tokens of a sample of 1,000 lines of a side."""
         count = min(len(self.rows), _SAMPLED_LINES)
 
         # Evenly spaced, not random: the same data always give the same figure.
         places = np.arange(count) * len(self.rows) // count
-        rows = IdRows.in_order(*self.store.source.gather(self.rows[places]))
+        rows = IdRows.in_order(*side.gather(self.rows[places]))
 
         # From the ids, as the files need not be read again: of a resumed run they may be far away.
-        texts = [self.source_tokenizer.decode(rows.row(index).tolist()) for index in range(count)]
-        return sum(len(split_sentences(text, self.source_language)) > 1 for text in texts) / count
+        lines = [rows.row(index).tolist() for index in range(count)]
+        return [(tokenizer.decode(ids), tokenizer.tokens(ids)) for ids in lines]
 
     def target_ids(self) -> Iterator[npt.NDArray[np.int64]]:
         """All target ids of the training pairs, some thousand rows at a time."""

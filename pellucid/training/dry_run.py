@@ -346,7 +346,8 @@ def _search(run: Run, say: Say) -> None:
 
     began = time.perf_counter()
     run.model.eval()
-    Translator(Bundle(run.model, *tokenizers, {}, {}), run.config.decoding).translate(source)
+    bundle = Bundle(run.model, *tokenizers, {}, {})
+    Translator(bundle, run.config.decoding, logs_warnings=False).translate(source)
 
     say(
         f"search: {time.perf_counter() - began:.2f} s for the longest validation source,"

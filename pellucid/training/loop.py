@@ -11,6 +11,7 @@ from pellucid.core.files import write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.sentences import SHARE_KEY
+from pellucid.decoding.suspicious import USUAL_KEY
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch
@@ -264,6 +265,7 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) 
         details |= {"score_by": run.decider.name, "ranking": run.ranking}
     if run.config.model.translates:
         details[SHARE_KEY] = run.data.several_sentences
+        details[USUAL_KEY] = run.data.usual_warnings
 
     save_bundle(
         run.folder.bundle_path(step),

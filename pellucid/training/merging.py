@@ -12,6 +12,7 @@ from pellucid.bundle import BUNDLES_FOLDER, Bundle, save_bundle
 from pellucid.core.errors import ConfigError, list_faults
 from pellucid.core.files import read_manifest, refuse_to_overwrite
 from pellucid.decoding.sentences import SHARE_KEY
+from pellucid.decoding.suspicious import USUAL_KEY
 from pellucid.equations.averages import mean_of_parameters
 from pellucid.model.build import build_unfilled
 from pellucid.model.seq2seq import SequenceModel
@@ -98,6 +99,8 @@ def save_average(
     if SHARE_KEY in bundles[0].manifest:
         # A translator splits its input into sentences if the training text had one in a line.
         details[SHARE_KEY] = bundles[0].manifest[SHARE_KEY]
+    if USUAL_KEY in bundles[0].manifest:
+        details[USUAL_KEY] = bundles[0].manifest[USUAL_KEY]
 
     names = [each.path.name if each.path is not None else "" for each in bundles]
     card = average_card(average.config, names, members)

@@ -85,7 +85,12 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
 def _translate(
     bundle: Bundle, data: TrainingData, config: RunConfig, step: int
 ) -> tuple[dict[str, Score], tuple[str, str, str]]:
-    translator = Translator(bundle, validation_search(config))
+    translator = Translator(
+        bundle,
+        validation_search(config),
+        usual_warnings=frozenset(data.usual_warnings),
+        logs_warnings=False,
+    )
     # As ``evaluate`` translates: each line has one reference, so none is split.
     translations = translator.translate(data.valid_sources, split=False)
 

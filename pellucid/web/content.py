@@ -8,6 +8,7 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.suspicious import usual_of
 from pellucid.interop.capability import WEB, shown_setting
 from pellucid.interop.forced_scores import forced_log_probs, random_lines
 from pellucid.model.seq2seq import SequenceModel
@@ -83,6 +84,7 @@ def web_content(
         "source_reads": "pairs" if config.translates else _READS[config.kind],
         "example": example,
         "words": known_words(bundle),
+        "usual_warnings": sorted(usual_of(bundle.manifest)),
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
         "check": _check(bundle, weights),
     }

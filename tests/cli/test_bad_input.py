@@ -277,7 +277,7 @@ def test_a_line_longer_than_the_model_can_take_is_cut_with_a_warning_in_its_plac
     long = " ".join(["le chat dort"] * 30)
     result = pellucid("translate", tmp_path / "out", stdin=f"nous\n{long}\n\nvous\n".encode())
     assert result.code == 0
-    assert "WARNING: line 2 has 90 tokens; only the first 7 are read\n" in result.err
+    assert "WARNING: line 2: only the first 7 of its 90 tokens are read\n" in result.err
     alone = pellucid("translate", tmp_path / "out", stdin=b"nous\n\nvous\n")
     lines, short = result.out.split("\n"), alone.out.split("\n")
     assert len(lines) == 5

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,10 +20,25 @@ LINES = "le chat dort\n\nje suis étudiant\n"
 
 def assert_only_doubts(err: str) -> None:
     """A model trained for a moment repeats itself, of which translate warns."""
-    doubts = ("the translation repeats itself", "the translation is short", " more: ")
     for line in err.splitlines():
-        assert line.startswith("WARNING: "), line
-        assert any(doubt in line for doubt in doubts), line
+        assert re.match(r"WARNING: (line \d+(, sentence \d+)?: |more such warnings: )", line)
+
+
+def test_warnings_stand_in_the_json_and_on_stderr_with_their_lines(tiny_run: Path):
+    """Of many lines five are shown, by whichever way a file is translated."""
+    text = "le chat dort\n" + "Привет, мир\n" * 6
+    plain = pellucid("translate", tiny_run, stdin=text.encode())
+    named = [line for line in plain.err.splitlines() if "the model does not know “Привет" in line]
+    assert [line.split(":")[1] for line in named] == [f" line {number}" for number in range(2, 7)]
+    last = plain.err.splitlines()[-1]
+    assert last.startswith("WARNING: more such warnings: unknown 1")
+    found = pellucid("translate", tiny_run, "--json", stdin=text.encode())
+    entries = [json.loads(line) for line in found.out.splitlines()]
+    assert "unknown" not in [each["kind"] for each in entries[0]["warnings"]]
+    first = entries[1]["warnings"][0]
+    assert first["kind"] == "unknown"
+    assert first["message"] == named[0].removeprefix("WARNING: line 2: ")
+    assert first in entries[1]["n_best"][0]["warnings"]
 
 
 def test_one_line_out_for_every_line_in(tiny_run: Path):

@@ -1,7 +1,7 @@
 """A line of several sentences is translated sentence by sentence, and one line comes out."""
 
 import dataclasses
-import math
+import re
 
 import pytest
 from small_bundle import SENTENCES, small_bundle
@@ -81,7 +81,8 @@ def test_every_line_gives_one_line_and_warnings_name_it(caplog: pytest.LogCaptur
     assert [each.source for each in found] == lines
     assert [len(each.sentences) for each in found] == [0, 2, 0, 3, 0]
     assert found[1].truncated
-    named = [int(message.split()[1]) for message in caplog.messages]
+    cut = [each for each in caplog.messages if "are read" in each]
+    named = [int(re.findall(r"\d+", message)[0]) for message in cut]
     assert named == sorted(named)
     assert set(named) <= {1, 2, 4, 5}
     assert named.count(4) > 1
@@ -121,54 +122,11 @@ def test_old_and_imported_bundles_are_taken_to_know_single_sentences():
     assert knows_single_sentences({SHARE_KEY: "many"})
 
 
-def doubtful(source: str, target: str) -> str | None:
-    return dataclasses.replace(
-        written(target), tokens=tuple(target.split()), source_tokens=tuple(source.split())
-    ).warning
-
-
-def test_a_translation_far_shorter_than_its_source_is_suspicious():
-    """Eight tokens or more, and fewer than a quarter as many."""
-    assert doubtful("a b c d e f g h", "x") == "short"
-    assert doubtful("a b c d e f g h", "") == "short"
-    assert doubtful("a b c d e f g h", "x y") is None
-    assert doubtful("a b c d e f g", "x") is None
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        ("no " * 8, "loop"),
-        ("no " * 7, None),
-        ("he said " * 4, "loop"),
-        ("he said " * 3 + "he", None),
-        ("well " + "a b c " * 4 + "then", "loop"),
-        ("a b c d e f g h " * 4, "loop"),
-        ("a b c d e f g h i " * 4, None),
-        ("a b a b a c a b a b a", None),
-    ],
-)
-def test_a_translation_that_repeats_itself_is_suspicious(target: str, expected: str | None):
-    assert doubtful("one two three four", target) == expected
-    assert doubtful("ha " * 9, target) is None, "the source repeats itself, too"
-
-
 @pytest.mark.parametrize("split", [True, False])
 def test_other_settings_keep_whether_lines_are_split(split):
     small = translator(split=split)
     again = small.with_settings(small.settings.changed({"beam_size": 1}))
     assert bool(again.translate(LINE).sentences) == split
-
-
-def test_a_split_line_is_as_suspicious_as_its_sentences():
-    good, bad = (
-        dataclasses.replace(written(text), tokens=tuple(text.split()), source_tokens=("a",) * 4)
-        for text in ("x y", "no " * 9)
-    )
-    split = SplitLine.of(Request("One. Two."), "en")
-    assert split.joined([good, bad]).warning == "loop"
-    assert split.joined([good, good]).warning is None
-    assert math.isnan(good.perplexity)
 
 
 def test_a_code_of_the_target_language_is_in_front_of_every_sentence():

@@ -137,7 +137,8 @@ def test_a_line_the_model_cannot_take_is_cut_and_named(caplog):
     assert tokenizer().encode(cut) == ids[:23], "the test needs a cut that spells the same"
     with caplog.at_level(logging.WARNING, logger="pellucid"):
         found = list(small.translate(iter(["un", long, "il pleut"])))
-    assert caplog.messages == [f"line 2 has {len(ids)} tokens; only the first 23 are read"]
+    cut_off = [each for each in caplog.messages if "are read" in each]
+    assert cut_off == [f"line 2: only the first 23 of its {len(ids)} tokens are read"]
     assert [t.source for t in found] == ["un", long, "il pleut"]
     assert found[1].text == small.translate(cut).text
     assert found[2].text == small.translate("il pleut").text
@@ -147,8 +148,7 @@ def test_the_longest_source_is_a_setting_too(caplog):
     small = translator(max_source_tokens=2, stream_lines=1)
     with caplog.at_level(logging.WARNING, logger="pellucid"):
         found = list(small.translate(iter(["", "je suis étudiant et il pleut"])))
-    assert [message.split(";")[1] for message in caplog.messages] == [" only the first 2 are read"]
-    assert caplog.messages[0].startswith("line 2 has ")
+    assert [each for each in caplog.messages if each.startswith("line 2: only the first 2 of its")]
     assert len(found) == 2
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from pellucid.cli.documents import translate_files
 from pellucid.core.errors import ConfigError, DataError, PellucidError, WriteError
+from pellucid.decoding.suspicious import TranslationWarning
 from pellucid.documents.aligned import Aligned
 
 
@@ -129,3 +130,27 @@ def test_symbolic_links_in_a_folder_are_left_out_and_named(
     assert run(Capitals(), folder, folder / "out") == 0
     assert [path.name for path in (folder / "out").iterdir()] == ["page.html"]
     assert capsys.readouterr().err == "left out, symbolic links: link.html, more\n"
+
+
+def test_suspicious_segments_are_named_in_the_last_lines_with_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Five of each kind and the number of the others; a sentence that is right is not named."""
+
+    class Looping(Capitals):
+        def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
+            loop = (TranslationWarning("loop", "the translation repeats itself"),)
+            return [
+                Aligned(each.upper(), warnings=loop if "chat" in each else ()) for each in sentences
+            ]
+
+    page = tmp_path / "page.html"
+    long = "<p>un chat qui dort toute la journée sur la grande table de la cuisine</p>"
+    page.write_text("<p>un chien</p>" + long + "".join(f"<p>chat {n}</p>" for n in range(6)))
+    assert run(Looping(), page, tmp_path / "out.html") == 0
+    lines = capsys.readouterr().err.splitlines()
+    said = "the translation repeats itself"
+    beginning = "“un chat qui dort toute la journée sur la…”"
+    assert lines[0] == f"page.html: segment 2, {beginning}: {said}"
+    assert lines[1:5] == [f"page.html: segment {n + 3}, “chat {n}”: {said}" for n in range(4)]
+    assert lines[5:] == ["page.html: more such warnings: loop 2"]

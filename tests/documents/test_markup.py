@@ -238,7 +238,11 @@ def test_text_without_letters_and_empty_translations_stay():
             return Aligned("")
 
     segments = [Segment((" 42 — ",)), Segment(("a ", Open(0), "b", Close(0)))]
-    assert translate_segments(segments, Silent()) == segments
+    counts = Counts()
+    assert translate_segments(segments, Silent(), counts=counts) == segments
+    said = "it stays as it was, as the model gave nothing for it"
+    assert counts.notes == [f"segment 2, “a b”: {said}"]
+    assert counts.warnings == {"empty": 1}
 
 
 def test_sentences_that_repeat_are_translated_once():

@@ -165,3 +165,14 @@ def test_datasets_map_takes_one(run: Path, said, tmp_path: Path, monkeypatch: py
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_dict({"fr": TEXTS})
     assert rows.map(translate(run), batched=True, batch_size=4)["en"][:] == said
+
+
+def test_warnings_are_a_column_or_a_line_of_the_log(run: Path, caplog: pytest.LogCaptureFixture):
+    texts = {"fr": ["le chat dort", "Привет"]}
+    found = Translate(str(run), column="fr", warnings="doubts", beam_size=1)(texts)
+    assert "unknown" in found["doubts"][1].split()
+    assert "unknown" not in found["doubts"][0].split()
+    assert caplog.messages == []
+    assert "doubts" not in Translate(str(run), column="fr", beam_size=1)(texts)
+    [said] = caplog.messages
+    assert said.startswith("2 translations, with warnings: unknown 1")

@@ -185,6 +185,7 @@ def test_the_result_becomes_one_json_object(translator, hypotheses):
         "sentences",
         "seconds",
         "tokens_per_second",
+        "warnings",
     ]
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.bleu = 0

@@ -129,6 +129,110 @@ def test_of_two_models_the_one_that_reads_the_language_translates(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/translate", {"q": "%s", "source": "auto", "target": "en"}),
+        ("/v2/translate", {"text": "%s", "target_lang": "EN"}),
+    ],
+)
+def test_a_text_in_a_language_that_no_model_reads_is_refused_by_name(
+    client: TestClient, path: str, body: dict[str, str]
+):
+    """Short and odd texts, of which nobody can be certain, go to the model that there is."""
+
+    def ask(text: str):
+        return client.post(path, json={k: text if v == "%s" else v for k, v in body.items()})
+
+    german = ask("Gestern Abend sind wir mit den Kindern am Fluss spaziert.")
+    assert german.status_code == 404
+    said = "the text looks German (de), and no model translates that to 'en'; there are: fr-en"
+    assert said in german.text
+    assert "Name the source language" in german.text
+    for text in ("Hola", "ok", "42", "", "Je suis.", "https://example.org/de/der-hund"):
+        assert ask(text).status_code == 200, text
+    both = [LINES[3], "Gestern Abend sind wir am Fluss spaziert."]
+    several = client.post("/translate", json={"q": both, "source": "auto", "target": "en"})
+    assert "language;text=1" in several.headers["x-pellucid-warnings"]
+    assert [each["language"] for each in several.json()["detectedLanguage"]] == ["fr", "de"]
+
+
+def test_where_nothing_is_detected_one_of_several_languages_is_not_guessed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    settings = {**bundle().settings, "data": {"source": ["a.de"], "target": ["a.en"]}}
+    german = dataclasses.replace(bundle(), settings=settings)
+    second = LoadedModel(ModelPlace("german", tmp_path), translator(), german)
+    detection._identifier.cache_clear()
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    with client_of(make_service(None, model(), second)) as client:
+        refused = client.post("/translate", json={"q": "a", "source": "auto", "target": "en"})
+        assert refused.status_code == 404
+        assert "models read de, fr: name the source language" in refused.json()["error"]
+        named = client.post("/translate", json={"q": "a", "source": "de", "target": "en"})
+        assert named.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "42",
+        "12:30",
+        " https://example.org/a_(b)?c=1 ",
+        "someone@example.org",
+        "{name}",
+        "%s",
+        "{{ user.name }}: %1$d\n\n$t(key)",
+    ],
+)
+def test_what_is_no_text_is_its_own_translation(client: TestClient, text: str):
+    libre = {"q": text, "source": "fr", "target": "en"}
+    assert client.post("/translate", json=libre).json() == {"translatedText": text}
+    deepl = client.post("/v2/translate", json={"text": text, "target_lang": "EN"}).json()
+    assert deepl["translations"][0]["text"] == text
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\n"])
+def test_addresses_and_placeholders_stay_in_plain_texts(client: TestClient, end: str):
+    text = f"le chat {{name}} dort sur https://a.b/c?d=1 et %s{end}{LINES[0]}"
+    body = {"q": [text, LINES[0]], "source": "fr", "target": "en", "alternatives": 1}
+    answer = client.post("/translate", json=body).json()
+    said, plain = answer["translatedText"]
+    for kept in ("{name}", "https://a.b/c?d=1", "%s"):
+        assert said.count(kept) == 1
+    assert plain == CHAT
+    if end:
+        assert said.endswith(f"{end}{CHAT}")
+    deepl = {"text": text, "target_lang": "EN", "split_sentences": "0"}
+    [one] = client.post("/v2/translate", json=deepl).json()["translations"]
+    assert one["text"].count("{name}") == one["text"].count("%s") == 1
+
+
+def test_warnings_are_in_a_header_of_answers_that_have_no_place_for_them(client: TestClient):
+    """Kinds and numbers of texts, and nothing that a client wrote."""
+    odd = "Привет, мир"
+    libre = client.post("/translate", json={"q": [LINES[0], odd], "source": "fr", "target": "en"})
+    assert "unknown;text=1" in libre.headers["x-pellucid-warnings"]
+    assert "unknown;text=0" not in libre.headers["x-pellucid-warnings"]
+    html = client.post(
+        "/translate",
+        json={"q": [LINES[0], f"<b>{odd}</b>"], "source": "fr", "target": "en", "format": "html"},
+    )
+    assert "unknown;text=1" in html.headers["x-pellucid-warnings"]
+    deepl = client.post(
+        "/v2/translate", json={"text": odd, "source_lang": "FR", "target_lang": "EN"}
+    )
+    assert "unknown;text=0" in deepl.headers["x-pellucid-warnings"]
+    tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": [odd]}
+    inferred = client.post("/v2/models/tiny/infer", json={"inputs": [tensor]})
+    assert "unknown;text=0" in inferred.headers["x-pellucid-warnings"]
+    many = client.post("/translate", json={"q": [odd] * 60, "source": "fr", "target": "en"})
+    assert many.headers["x-pellucid-warnings"].count(";text=") == 50
+    assert ", more;count=" in many.headers["x-pellucid-warnings"]
+    counted = client.get("/metrics").text
+    assert 'pellucid_warnings_total{kind="unknown"}' in counted
+
+
+@pytest.mark.parametrize(
     ("change", "status"),
     [
         ({"source": "de"}, 404),

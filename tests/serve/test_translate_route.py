@@ -178,3 +178,25 @@ def test_only_the_alternatives_asked_for_are_joined_likeliest_first():
         for _, index, text in ranked[:2]
     ]
     assert joined < 1000
+
+
+def test_warnings_stand_beside_each_sentence_and_each_text(client: TestClient):
+    odd = "Привет, мир."
+    [answer] = ask(client, text=f"{LINES[0]}. {odd}")["translations"]
+    fine, wrong = answer["sentences"]
+    said = {
+        "kind": "unknown",
+        "message": "the model hardly knows the script of “П”, “р”, “и” and 4 more",
+    }
+    assert said in wrong["warnings"]
+    assert said not in fine["warnings"]
+    assert answer["warnings"].count(said) == 1
+    response = client.post("/v1/translate", json={"text": odd, "stream": True})
+    lines = [json.loads(line) for line in response.text.splitlines()]
+    assert said in lines[0]["warnings"]
+
+
+def test_a_text_of_numbers_or_addresses_is_copied(client: TestClient):
+    for text in ("42", " 12:30 "):
+        [answer] = ask(client, text=text)["translations"]
+        assert (answer["text"], answer["warnings"]) == (text, [])

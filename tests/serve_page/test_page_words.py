@@ -106,14 +106,23 @@ def test_a_word_lights_up_what_it_is_aligned_with_on_both_sides(page):
     expect(page.locator(".lit")).to_have_count(0)
 
 
-def test_what_was_cut_is_said(page):
+def test_why_a_translation_may_be_wrong_is_said_beside_it(page):
     body = json.loads(json.dumps(MAISONS))
-    body["translations"][0]["truncated"] = True
+    body["translations"][0]["warnings"] = [
+        {"kind": "truncated", "message": "only the first 2 of its 4 tokens are read"},
+        {"kind": "loop", "message": "the translation repeats itself (9 tokens from 4)"},
+    ]
     give(page, body)
     page.fill("#source", "les maisons blanches")
-    expect(page.locator("#truncated")).to_have_text(
-        "The end of a long sentence is beyond what this model can read."
+    expect(page.locator("#doubts li")).to_have_text(
+        [
+            "Only the first 2 of its 4 tokens are read.",
+            "The translation repeats itself (9 tokens from 4).",
+        ]
     )
+    give(page, MAISONS)
+    page.fill("#source", "les maisons blanches ici")
+    expect(page.locator("#doubts")).to_be_hidden()
 
 
 SCRIPTS = (

@@ -12,6 +12,7 @@ import sentencepiece
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
 from pellucid.text.corpus.rows import IdRows
+from pellucid.text.languages import code_fault
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
@@ -110,3 +111,48 @@ def test_its_faults_are_told(tmp_path: Path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "options": {"lowercase": True}}))
     with pytest.raises(CorruptError, match=r"source\.vocab\.json should have no options"):
         load_tokenizer(tmp_path, "source")
+
+
+def test_the_codes_of_target_languages_are_read_off_the_table():
+    assert tokenizer().codes == (">>fra<<",)
+
+
+CODES = (">>cmn_Hans<<", ">>deu<<", ">>fra<<", ">>nld<<", ">>spa<<")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hello", "it must begin with the code of the language to translate into, such as >>cmn"),
+        ("Hello >>deu<<", "it must begin with the code"),
+        (" >>deu<< Hello", "the code >>deu<< must be its first characters, and white space is"),
+        ("\u00a0>>deu<< Hello", "the code >>deu<< must be its first characters"),
+        (">>ger<< Hello", "the model does not know the code >>ger<<; it knows >>deu<<, "),
+        (">>de<< Hello", "the model does not know the code >>de<<; it knows >>deu<<, "),
+        (">>DEU<< Hello", "the model does not know the code >>DEU<<; it knows >>deu<<, "),
+        (">>zh<< Hello", "the model does not know the code >>zh<<; it knows >>cmn_Hans<<, "),
+        (">>dut<< Hello", "the model does not know the code >>dut<<; it knows >>nld<<, "),
+        (">>spn<< Hello", "the model does not know the code >>spn<<; it knows >>spa<<, "),
+        (">><< Hello", "the model does not know the code >><<; it knows "),
+    ],
+)
+def test_a_code_that_is_missing_unknown_or_misplaced_is_said_with_the_codes(text: str, said: str):
+    fault = code_fault(text, CODES)
+    assert fault is not None
+    assert fault.startswith(said)
+    if "first characters" not in said:
+        assert all(each in fault for each in CODES)
+
+
+def test_a_right_code_and_a_model_without_codes_have_no_fault():
+    assert code_fault(">>deu<< Hello", CODES) is None
+    assert code_fault(">>deu<<Hello", CODES) is None
+    assert code_fault("Hello", ()) is None
+    said = "this model translates into one language, and does not know >>deu<<"
+    assert code_fault(">>deu<< Hello", ()) == said
+
+
+def test_many_codes_are_not_all_listed():
+    fault = code_fault("Hello", [f">>x{number:02d}<<" for number in range(50)])
+    assert fault is not None
+    assert fault.endswith(">>x29<< and 20 more")

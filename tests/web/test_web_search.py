@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 import tiny_models
 from opened_models import Opened
+from playwright.sync_api import Browser
 
 from pellucid.bundle import Bundle
 from pellucid.decoding.alternatives import find_alternatives
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.plain_text import continue_text, fill_masks
+from pellucid.decoding.suspicious import compare
 from pellucid.decoding.translator import Translator
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
 from pellucid.web.content import web_content
+from pellucid.web.scripts import join_modules
 
 TRANSLATE = "([lines, options]) => lines.map((line) => model.translate(line, options))"
 TOGETHER = """
@@ -43,7 +46,7 @@ def lines(count: int) -> list[str]:
 def assert_equal(opened: Opened, bundle: Bundle, texts: list[str], **options: Any) -> None:
     aligns = bool(bundle.config.cross_attentions)  # without attention there is nothing to align by
     settings = DecodingConfig(**{**bundle.settings["decoding"], **options, "align": aligns})
-    expected = Translator(bundle, settings).translate(texts)
+    expected = Translator(bundle, settings, logs_warnings=False).translate(texts)
     found, others = opened(bundle).evaluate(TOGETHER, [texts, options])
     assert others == [], "these lines are translated otherwise when they stand alone"
     for ours, theirs in zip(found, expected, strict=True):
@@ -53,6 +56,7 @@ def assert_equal(opened: Opened, bundle: Bundle, texts: list[str], **options: An
         assert ours["log_probabilities"] == pytest.approx(theirs.token_log_probs, abs=1e-4)
         assert ours["alignment"] == [list(link) for link in theirs.alignment or ()]
         assert [each["text"] for each in ours["n_best"]] == [each.text for each in theirs.n_best]
+        assert ours["warnings"] == [dataclasses.asdict(each) for each in theirs.warnings]
 
 
 def test_greedy_text_of_a_thousand_sentences(opened: Opened):
@@ -226,3 +230,59 @@ def test_alternatives_and_captures_of_a_long_text_read_what_the_model_numbers(op
     expected = find_alternatives(bundle, DecodingConfig(**bundle.settings["decoding"]), text, (), 3)
     found = page.evaluate("(text) => model.alternatives(text, [], 3)", text)
     assert [each["token"] for each in found] == [each.token for each in expected]
+
+
+COMPARE = """
+(pairs) => pairs.map(([source, text]) =>
+  judge.compare(source, text, source.split(" "), text.split(" ")))
+"""
+
+
+def test_the_page_judges_translations_as_python_does(browser: Browser):
+    """Letters, digits and loops of many scripts, drawn at random."""
+    draw = random.Random(3)
+    parts = (
+        *(
+            "no",
+            "ha ha ha ha ha ha ha ha",
+            "1998",
+            "1,234.5",
+            "42",
+            "100",
+            "12:30",
+            "٤٢٣",
+            "１９９８年",
+        ),
+        *(
+            "猫",
+            "ß",
+            "2️⃣",
+            "½",
+            "x²",
+            "…",
+            "?!",
+            "🙂",
+            "A4",
+            "१२३",
+            "B52",
+            "1 000 000",
+            "_",
+            "Ⅷ",
+            "é",
+        ),
+    )
+
+    def text() -> str:
+        return " ".join(draw.choices(parts, k=draw.choice((0, 1, 2, 5, 20))))
+
+    pairs = [(text(), text()) for _ in range(3000)]
+    page = browser.new_page()
+    script = join_modules("engine/suspicious.js", "judge")
+    page.add_script_tag(content=f"{script}globalThis.judge = judge;")
+    found = page.evaluate(COMPARE, pairs)
+    page.close()
+    for (source, target), ours in zip(pairs, found, strict=True):
+        theirs = compare(source, target, source.split(" "), target.split(" "))
+        assert ours == [dataclasses.asdict(each) for each in theirs], (source, target)
+    kinds = {each["kind"] for ours in found for each in ours}
+    assert kinds == {"empty", "short", "long", "loop", "digits"}

@@ -97,7 +97,9 @@ def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
     has_tree = settings.sampling is None and not settings.repredict
     is_chosen_later = settings.mbr or settings.coverage_penalty != 0.0
     [request] = as_requests([source], settings, 1)
-    is_searched = bool(OddLine.of(request, settings).plain.source.strip())
+    is_searched = bool(
+        OddLine.of(request, settings, copies_numbers=translator.copies_numbers).plain.source.strip()
+    )
     if not has_tree or is_chosen_later or not is_searched:
         return None
     tree = explain_search(translator, source, watcher=opened.watcher)

@@ -3,7 +3,7 @@
 import { alignWords, confidence, toWords } from "./words.js";
 
 /**
- * What there is to show: `{text, truncated, sentences}`.
+ * What there is to show: `{text, warnings, sentences}`.
  *
  * Each sentence has `words` (of the translation), `sourceWords` (positions in the whole source
  * text), `toSource`, `toTarget` and `confidences` for each word, null where unknown.
@@ -16,7 +16,7 @@ export function readAnswer(source, translation) {
     cursor = start + sentence.source.length;
     return readSentence(sentence, start);
   });
-  return { text: translation.text, truncated: translation.truncated, sentences };
+  return { text: translation.text, warnings: translation.warnings, sentences };
 }
 
 function readSentence(sentence, start) {

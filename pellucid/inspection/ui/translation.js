@@ -12,7 +12,7 @@ import { drawThreads } from "./threads.js";
 const SPEAK_AFTER_MS = 1200; // a screen reader says what was typed last, not every letter
 const COPIED_MS = 2000;
 
-let own = null; // what the model said: { text, truncated, sentences, ways: [{sentence, text}] }
+let own = null; // what the model said: { text, warnings, sentences, ways: [{sentence, text}] }
 let shown = []; // the sentences on the page
 let speaking = null;
 let handlers = { ask: null, announce: (text) => text, show: () => {} };
@@ -49,9 +49,17 @@ export const ownTranslation = () => own;
 /** Show what the model said; nothing for null. */
 export function showTranslation(answer) {
   own = answer;
-  byId("truncated").hidden = !answer?.truncated;
+  drawDoubts(answer?.warnings ?? []);
   showSentences(answer?.sentences ?? []);
 }
+
+/** Why the translation should not be trusted, a sentence each. */
+function drawDoubts(warnings) {
+  byId("doubts").hidden = warnings.length === 0;
+  byId("doubts").replaceChildren(...warnings.map(({ message }) => make("li", {}, asSentence(message))));
+}
+
+const asSentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 function showSentences(sentences, { note = "" } = {}) {
   shown = sentences;

@@ -12,17 +12,18 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_files import TagRules
-from pellucid.serve.http.libretranslate import AUTO, choose_model
+from pellucid.documents.protected import has_literals
+from pellucid.serve.http.libretranslate import AUTO, choose_model, note_languages
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
-from pellucid.serve.marked import MarkedTexts
+from pellucid.serve.marked import MarkedTexts, TextsAnswer
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest, faults_of_translate
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import Fault, InvalidError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
-from pellucid.text.detection import Detected, likely_languages
+from pellucid.text.detection import Detected, languages_of_texts
 from pellucid.text.languages import language_name
 
 PATHS = frozenset(("/v2/translate", "/v2/languages", "/v2/usage"))
@@ -124,7 +125,7 @@ def make_deepl_routes(service: Service) -> APIRouter:
     async def deepl_translate(body: DeeplRequest, request: Request) -> Response:
         """As DeepL's; the languages choose the model."""
         _check_limits(body, service.limits)
-        found = await asyncio.to_thread(_detected, body) if body.source_lang is None else []
+        found = await asyncio.to_thread(_detected, body) if body.source_lang is None else None
         service.find(None)
         models = service.loaded()
         source = AUTO
@@ -132,17 +133,18 @@ def make_deepl_routes(service: Service) -> APIRouter:
             source = _code_of(body.source_lang, [each.source_language for each in models])
         target = _code_of(body.target_lang, [each.target_language for each in models])
         model = choose_model(service, source, target, found)
-        texts = await while_connected(request.receive, _translated(service, marked, body, model))
+        said = await while_connected(request.receive, _translated(service, marked, body, model))
+        said = note_languages(said, model, found)
         language = model.source_language.upper()
         answer = DeeplResponse(
             translations=[
                 DeeplTranslation(
                     detected_source_language=language, text=text, billed_characters=len(given)
                 )
-                for given, text in zip(_texts_of(body), texts, strict=True)
+                for given, text in zip(_texts_of(body), said.texts, strict=True)
             ]
         )
-        return JSONResponse(answer.model_dump())
+        return JSONResponse(answer.model_dump(), headers=said.headers)
 
     @router.get(LANGUAGES, response_model=list[DeeplLanguage], responses=documented(422))
     async def deepl_languages(
@@ -203,31 +205,28 @@ def _check_limits(body: DeeplRequest, limits: Limits) -> None:
         raise InvalidError([_of_single(each) if single else each for each in faults])
 
 
-def _detected(body: DeeplRequest) -> list[list[Detected]]:
-    """What each text may be in."""
-    has_tags = body.tag_handling is not None
-    return [likely_languages(each, has_tags=has_tags) for each in _texts_of(body)]
+def _detected(body: DeeplRequest) -> list[list[Detected]] | None:
+    """What each text may be in; None where no language can be detected."""
+    return languages_of_texts(_texts_of(body), has_tags=body.tag_handling is not None)
 
 
 async def _translated(
     service: Service, marked: MarkedTexts, body: DeeplRequest, model: LoadedModel
-) -> list[str]:
+) -> TextsAnswer:
     """The translation of each text."""
     given = _texts_of(body)
     if body.split_sentences == "nonewlines" and body.tag_handling is None:
         given = [_LINE_END.sub(" ", text) for text in given]
     split = body.split_sentences != "0"
-    if body.tag_handling is not None:
+    if body.tag_handling is not None or any(map(has_literals, given)):
         served = service.find(model.place.name)
-        texts, _ = await marked.translate(
-            served, given, _rules(body), split=split, glossary=body.glossary_id
-        )
-        return texts
+        rules = None if body.tag_handling is None else _rules(body)
+        return await marked.translate(served, given, rules, split=split, glossary=body.glossary_id)
 
     request = TranslateRequest(
         text=given, model=model.place.name, split=split, glossary=body.glossary_id
     )
-    return [each.text for each in (await service.translate(request, whole=True)).translations]
+    return TextsAnswer.of((await service.translate(request, whole=True)).translations)
 
 
 _LINE_END = re.compile(r"\r\n|\r|\n")

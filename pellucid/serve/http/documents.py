@@ -14,6 +14,7 @@ from pellucid.documents.names import ending_of
 from pellucid.serve.documents import Documents, DocumentState
 from pellucid.serve.http.libretranslate import choose_model
 from pellucid.serve.http.routes import documented
+from pellucid.serve.marked import WARNINGS_HEADER
 from pellucid.serve.server.body import Upload, while_connected
 from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
 from pellucid.serve.server.guard import UPLOAD
@@ -153,7 +154,10 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
         base = str(request.base_url)
         if request.headers.get("x-forwarded-proto", "").lower() == "https":
             base = base.replace("http://", "https://", 1)  # a proxy before this server has TLS
-        return JSONResponse({"translatedFileUrl": f"{base}{address}"})
+        # The answer has no place for why segments should not be trusted.
+        counted = ", ".join(f"{kind};count={count}" for kind, count in found.warnings.items())
+        headers = {WARNINGS_HEADER: counted} if counted else {}
+        return JSONResponse({"translatedFileUrl": f"{base}{address}"}, headers=headers)
 
     @router.get(
         "/download_file/{name}",

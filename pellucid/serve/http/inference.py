@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 import pellucid
 from pellucid.serve.http.routes import documented
+from pellucid.serve.marked import TextsAnswer
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest, TranslateResponse, faults_of_translate
 from pellucid.serve.server.binary_tensors import HEAD_LENGTH, write_tensors
@@ -263,8 +264,9 @@ def _response(body: InferRequest, model: LoadedModel, answer: TranslateResponse)
     if body.id is not None:
         table["id"] = body.id
     table["outputs"] = outputs
+    headers = TextsAnswer.of(answer.translations).headers
     if not binary:
-        return JSONResponse(table)
+        return JSONResponse(table, headers=headers)
     content, head_length = write_tensors(table, binary)
-    headers = {HEAD_LENGTH: str(head_length)}
+    headers[HEAD_LENGTH] = str(head_length)
     return Response(content, headers=headers, media_type="application/octet-stream")

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import pydantic
@@ -13,16 +13,22 @@ from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_files import TagRules
 from pellucid.documents.names import FORMATS
+from pellucid.documents.protected import has_literals
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
-from pellucid.serve.marked import MarkedTexts
+from pellucid.serve.marked import MarkedTexts, TextsAnswer
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest, faults_of_translate
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
-from pellucid.text.detection import Detected, likely_languages
+from pellucid.text.detection import (
+    Detected,
+    are_alike,
+    languages_of_texts,
+    likely_languages,
+)
 from pellucid.text.languages import UNKNOWN, language_name
 
 PATHS = frozenset(
@@ -103,11 +109,11 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     async def libre_translate(body: LibreRequest, request: Request) -> Response:
         """As LibreTranslate's; the languages choose the model."""
         _check_limits(body, service.limits)
-        found = await asyncio.to_thread(_detected, body) if body.source == AUTO else []
+        found = await asyncio.to_thread(_detected, body) if body.source == AUTO else None
         model = choose_model(service, body.source, body.target, found)
-        translate = _translated(service, marked, body, model)
-        texts, alternatives = await while_connected(request.receive, translate)
-        return JSONResponse(_libre_answer(body, model, texts, alternatives, found))
+        answer = await while_connected(request.receive, _translated(service, marked, body, model))
+        noted = note_languages(answer, model, found)
+        return JSONResponse(_libre_answer(body, model, answer, found), headers=noted.headers)
 
     @router.post("/detect", response_model=list[LibreDetected], responses=documented(422))
     async def detect(body: LibreDetectRequest) -> Response:
@@ -146,26 +152,78 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
 
 
 def choose_model(
-    service: Service, source: str, target: str, found: Sequence[Sequence[Detected]] = ()
+    service: Service,
+    source: str,
+    target: str,
+    found: Sequence[Sequence[Detected]] | None = None,
 ) -> LoadedModel:
     """The first model for a pair of languages; from ``auto`` the one for the language of the texts.
 
-    ``found`` is what was detected in each text. Raises NotFoundError, UnavailableError.
+    ``found`` are the languages that each text may be in, None where none can be detected. Raises
+    NotFoundError if no model fits, if every text is certainly in a language that none reads, or if
+    one of several languages must be chosen and none can be detected; UnavailableError.
     """
     service.find(None)
     models = service.loaded()
     fitting = [model for model in models if _fits(model, source, target)]
-    if fitting:
-        # The texts of a request have one source language. ``max`` takes the first of equals.
-        weights: defaultdict[str, float] = defaultdict(float)
-        for each in itertools.chain.from_iterable(found):
-            weights[each.language] += each.probability
-        return max(fitting, key=lambda model: weights[model.source_language])
     known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
-    raise NotFoundError(
-        "Unknown model",
-        f"no model translates from {shown(source)} to {shown(target)}; there are: {known}",
+    if not fitting:
+        raise NotFoundError(
+            "Unknown model",
+            f"no model translates from {shown(source)} to {shown(target)}; there are: {known}",
+        )
+    read = {model.source_language for model in fitting}
+    if source != AUTO:
+        return fitting[0]
+    if found is None:
+        if len(read) > 1:
+            raise NotFoundError(
+                "Unknown language",
+                f"the language cannot be detected here, and models read {', '.join(sorted(read))}:"
+                " name the source language (that of texts, but not of files, is detected with"
+                " pip install 'pellucid[detect]')",
+            )
+        return fitting[0]
+
+    other = [text[0] for text in found if text and _is_other(text[0], read)]
+    with_words = sum(bool(text) for text in found)
+    if other and len(other) == with_words:
+        code = other[0].language
+        raise NotFoundError(
+            "Unknown language",
+            f"the text looks {language_name(code)} ({code}), and no model translates that to"
+            f" {shown(target)}; there are: {known}. Name the source language to have it"
+            " translated from that",
+        )
+    # The texts of a request have one source language. ``max`` takes the first of equals.
+    weights: defaultdict[str, float] = defaultdict(float)
+    for each in itertools.chain.from_iterable(found):
+        for language in read:
+            if are_alike(each.language, language):
+                weights[language] += each.probability
+    return max(fitting, key=lambda model: weights[model.source_language])
+
+
+def _is_other(found: Detected, read: Collection[str]) -> bool:
+    """Whether a text is certainly in none of these languages; nobody knows what ``und`` is."""
+    return (
+        found.is_certain
+        and UNKNOWN not in read
+        and not any(are_alike(found.language, each) for each in read)
     )
+
+
+def note_languages(
+    answer: TextsAnswer, model: LoadedModel, found: Sequence[Sequence[Detected]] | None
+) -> TextsAnswer:
+    """The answer with the warning ``language`` for texts that are certainly in another one."""
+    if found is None:
+        return answer
+    warnings = [
+        own | {"language"} if text and _is_other(text[0], [model.source_language]) else own
+        for own, text in zip(answer.warnings, found, strict=True)
+    ]
+    return dataclasses.replace(answer, warnings=warnings)
 
 
 def _fits(model: LoadedModel, source: str, target: str) -> bool:
@@ -192,14 +250,14 @@ def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:
 
 async def _translated(
     service: Service, marked: MarkedTexts, body: LibreRequest, model: LoadedModel
-) -> tuple[list[str], list[list[str]]]:
+) -> TextsAnswer:
     """The translations of each text of ``q``, and the alternatives for each."""
     originals = _originals(body)
-    if body.format == "html":
+    if body.format == "html" or any(map(has_literals, originals)):
         return await marked.translate(
             service.find(model.place.name),
             originals,
-            TagRules(),
+            TagRules() if body.format == "html" else None,
             alternatives=body.alternatives,
             glossary=body.glossary,
         )
@@ -210,18 +268,16 @@ async def _translated(
         alternatives=body.alternatives,
         glossary=body.glossary,
     )
-    answers = (await service.translate(request, whole=True)).translations
-    return [each.text for each in answers], [each.alternatives or [] for each in answers]
+    return TextsAnswer.of((await service.translate(request, whole=True)).translations)
 
 
 def _originals(body: LibreRequest) -> list[str]:
     return [body.q] if isinstance(body.q, str) else list(body.q)
 
 
-def _detected(body: LibreRequest) -> list[list[Detected]]:
-    """What each text of ``q`` may be in."""
-    has_tags = body.format == "html"
-    return [likely_languages(each, has_tags=has_tags) for each in _originals(body)]
+def _detected(body: LibreRequest) -> list[list[Detected]] | None:
+    """What each text of ``q`` may be in; None where no language can be detected."""
+    return languages_of_texts(_originals(body), has_tags=body.format == "html")
 
 
 def _as_json(found: Detected) -> dict[str, Any]:
@@ -242,20 +298,26 @@ def _check_limits(body: LibreRequest, limits: Limits) -> None:
 def _libre_answer(
     body: LibreRequest,
     model: LoadedModel,
-    texts: list[str],
-    alternatives: list[list[str]],
-    found: Sequence[Sequence[Detected]],
+    said: TextsAnswer,
+    found: Sequence[Sequence[Detected]] | None,
 ) -> dict[str, Any]:
     several = not isinstance(body.q, str)
-    answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
+    answer: dict[str, Any] = {"translatedText": said.texts if several else said.texts[0]}
     if body.alternatives:
-        answer["alternatives"] = alternatives if several else alternatives[0]
+        answer["alternatives"] = said.alternatives if several else said.alternatives[0]
     if body.source == AUTO:
-        # Where nothing was detected: the language of the model.
-        none = {"confidence": 0, "language": model.source_language}
-        detected = [_as_json(each[0]) if each else none for each in found]
+        detected = [_read_as(model, each) for each in found or [()] * len(said.texts)]
         answer["detectedLanguage"] = detected if several else detected[0]
     return answer
+
+
+def _read_as(model: LoadedModel, found: Sequence[Detected]) -> dict[str, Any]:
+    """The language that a text was translated from, and how likely it is that it is in it; that is
+    0 where nothing was detected."""
+    own = [each.probability for each in found if are_alike(each.language, model.source_language)]
+    if found and _is_other(found[0], [model.source_language]):
+        return _as_json(found[0])  # another one, of which the answer has a warning
+    return _as_json(Detected(model.source_language, max(own, default=0.0)))
 
 
 def _frontend_settings(service: Service) -> dict[str, Any]:

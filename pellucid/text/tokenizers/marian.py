@@ -3,7 +3,9 @@
 Such a tokenizer is never trained here; it is imported with its model.
 """
 
+import functools
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, final
@@ -20,6 +22,7 @@ MARIAN_KIND: Literal["marian"] = "marian"
 
 _SPACE_MARK = "\u2581"
 _CODE_START, _CODE_END = ">>", "<<"
+_CODE = re.compile(r">>[^<>\s]+<<")
 """Mark the target language in front of a sentence, which multilingual models of OPUS-MT need."""
 
 
@@ -56,6 +59,12 @@ class MarianTokenizer(VocabularyTokenizer):
     def model(self) -> bytes:
         """The sentencepiece model, as sentencepiece writes it."""
         return self._model
+
+    @functools.cached_property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of target languages in the table, such as ``>>fra<<``, in order; a model for
+        one language has none."""
+        return tuple(sorted(each for each in self._vocabulary.tokens if _CODE.fullmatch(each)))
 
     @property
     def fingerprint(self) -> str:

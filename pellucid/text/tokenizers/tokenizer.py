@@ -9,7 +9,7 @@ from pellucid.text.config import WORD_KINDS, TokenizerConfig
 from pellucid.text.tokenizers.interface import Tokenizer, check_fingerprint
 from pellucid.text.tokenizers.marian import load_marian
 from pellucid.text.tokenizers.sentencepiece_tokenizer import load_sentencepiece, train_sentencepiece
-from pellucid.text.tokenizers.vocabulary import VocabularyFile
+from pellucid.text.tokenizers.vocabulary import VocabularyFile, VocabularyTokenizer
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer, train_words
 from pellucid.text.tokenizers.wordpiece import WordPieceTokenizer, train_wordpiece
 
@@ -19,6 +19,7 @@ __all__ = [
     "load_tokenizer",
     "train_tokenizer",
     "train_tokenizers",
+    "unknown_parts",
 ]
 
 
@@ -82,6 +83,19 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
             return load_marian(folder, name, file)
         case _:
             raise CorruptError(f"{path} is of an unknown kind, {file.kind!r}")
+
+
+def unknown_parts(text: str, tokenizer: Tokenizer) -> list[str]:
+    """The words, pieces or characters of ``text``, as it is read, that ``tokenizer`` does not know.
+
+    In order; none with ``bpe`` and ``unigram``, which spell every character in bytes.
+    """
+    if isinstance(tokenizer, WordPieceTokenizer):
+        return tokenizer.unknown_characters(text)
+    if isinstance(tokenizer, VocabularyTokenizer):
+        pieces = [each for each in tokenizer.split(text) if each not in tokenizer.vocabulary]
+        return [each.strip("\u2581") or each for each in pieces]
+    return []
 
 
 def _option(path: Path, file: VocabularyFile, name: str) -> bool:

@@ -202,6 +202,20 @@ class WordPieceTokenizer(VocabularyTokenizer):
             for piece in longest_match(word, self._vocabulary, self._longest)
         ]
 
+    def unknown_characters(self, text: str) -> list[str]:
+        """The characters of ``text`` that become ``[UNK]``, in order."""
+        unknown = []
+        for word in split_punctuation(text.lower() if self._lowercase else text):
+            start = 0
+            for piece in longest_match(word, self._vocabulary, self._longest):
+                # an unknown one is one character, and no piece of a vocabulary
+                if piece not in self._vocabulary:
+                    unknown.append(word[start])
+                    start += 1
+                else:
+                    start += len(piece) - (len(CONTINUATION) if start else 0)
+        return unknown
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, without PAD, START and STOP; spaces are guessed at marks.
 

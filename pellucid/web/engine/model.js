@@ -3,6 +3,7 @@
 import { explain } from "./attribution.js";
 import { logSoftmax } from "./equations.js";
 import { recased } from "./letter_case.js";
+import { sourceWarnings } from "./suspicious.js";
 import { openTokenizer } from "./tokenizers.js";
 import { readEdits, Trace } from "./trace.js";
 import {
@@ -69,14 +70,15 @@ class Model {
       const ids = readMasked(this.source, text);
       // an encoder has no START: its id stands for a mask
       const tokens = this.source.tokens(ids).map((token, at) => (ids[at] === START_ID ? "[MASK]" : token));
-      return { ids, tokens, isUpper: false, isTruncated: false };
+      return { ids, tokens, isUpper: false, isTruncated: false, warnings: [] };
     }
     const { plain, isUpper } = settings.recase ? recased(text) : { plain: text, isUpper: false };
     const all = this.source.encode(plain);
     const longest = this.header.max_length;
     const most = Math.min(settings.max_source_tokens, longest === null ? Infinity : longest - 1);
     const ids = all.slice(0, most);
-    return { ids, tokens: this.source.tokens(ids), isUpper, isTruncated: all.length > most };
+    const warnings = sourceWarnings(this.source, plain, all, most);
+    return { ids, tokens: this.source.tokens(ids), isUpper, isTruncated: all.length > most, warnings };
   }
 
   readTarget(text) {

@@ -57,6 +57,12 @@ class Table {
     return ids.map((id) => this.all[id]);
   }
 
+  /** The words, pieces or characters of a text that are not in the table, in order. */
+  unknownParts(text) {
+    const unknown = this.split(wellFormed(text)).filter((piece) => !this.ids.has(piece));
+    return unknown.map((piece) => piece.replace(/^\u2581+|\u2581+$/gu, "") || piece);
+  }
+
   spelled(ids) {
     return this.tokens(ids.filter((id) => !SILENT_IDS.has(id)));
   }
@@ -123,6 +129,24 @@ class WordPieceTokenizer extends Table {
     return pieces;
   }
 
+  /** Its pieces show an unknown character as [UNK], so the characters are looked up beside them. */
+  unknownParts(text) {
+    const words = (this.options.lowercase ? text.toLowerCase() : text).match(WORD_OR_MARK) ?? [];
+    return words.flatMap((word) => {
+      const characters = [...word];
+      let at = 0;
+      return this.longestMatch(characters).flatMap((piece) => {
+        const start = at;
+        if (!this.ids.has(piece)) {
+          at += 1;
+          return [characters[start]];
+        }
+        at += [...piece].length - (start > 0 ? CONTINUATION.length : 0);
+        return [];
+      });
+    });
+  }
+
   decode(ids) {
     const words = [];
     for (const piece of this.spelled(ids)) {
@@ -138,6 +162,7 @@ class WordPieceTokenizer extends Table {
 class SubwordTokenizer {
   constructor(description) {
     this.read = normalizer(description.normalization);
+    this.spellsBytes = true;
     this.all = description.tokens;
     this.model = new SentencePiece(description.sentencepiece);
     this.markIds = [0xe2, 0x96, 0x81].map((byte) => this.model.byteIds[byte]);

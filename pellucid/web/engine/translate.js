@@ -3,6 +3,7 @@
 import { softmax } from "./equations.js";
 import { inCase } from "./letter_case.js";
 import { beam, drawing, greedy, lengthLimit, searchTogether } from "./search.js";
+import { judged } from "./suspicious.js";
 import { stack, tensor } from "./tensors.js";
 import { readEdits, Trace } from "./trace.js";
 import { PAD_ID, START_ID, stepAttention, STOP_ID } from "./transformer.js";
@@ -44,7 +45,7 @@ export function translateLines(model, texts, { edits = {}, prefix = [], onToken,
   const lines = texts.map((text) => readLine(model, text, settings));
   const isUpper = lines.length === 1 && lines[0].isUpper;
   const watch = { onToken: (ids) => onToken?.(inCase(model.target.decode(ids), isUpper)) };
-  const said = lines.map(({ base }) => ({ ...base, ...blank(), truncated: false }));
+  const said = lines.map(({ base }) => ({ ...base, ...blank(), truncated: false, warnings: [] }));
   const order = [...lines.keys()]
     .filter((at) => !lines[at].isBlank)
     .sort((a, b) => lines[a].source.length - lines[b].source.length);
@@ -68,13 +69,13 @@ export function translateLines(model, texts, { edits = {}, prefix = [], onToken,
 
 /** A line as the model reads it, with what its translation needs of it. */
 function readLine(model, text, settings) {
-  const { ids, tokens, isUpper, isTruncated } = model.readSource(text, settings);
+  const { ids, tokens, isUpper, isTruncated, warnings } = model.readSource(text, settings);
   const base = { source: text, source_ids: ids, source_tokens: tokens };
-  return { base, source: ids, isUpper, isTruncated, isBlank: ids.length === 0 || text.trim() === "" };
+  return { base, source: ids, isUpper, isTruncated, warnings, isBlank: ids.length === 0 || text.trim() === "" };
 }
 
 /** What a search found, as texts, with the alignment of the best. */
-function written(model, { source, isUpper, isTruncated }, found, memory, settings, edits) {
+function written(model, { base, source, isUpper, isTruncated, warnings }, found, memory, settings, edits) {
   const nBest = found.map(({ end, ...each }) => ({
     ...each,
     text: inCase(model.target.decode(each.ids), isUpper),
@@ -83,7 +84,8 @@ function written(model, { source, isUpper, isTruncated }, found, memory, setting
   const kept = memory !== undefined && !model.isRecurrent; // a step kept its weights
   const options = { edits, memory, end: kept ? found[0].end : null };
   const alignment = align(model, source, nBest[0].ids, settings, options);
-  return { ...nBest[0], n_best: nBest, alignment, truncated: isTruncated };
+  const why = judged({ ...base, ...nBest[0] }, warnings, model.header.usual_warnings);
+  return { ...nBest[0], n_best: nBest, alignment, truncated: isTruncated, warnings: why };
 }
 
 /** The search that the settings ask for; it finds hypotheses, best first. */

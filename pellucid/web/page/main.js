@@ -95,7 +95,10 @@ async function answer(text) {
   const ways = sentences.length === 1 && isTranslator ? otherWays(said[0], WAYS) : [];
   const translation = {
     text: sentences.map((each) => each.before + each.text + each.after).join(""),
-    truncated: limited !== text || sentences.some((each) => each.truncated),
+    warnings: distinct([
+      ...(limited === text ? [] : [{ kind: "truncated", message: `only its first ${MOST_CHARACTERS} characters are read` }]),
+      ...sentences.flatMap((each) => each.warnings),
+    ]),
     sentences,
   };
   const shown = ways.map((text) => ({ sentence: 0, text }));
@@ -104,6 +107,9 @@ async function answer(text) {
   const first = places.findIndex(({ source }) => source !== "");
   tell(places[first].source, said[first]);
 }
+
+/** The warnings of several sentences, each once. */
+const distinct = (warnings) => [...new Map(warnings.map((each) => [each.message, each])).values()];
 
 const BLANK = { text: "", tokens: [], source_tokens: [], log_probabilities: [], alignment: [], score: 0 };
 

@@ -36,7 +36,7 @@ export function asSentence(place, said) {
     }),
     alignment: said.alignment ?? [],
     score: said.score,
-    truncated: said.truncated ?? false,
+    warnings: said.warnings ?? [],
   };
 }
 

@@ -1,0 +1,333 @@
+"""Warnings of translations: whatever is known to be wrong with one, and where it cannot be trusted.
+
+A warning has a kind and a sentence. What the source alone shows (unknown words, a wrong code of a
+language, a cut end) is found when it is read, the rest by comparing source and translation. The
+limits are those at which reference translations are hardly ever flagged: 0.003 to 0.01% of 29,000
+pairs of Multi30k, 0.03% of 164,471 of Tatoeba, 0.4% of 20,000 of Europarl, and 1.4 and 3% of two
+corpora of news and of the web, whose flagged pairs are mostly misaligned.
+"""
+
+import dataclasses
+import logging
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pellucid.core.special import UNK_ID
+from pellucid.text.languages import code_fault
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.tokenizer import unknown_parts
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
+
+if TYPE_CHECKING:
+    from pellucid.decoding.result import Translation
+
+WarningKind = Literal[
+    "empty", "language_code", "unknown", "truncated", "short", "long", "loop", "digits"
+]
+KINDS: tuple[WarningKind, ...] = get_args(WarningKind)
+USUAL_KEY = "usual_warnings"
+"""The manifest's key for the kinds of warnings that the training pairs themselves would have."""
+_USUAL_SHARE = 0.1
+"""Of training pairs. The pairs of SCAN, whose commands repeat, have 49% loops; misaligned pairs of
+the web have 3% changed numbers."""
+_READ_OUT_FROM, _READ_OUT_SHARE = 5, 0.5
+"""Of pairs whose source has numbers and no letters, how many there must be, and the share whose
+target has letters, for a model that reads numbers out."""
+
+_SHORT_FROM, _SHORT = 8, 4
+"""Tokens of a source from which on a translation can be short, and how many times shorter."""
+_LONG, _LONG_EXTRA = 4, 10
+"""A long translation has more than this many times the tokens of its source, and these."""
+_LOOP_LENGTH, _LOOP_TIMES, _LOOP_TOKENS = 8, 4, 8
+"""Tokens that repeat at most, how often at least, and how many tokens in all at least."""
+_LEAST_DIGITS, _LEAST_CHANGED = 3, 2
+"""Digits of a number that must not be missing or new, without zeros at its ends: shorter and round
+ones are often written in words. Where one is missing and another one is new, two are enough."""
+_SPELLED_SHARE = 1 / 3
+"""Of a text's letters: if more are spelled in bytes, it is in a script that was hardly learned.
+Single letters spelled in bytes, such as the œ in French, are in 0.3 to 9% of ordinary lines."""
+_SHOWN = 3
+"""Words, characters or numbers that a warning names."""
+_LONGEST_SHOWN = 30
+"""Characters of each of them."""
+
+_NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009 ]\d+)*")
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationWarning:
+    """Why a translation should not be trusted."""
+
+    kind: WarningKind
+    message: str
+    """A sentence that goes on after the place of the text: ``the translation repeats itself``."""
+
+    def __str__(self) -> str:
+        """The message."""
+        return self.message
+
+
+Warnings = tuple[TranslationWarning, ...]
+
+
+def source_warnings(
+    text: str, ids: Sequence[int], limit: int, tokenizer: Tokenizer
+) -> list[TranslationWarning]:
+    """The warnings that a source gives by itself; of its ``ids`` the first ``limit`` are read."""
+    found = []
+    codes = tokenizer.codes if isinstance(tokenizer, MarianTokenizer) else None
+    fault = None if codes is None else code_fault(text, codes)
+    if fault is not None:
+        found.append(TranslationWarning("language_code", fault))
+
+    text = tokenizer.read(text)
+    if UNK_ID in ids:
+        unknown = [each for each in unknown_parts(text, tokenizer) if not each.startswith(">>")]
+        if unknown:
+            message = f"the model does not know {_named(unknown)}"
+            found.append(TranslationWarning("unknown", message))
+    elif tokenizer.kind in ("bpe", "unigram"):
+        spelled = _letters_in_bytes(tokenizer.tokens(ids))
+        if len(spelled) > _SPELLED_SHARE * sum(map(str.isalpha, text)):
+            message = f"the model hardly knows the script of {_named(spelled)}"
+            found.append(TranslationWarning("unknown", message))
+
+    if len(ids) > limit:
+        message = f"only the first {limit} of its {len(ids)} tokens are read"
+        found.append(TranslationWarning("truncated", message))
+    return found
+
+
+def judged(
+    found: "Translation", usual: frozenset[str] = frozenset(), demanded: Sequence[str] = ()
+) -> "Translation":
+    """The translation with all its warnings, to which it brings those of its source.
+
+    ``usual`` are kinds that mean nothing with this model; ``demanded`` are texts that the
+    translation had to have.
+    """
+    warnings = (*found.warnings, *_by_comparison(found, usual, demanded))
+    return dataclasses.replace(found, warnings=warnings) if warnings != found.warnings else found
+
+
+def compare(
+    source: str, text: str, source_tokens: Sequence[str], tokens: Sequence[str]
+) -> list[TranslationWarning]:
+    """The warnings of a text as the translation of a source: lengths, loops and numbers."""
+    if any(map(str.isalnum, source)) and not any(map(str.isalnum, text)):
+        message = "nothing is left of it: the translation has neither a letter nor a digit"
+        return [TranslationWarning("empty", message)]
+
+    found = []
+    sizes = f"({len(tokens)} tokens from {len(source_tokens)})"
+    if len(source_tokens) >= _SHORT_FROM and _SHORT * len(tokens) < len(source_tokens):
+        message = f"the translation is suspiciously short {sizes}"
+        found.append(TranslationWarning("short", message))
+    if len(tokens) > _LONG * len(source_tokens) + _LONG_EXTRA:
+        message = f"the translation is suspiciously long {sizes}"
+        found.append(TranslationWarning("long", message))
+    if _repeats(tokens) and not _repeats(source_tokens):
+        message = f"the translation repeats itself {sizes}"
+        found.append(TranslationWarning("loop", message))
+    changed = _changed_numbers(source, text)
+    if changed is not None:
+        found.append(TranslationWarning("digits", changed))
+    return found
+
+
+def merged(warnings: Iterable[Warnings]) -> Warnings:
+    """The warnings of several sentences, each once."""
+    return tuple(dict.fromkeys(each for some in warnings for each in some))
+
+
+def kinds_of(warnings: Iterable[TranslationWarning]) -> set[WarningKind]:
+    """The different kinds of warnings."""
+    return {each.kind for each in warnings}
+
+
+def usual_kinds(
+    pairs: Iterable[tuple[str, str, Sequence[str], Sequence[str]]],
+) -> list[WarningKind]:
+    """The kinds of warnings that pairs to learn from have too often to mean anything.
+
+    ``pairs`` are source, target and the tokens of both, a sample of some hundreds.
+    """
+    counts: Counter[WarningKind] = Counter()
+    total = numbers = read_out = 0
+    for source, target, source_tokens, tokens in pairs:
+        total += 1
+        counts.update(kinds_of(compare(source, target, source_tokens, tokens)))
+        if _numbers(source) and not any(map(str.isalpha, source)):
+            numbers += 1
+            read_out += any(map(str.isalpha, target))
+
+    usual = {kind for kind, count in counts.items() if count > _USUAL_SHARE * total}
+    if "loop" in usual:
+        usual.add("long")  # who repeats by rule has translations of any length
+    if numbers >= _READ_OUT_FROM and read_out > _READ_OUT_SHARE * numbers:
+        usual.add("digits")
+    return [kind for kind in KINDS if kind in usual]
+
+
+def usual_of(manifest: Mapping[str, Any]) -> frozenset[str]:
+    """The kinds that a bundle's manifest names; none for older and imported bundles."""
+    kinds = manifest.get(USUAL_KEY)
+    return frozenset(KINDS) & frozenset(map(str, kinds if isinstance(kinds, list) else ()))
+
+
+class WarningLog:
+    """Says the warnings of lines: the first few of each kind, and at the end how many more."""
+
+    _SHOWN = 5
+
+    def __init__(self, say: Callable[[str], object] | None = None) -> None:
+        """``say`` takes each sentence; by default they are logged."""
+        self._say = say or logging.getLogger("pellucid").warning
+        self.counts: Counter[WarningKind] = Counter()
+        """Lines with a warning of each kind."""
+        self._not_shown: Counter[WarningKind] = Counter()
+
+    def look(self, number: int, translation: "Translation") -> None:
+        """Say the warnings of line ``number``, from 1."""
+        # The sentences of a line that was split are judged one by one.
+        several = translation.sentences
+        self.note(
+            translation.warnings,
+            [
+                (f"line {number}, sentence {place}" if several else f"line {number}", each.warnings)
+                for place, each in enumerate(several or (translation,), start=1)
+            ],
+        )
+
+    def note(self, warnings: Warnings, places: Iterable[tuple[str, Warnings]]) -> None:
+        """Count ``warnings`` once, and say them with the places that have them."""
+        if not warnings:
+            return
+        kinds = kinds_of(warnings)
+        shown = {kind for kind in kinds if self.counts[kind] < self._SHOWN}
+        self.counts.update(kinds)
+        self._not_shown.update(kinds - shown)
+        for where, own in places:
+            for warning in own:
+                if warning.kind in shown:
+                    self._say(f"{where}: {warning.message}")
+
+    def end(self) -> None:
+        """Say how many warnings were not shown, and of which kinds."""
+        if self._not_shown:
+            self._say(f"more such warnings: {in_words(self._not_shown)}")
+
+
+def in_words(counts: Mapping[WarningKind, int]) -> str:
+    """Counts of warnings in a line: ``loop 12, short 3``."""
+    return ", ".join(f"{kind} {counts[kind]:,}" for kind in KINDS if counts.get(kind))
+
+
+def _by_comparison(
+    found: "Translation", usual: frozenset[str], demanded: Sequence[str]
+) -> list[TranslationWarning]:
+    if found.sentences or (found.text and not found.source_tokens):
+        # each sentence was judged by itself; or nothing was read, such as of a copied line
+        return []
+    source = " ".join((found.source, *demanded))
+    warnings = [
+        each
+        for each in compare(source, found.text, found.source_tokens, found.tokens)
+        if each.kind not in usual
+    ]
+    unknown = SPECIAL_TOKENS[UNK_ID]
+    if unknown in found.tokens and unknown in found.text:
+        message = f"the translation has {unknown} for words that the model cannot write"
+        warnings.append(TranslationWarning("unknown", message))
+    return warnings
+
+
+def _named(parts: Iterable[str]) -> str:
+    """The first few different parts in quotation marks, and how many others there are."""
+    different = list(dict.fromkeys(parts))
+    shown = ", ".join(
+        f"“{each if len(each) <= _LONGEST_SHOWN else f'{each[:_LONGEST_SHOWN]}…'}”"
+        for each in different[:_SHOWN]
+    )
+    more = len(different) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _letters_in_bytes(tokens: Sequence[str]) -> list[str]:
+    """The letters of a text that its tokens spell byte by byte."""
+    if not any(map(_BYTE.fullmatch, tokens)):
+        return []
+    content = b"".join(
+        bytes.fromhex(match[1]) if (match := _BYTE.fullmatch(token)) else b" " for token in tokens
+    )
+    return [each for each in content.decode("utf-8", "ignore") if each.isalpha()]
+
+
+def _repeats(tokens: Sequence[str]) -> bool:
+    """Whether a few tokens come many times, one after the other."""
+    for length in range(1, _LOOP_LENGTH + 1):
+        run = 0  # tokens in a row that are as those ``length`` before them
+        for before, token in zip(tokens, tokens[length:], strict=False):
+            run = run + 1 if token == before else 0
+            # the first of n repetitions matches nothing: n - 1 of them are left to count
+            if run >= max((_LOOP_TIMES - 1) * length, _LOOP_TOKENS - length):
+                return True
+    return False
+
+
+def _changed_numbers(source: str, text: str) -> str | None:
+    """What became of the numbers of a source that it should not have; None if nothing."""
+    ours, theirs = _numbers(source), _numbers(text)
+    if ours and not any(map(str.isalpha, source)) and any(map(str.isalpha, text)):
+        return "the text has no letters, and the translation has some"
+    if not ours and not theirs:
+        return None
+
+    missing = _only_in(ours, theirs, _LEAST_CHANGED)
+    new = _only_in(theirs, ours, _LEAST_CHANGED)
+    if missing and new:
+        return f"the text has {_named(missing)}, and the translation has {_named(new)} instead"
+    missing = _only_in(ours, theirs, _LEAST_DIGITS)
+    if missing:
+        return f"{_named(missing)} of the text is not in the translation"
+    new = _only_in(theirs, ours, _LEAST_DIGITS)
+    if new:
+        return f"the translation has {_named(new)}, which the text does not have"
+    return None
+
+
+def _numbers(text: str) -> list[tuple[str, str]]:
+    """Each number of a text as it is written, and its digits without zeros at its ends."""
+    if text.isascii() and not any(map(str.isdigit, text)):
+        return []
+    text = unicodedata.normalize("NFKC", text)
+    return [
+        (found[0], "".join(str(int(each)) for each in found[0] if each.isdecimal()).strip("0"))
+        for found in _NUMBER.finditer(text)
+    ]
+
+
+def _only_in(
+    numbers: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], least: int
+) -> list[str]:
+    """The numbers of ``least`` digits that are not among those of the other text."""
+    # All digits of the other text in a row: 10,000 may be two numbers there, or part of one.
+    row = "".join(digits for _, digits in others)
+    return [
+        written
+        for written, digits in numbers
+        if len(digits) >= least
+        and digits not in row
+        and any(run not in row for run in _runs(written))
+    ]
+
+
+def _runs(written: str) -> list[str]:
+    """The parts of a number between its separators, likewise without zeros at their ends."""
+    parts = re.findall(r"\d+", written)
+    return ["".join(str(int(each)) for each in part).strip("0") for part in parts]

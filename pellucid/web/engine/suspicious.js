@@ -1,0 +1,159 @@
+// Why a translation should not be trusted, by the rules of pellucid/decoding/suspicious.py.
+
+const UNK = "[UNK]";
+const SHORT_FROM = 8;
+const SHORT = 4;
+const LONG = 4;
+const LONG_EXTRA = 10;
+const LOOP_LENGTH = 8;
+const LOOP_TIMES = 4;
+const LOOP_TOKENS = 8;
+const LEAST_DIGITS = 3;
+const LEAST_CHANGED = 2;
+const SPELLED_SHARE = 1 / 3;
+const SHOWN = 3;
+const LONGEST_SHOWN = 30;
+const CODES_SHOWN = 30;
+
+const LETTER = /\p{L}/u;
+const LETTERS = /\p{L}/gu;
+const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
+const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009 ]\p{Nd}+)*/gu;
+const BYTE = /^<0x([0-9A-F]{2})>$/;
+const CODE = /^>>[^<>\s]+<<$/;
+const CODE_IN_FRONT = /^\s*>>([^<>\s]*)<</u;
+
+const warning = (kind, message) => ({ kind, message });
+
+/** What a source shows by itself: `all` its ids, of which the first `most` are read. */
+export function sourceWarnings(tokenizer, text, all, most) {
+  const found = [];
+  const plain = tokenizer.read(text);
+  const fault = tokenizer.kind === "marian" ? codeFault(text, tokenizer.all.filter((each) => CODE.test(each)).sort()) : null;
+  if (fault !== null) found.push(warning("language_code", fault));
+  if (all.includes(1)) {
+    const unknown = tokenizer.unknownParts(plain).filter((each) => !each.startsWith(">>"));
+    if (unknown.length > 0) found.push(warning("unknown", `the model does not know ${named(unknown)}`));
+  } else if (tokenizer.spellsBytes) {
+    const spelled = lettersInBytes(tokenizer.tokens(all));
+    if (spelled.length > SPELLED_SHARE * (plain.match(LETTERS) ?? []).length) {
+      found.push(warning("unknown", `the model hardly knows the script of ${named(spelled)}`));
+    }
+  }
+  if (all.length > most) {
+    found.push(warning("truncated", `only the first ${most} of its ${all.length} tokens are read`));
+  }
+  return found;
+}
+
+/** Those of a translation, beside those of its source; `usual` are kinds that mean nothing. */
+export function judged({ source, text, source_tokens: read, tokens }, fromSource, usual) {
+  const found = compare(source, text, read, tokens).filter(({ kind }) => !usual.includes(kind));
+  if (tokens.includes(UNK) && text.includes(UNK)) {
+    found.push(warning("unknown", `the translation has ${UNK} for words that the model cannot write`));
+  }
+  return [...fromSource, ...found];
+}
+
+/** A text as the translation of a source: lengths, loops and numbers. */
+export function compare(source, text, read, tokens) {
+  if (LETTER_OR_NUMBER.test(source) && !LETTER_OR_NUMBER.test(text)) {
+    return [warning("empty", "nothing is left of it: the translation has neither a letter nor a digit")];
+  }
+  const found = [];
+  const sizes = `(${tokens.length} tokens from ${read.length})`;
+  if (read.length >= SHORT_FROM && SHORT * tokens.length < read.length) {
+    found.push(warning("short", `the translation is suspiciously short ${sizes}`));
+  }
+  if (tokens.length > LONG * read.length + LONG_EXTRA) {
+    found.push(warning("long", `the translation is suspiciously long ${sizes}`));
+  }
+  if (repeats(tokens) && !repeats(read)) {
+    found.push(warning("loop", `the translation repeats itself ${sizes}`));
+  }
+  const changed = changedNumbers(source, text);
+  if (changed !== null) found.push(warning("digits", changed));
+  return found;
+}
+
+/** Whether a few tokens come many times, one after the other. */
+function repeats(tokens) {
+  for (let length = 1; length <= LOOP_LENGTH; length++) {
+    let run = 0; // tokens in a row that are as those `length` before them
+    for (let at = length; at < tokens.length; at++) {
+      run = tokens[at] === tokens[at - length] ? run + 1 : 0;
+      // the first of n repetitions matches nothing: n - 1 of them are left to count
+      if (run >= Math.max((LOOP_TIMES - 1) * length, LOOP_TOKENS - length)) return true;
+    }
+  }
+  return false;
+}
+
+function changedNumbers(source, text) {
+  const [ours, theirs] = [numbers(source), numbers(text)];
+  if (ours.length > 0 && !LETTER.test(source) && LETTER.test(text)) {
+    return "the text has no letters, and the translation has some";
+  }
+  let [missing, fresh] = [onlyIn(ours, theirs, LEAST_CHANGED), onlyIn(theirs, ours, LEAST_CHANGED)];
+  if (missing.length > 0 && fresh.length > 0) {
+    return `the text has ${named(missing)}, and the translation has ${named(fresh)} instead`;
+  }
+  missing = onlyIn(ours, theirs, LEAST_DIGITS);
+  if (missing.length > 0) return `${named(missing)} of the text is not in the translation`;
+  fresh = onlyIn(theirs, ours, LEAST_DIGITS);
+  return fresh.length > 0 ? `the translation has ${named(fresh)}, which the text does not have` : null;
+}
+
+/** Each number as it is written, and its digits without zeros at its ends. */
+const numbers = (text) =>
+  (text.normalize("NFKC").match(NUMBER) ?? []).map((written) => [written, digitsOf(written)]);
+
+const digitsOf = (written) =>
+  Array.from(written.match(/\p{Nd}/gu) ?? [], digit).join("").replace(/^0+|0+$/g, "");
+
+/** The digit of any script: those of one stand in a row from zero on. */
+function digit(character) {
+  const code = character.codePointAt(0);
+  let zero = code;
+  while (zero > 0 && code - zero < 9 && /\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero--;
+  return code - zero;
+}
+
+function onlyIn(ours, others, least) {
+  // all digits of the other text in a row: 10,000 may be two numbers there, or part of one
+  const row = others.map(([, digits]) => digits).join("");
+  const runs = (written) => (written.match(/\p{Nd}+/gu) ?? []).map(digitsOf);
+  return ours
+    .filter(([written, digits]) => digits.length >= least && !row.includes(digits) && runs(written).some((run) => !row.includes(run)))
+    .map(([written]) => written);
+}
+
+/** The first few different parts in quotation marks, and how many others there are. */
+function named(parts) {
+  const different = [...new Set(parts)];
+  const short = (part) => ([...part].length <= LONGEST_SHOWN ? part : `${[...part].slice(0, LONGEST_SHOWN).join("")}…`);
+  const shown = different.slice(0, SHOWN).map((part) => `“${short(part)}”`).join(", ");
+  return different.length > SHOWN ? `${shown} and ${different.length - SHOWN} more` : shown;
+}
+
+/** The letters of a text that its tokens spell byte by byte. */
+function lettersInBytes(tokens) {
+  if (!tokens.some((token) => BYTE.test(token))) return [];
+  const bytes = tokens.map((token) => Number.parseInt(BYTE.exec(token)?.[1] ?? "20", 16));
+  return new TextDecoder().decode(new Uint8Array(bytes)).match(LETTERS) ?? [];
+}
+
+/** What is wrong with the code of the target language in front of a text; null for nothing. */
+function codeFault(text, codes) {
+  const found = CODE_IN_FRONT.exec(text);
+  const listed = (some) => some.slice(0, CODES_SHOWN).join(", ") + (some.length > CODES_SHOWN ? ` and ${some.length - CODES_SHOWN} more` : "");
+  if (codes.length === 0) {
+    return found === null ? null : `this model translates into one language, and does not know ${found[0].trim()}`;
+  }
+  if (found === null) {
+    return `it must begin with the code of the language to translate into, such as ${codes[0]}; the model knows ${listed(codes)}`;
+  }
+  const code = found[0].trim();
+  if (!codes.includes(code)) return `the model does not know the code ${code}; it knows ${listed(codes)}`;
+  return found[0] === code ? null : `the code ${code} must be its first characters, and white space is before it`;
+}

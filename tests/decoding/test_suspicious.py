@@ -1,0 +1,251 @@
+"""Warnings of translations: each kind where it is due, and not where it is not."""
+
+import dataclasses
+import logging
+import math
+
+import pytest
+from small_bundle import small_bundle, tokenizer
+
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
+from pellucid.decoding.sentences import SplitLine
+from pellucid.decoding.suspicious import (
+    USUAL_KEY,
+    TranslationWarning,
+    WarningLog,
+    compare,
+    in_words,
+    judged,
+    source_warnings,
+    usual_kinds,
+    usual_of,
+)
+from pellucid.decoding.translator import Translator
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
+
+
+def kinds(source: str, target: str) -> list[str]:
+    """The kinds of warnings, with words as tokens."""
+    return [each.kind for each in compare(source, target, source.split(), target.split())]
+
+
+def message(source: str, target: str) -> str:
+    [found] = compare(source, target, source.split(), target.split())
+    return found.message
+
+
+def written(source: str, text: str) -> Translation:
+    tokens = tuple(text.split())
+    return Translation(text, 0.0, tokens, (), (), source, source_tokens=tuple(source.split()))
+
+
+def test_a_translation_far_shorter_than_its_source_is_suspicious():
+    """Eight tokens or more, and fewer than a quarter as many."""
+    assert kinds("a b c d e f g h", "x") == ["short"]
+    assert kinds("a b c d e f g h", "x y") == []
+    assert kinds("a b c d e f g", "x") == []
+    said = "the translation is suspiciously short (1 tokens from 8)"
+    assert message("a b c d e f g h", "x") == said
+
+
+def test_a_translation_far_longer_than_its_source_is_suspicious():
+    """More than four times as many tokens and ten: a word may well have a paragraph's letters."""
+    words = " ".join(map(chr, range(0x3B1, 0x3B1 + 15)))
+    assert kinds("a", words) == ["long"]
+    assert kinds("a", " ".join(words.split()[:14])) == []
+    said = "the translation is suspiciously long (15 tokens from 1)"
+    assert message("a", words) == said
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("no " * 8, ["loop"]),
+        ("no " * 7, []),
+        ("he said " * 4, ["loop"]),
+        ("he said " * 3 + "he", []),
+        ("well " + "a b c " * 4 + "then", ["loop"]),
+        ("a b c d e f g h " * 3 + "a b", []),
+        ("a b a b a c a b a b a", []),
+    ],
+)
+def test_a_translation_that_repeats_itself_is_suspicious(target: str, expected: list[str]):
+    assert kinds("one two three four", target) == expected
+    assert kinds("ha " * 9, target) == [], "the source repeats itself, too"
+
+
+@pytest.mark.parametrize("text", ["", " ", "…", "?!", "🙂"])
+def test_nothing_left_of_a_text_with_letters_or_digits_is_said(text: str):
+    assert kinds("Je suis étudiant.", text) == ["empty"]
+    assert kinds("猫", text) == kinds("42", text) == ["empty"]
+    assert kinds("?!", text) == [], "nothing was there to be translated"
+    assert "neither a letter nor a digit" in message("oui", text)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "said"),
+    [
+        ("Im Jahr 1998", "In 1988", "the text has “1998”, and the translation has “1988” instead"),
+        ("42", "the answer", "the text has no letters, and the translation has some"),
+        ("q = 4711", "q", "“4711” of the text is not in the translation"),
+        ("Call me", "Ruf 4711 an", "the translation has “4711”, which the text does not have"),
+        ("17 Uhr, 23 Leute", "5 pm, 24 people", "the text has “17”, “23”, and the translation has"),
+    ],
+)
+def test_changed_lost_and_invented_numbers_are_named(source: str, target: str, said: str):
+    assert message(source, target).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("about 1,234.5 km", "etwa 1.234,5 km"),
+        ("1 234 567 Einwohner", "1,234,567 people"),
+        ("100 people", "hundert Leute"),
+        ("2,000,000 yen", "2 Millionen Yen"),
+        ("12,000 yen", "1.2万円"),
+        ("3 dogs and 12 cats", "drei Hunde und zwölf Katzen"),
+        ("two dogs", "2 Hunde"),
+        ("at 07:30", "um 7.30 Uhr"),
+        ("year ١٩٩٨", "Jahr 1998"),
+        ("１９９８年", "the year 1998"),
+        ("B52, H2O, mp3", "B52, H2O, mp3"),
+        ("12:30", "12.30"),
+    ],
+)
+def test_numbers_written_another_way_are_no_changed_numbers(source: str, target: str):
+    assert kinds(source, target) == kinds(target, source) == []
+
+
+def test_words_that_the_vocabulary_lacks_are_named():
+    """A few of them, each once; characters where words are cut into pieces."""
+    words = train_tokenizer(["je suis là"], TokenizerConfig(kind="word", vocabulary_size=20))
+    text = "je suis étudiant ici et là ici ou ailleurs"
+    [found] = source_warnings(text, words.encode(text), 99, words)
+    assert found.kind == "unknown"
+    assert str(found) == "the model does not know “étudiant”, “ici”, “et” and 2 more"
+    assert source_warnings("je suis là", words.encode("je suis là"), 99, words) == []
+
+    for kind in ("wordpiece", "character"):
+        pieces = train_tokenizer(["je suis là"], TokenizerConfig(kind=kind, vocabulary_size=30))
+        [found] = source_warnings("je suis ξ", pieces.encode("je suis ξ"), 99, pieces)
+        assert found.message == "the model does not know “ξ”"
+
+
+def test_a_script_that_is_spelled_in_bytes_is_said_and_a_rare_letter_is_not():
+    pieces = tokenizer("bpe")
+    [found] = source_warnings("Привет, мир", pieces.encode("Привет, мир"), 99, pieces)
+    said = "the model hardly knows the script of “П”, “р”, “и” and 4 more"
+    assert (found.kind, found.message) == ("unknown", said)
+    for text in ("le cœur", "€ 5", "🙂", "quoi ? “"):
+        assert source_warnings(text, pieces.encode(text), 99, pieces) == []
+
+
+def test_a_cut_source_is_a_warning_of_its_translation():
+    text = "le petit chat"
+    ids = tokenizer().encode(text)
+    [found] = source_warnings(text, ids, 2, tokenizer())
+    said = f"only the first 2 of its {len(ids)} tokens are read"
+    assert (found.kind, found.message) == ("truncated", said)
+
+
+def test_an_unknown_word_in_the_translation_is_said():
+    found = judged(written("a b", "x [UNK]"))
+    said = "the translation has [UNK] for words that the model cannot write"
+    assert [each.message for each in found.warnings] == [said]
+    assert judged(written("a b", "x y")).warnings == ()
+    replaced = dataclasses.replace(written("a b", "x [UNK]"), text="x b")
+    assert judged(replaced).warnings == ()
+
+
+def test_what_a_request_demands_is_not_invented():
+    assert judged(written("call", "ruf 4711 an"), demanded=["4711"]).warnings == ()
+    assert judged(written("call", "ruf 4711 an")).warnings
+
+
+def test_a_split_line_has_the_warnings_of_its_sentences_each_once():
+    good, bad = (judged(written("a b c d", text)) for text in ("x y", "no " * 9))
+    split = SplitLine.of(Request("One. Two."), "en")
+    assert [each.kind for each in split.joined([good, bad]).warnings] == ["loop"]
+    assert split.joined([bad, bad]).warnings == bad.warnings
+    assert split.joined([good, good]).warnings == ()
+    assert math.isnan(good.perplexity)
+
+
+def test_what_the_training_pairs_do_themselves_means_nothing():
+    """Commands as SCAN's repeat by rule; numbers that are read out have letters by rule."""
+
+    def pairs(*given: tuple[str, str]):
+        return [(source, target, source.split(), target.split()) for source, target in given]
+
+    fine = pairs(*[("a b", "x y")] * 95)
+    loops = pairs(*[("walk thrice", "WALK " * 9)] * 5)
+    assert usual_kinds(fine + loops) == []
+    assert usual_kinds(fine + 3 * loops) == ["long", "loop"]
+    assert usual_kinds(fine + pairs(*[("42", "zweiundvierzig")] * 5)) == ["digits"]
+    assert usual_kinds(fine + pairs(*[("42", "zweiundvierzig")] * 4)) == []
+    assert usual_kinds(fine + pairs(*[("42", "42")] * 5)) == []
+    assert usual_kinds([]) == []
+
+    loop = written("a b c d", "no " * 9)
+    assert judged(loop, usual_of({USUAL_KEY: ["loop", "what"]})).warnings == ()
+    assert usual_of({}) == usual_of({USUAL_KEY: "loop"}) == frozenset()
+
+
+def test_a_log_shows_the_first_of_each_kind_and_counts_the_others(
+    caplog: pytest.LogCaptureFixture,
+):
+    """Many unknown words do not hide a line that was lost."""
+    log = WarningLog()
+    unknown = TranslationWarning("unknown", "the model does not know “x”")
+    for number in range(1, 9):
+        log.look(number, dataclasses.replace(written("a", "b"), warnings=(unknown,)))
+    log.look(9, judged(written("a b", "")))
+    split = SplitLine.of(Request("One. Two."), "en")
+    log.look(10, split.joined([judged(written("a b c d", each)) for each in ("x", "no " * 9)]))
+    log.end()
+    said = [each for each in caplog.messages if "“x”" in each]
+    assert said == [f"line {number}: the model does not know “x”" for number in range(1, 6)]
+    assert caplog.messages[5].startswith("line 9: nothing is left of it")
+    assert caplog.messages[6].startswith("line 10, sentence 2: the translation repeats itself")
+    assert caplog.messages[7:] == ["more such warnings: unknown 3"]
+    assert in_words(log.counts) == "empty 1, unknown 8, loop 1"
+
+
+def test_a_translator_logs_the_warnings_of_a_call_once(caplog: pytest.LogCaptureFixture):
+    translator = Translator(small_bundle(kind="word"), DecodingConfig(beam_size=2, n_best=2))
+    with caplog.at_level(logging.WARNING, logger="pellucid"):
+        found = translator.translate(["je suis content"] * 7)
+    about = [each for each in caplog.messages if "“content”" in each]
+    assert about == [f"line {n}: the model does not know “content”" for n in range(1, 6)]
+    assert all("unknown" in [each.kind for each in one.warnings] for one in found)
+    assert found[0].n_best[0].warnings == found[0].warnings
+    assert any(each.startswith("more such warnings: unknown 2") for each in caplog.messages)
+
+    caplog.clear()
+    streamed = translator.translate(iter(["je suis content"] * 7))
+    assert next(streamed).warnings == found[0].warnings
+    streamed.close()
+    assert any("more such" in each for each in caplog.messages), "also if the end is not asked for"
+
+    caplog.clear()
+    assert translator.without_log().translate("je suis content").warnings
+    [scored] = translator.without_log().score(["je suis content"], ["je"])
+    assert [each.kind for each in scored.warnings] == ["unknown"]
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("text", ["42", "12:30", " 3,5 % ", "+49 (30) 1234-5", "1998–2003", "٤٢"])
+def test_a_line_of_numbers_is_its_own_translation(text: str):
+    small = Translator(small_bundle(), DecodingConfig(beam_size=1))
+    found = small.translate(text)
+    assert (found.text, found.source, found.warnings) == (text.strip(), text, ())
+    reads_out = Translator(
+        small_bundle(), DecodingConfig(beam_size=1), usual_warnings=frozenset(["digits"])
+    )
+    assert reads_out.translate(text).token_ids
+    asked = small.translate(text, DecodingConfig(beam_size=1, copy_symbols=False))
+    assert asked.token_ids
