@@ -188,7 +188,14 @@ class _Spans:
 
     def place_children(self, node: Node, allowed: Span) -> None:
         """Place what is inside ``node``, which has the characters ``allowed``."""
-        taken: list[Span] = []
+        # A link is within no other link.
+        taken: list[Span] = [
+            self._pinned[child.number]
+            for child in node.children
+            if child.mark is not None
+            and child.mark.kind == "label"
+            and child.number in self._pinned
+        ]
 
         # Marks with characters of their own are where these are.
         for child in node.children:

@@ -23,7 +23,8 @@ _DIVIDES = re.compile(rf"(?<!\s)\s*[{_BARS}][\s{_BARS}]*")
 """A bar with its white space; it begins where the white space does, or would be quadratic."""
 _BETWEEN = re.compile(rf"[\s\d{_BARS}/\\–—←<>«‹,;:()\[\]{{}}&+~*_=#-]*")
 """What may stand between texts that are no sentence."""
-_NUMBER = re.compile(r"[+−-]?\d+(?:[.,:/'’\u00a0\u202f]\d+)*[%°]?")
+_NUMBER = re.compile(r"[+−-]?[$€£¥₹]?\s?\d(?:[\d.,:/'’\s–−-]*\d)?\s?[%‰°$€£¥₹]?")
+"""A number, an amount, a date or a range."""
 _STOPS = re.compile(r"[.,;:!?…。、，！？：；]+")
 _SIGNED = re.compile(r"[+−–-]\d{1,3}|\d{0,2}[+−–-]")
 """A raised text that is an exponent or a charge, and not the number of a note."""
@@ -158,10 +159,17 @@ class Folded:
             return (piece,)
         return (pair.last, *pair.tail) if isinstance(piece, Close) else (pair.first,)
 
-    def _new_mark(self, content: Iterable[_Item], text: str = "", *, breaks: bool = False) -> Alone:
+    def _new_mark(
+        self,
+        content: Iterable[_Item],
+        text: str = "",
+        *,
+        breaks: bool = False,
+        kind: Kind = "format",
+    ) -> Alone:
         self._last_number += 1
         self._contents[self._last_number] = _pieces(content)
-        return Alone(self._last_number, text, breaks)
+        return Alone(self._last_number, text, breaks, kind=kind)
 
     # What is translated by itself.
 
@@ -276,7 +284,7 @@ class Folded:
         is_attached = left.isalnum() or left in _CLOSING
         is_word = _STOPS.fullmatch(words) or (_NUMBER.fullmatch(words) and not is_attached)
         if is_word and not item.is_noted:
-            done.append(self._new_mark(cluster, words))
+            done.append(self._new_mark(cluster, words, kind=item.kind))
             return
 
         right = _first_character(waiting) or after
@@ -504,6 +512,8 @@ def _without_drop_cap(items: list[_Item]) -> tuple[list[_Item], _DropCap | None]
         return [dataclasses.replace(pair, inner=inner), *items[1:]], drop_cap
     following = items[1]
     starts = "" if isinstance(following, Alone) else _text_of(following)[:2]
+    if isinstance(following, _Pair) and following.is_fixed:
+        return items, None  # a letter with an index
     is_elided = pair.kind == "span" and starts[:1] in ("'", "’") and starts[1:].isalpha()
     pieces = _pieces([pair])
     texts = [number for number, piece in enumerate(pieces) if isinstance(piece, str)]

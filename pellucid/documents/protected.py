@@ -89,20 +89,28 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
     pieces: list[Piece] = []
     kept: dict[int, str] = {}
 
+    begins_line = True
     for piece in segment.pieces:
         if not isinstance(piece, str):
             pieces.append(piece)
+            if isinstance(piece, Alone):
+                begins_line = piece.breaks or (begins_line and not piece.text)
             continue
         at = 0
         for start, end, kind in _found(piece, keep_numbers=keep_numbers):
+            if kind == "bullet" and start == 0 and not begins_line:
+                continue  # a sign behind a mark: "K+-ATPase"
             number = -2 - len(kept)
             kept[number] = piece[start:end]
             # The dash before a line is no word of it: no model has to read it.
             reads = "" if kind == "bullet" else kept[number]
+            if reads.startswith("[^"):
+                reads = ""  # a footnote's mark goes behind the word that it followed
             mark = Alone(number, reads, breaks=kind == "statement")
             pieces += [piece[at:start], mark]
             at = end
         pieces.append(piece[at:])
+        begins_line = begins_line and not piece.strip()
 
     return Segment(tuple(piece for piece in pieces if piece != "")), kept
 

@@ -47,6 +47,12 @@ def read_in(source: str) -> list[str]:
         ),
         ("red house<a role=doc-noteref>b</a> stands", "HOUSE<a role=doc-noteref>b</a> RED STANDS"),
         ("cat, <a>xii</a>, <a>7</a>", "CAT, <a>xii</a>, <a>7</a>"),
+        ("<i>n</i><sup>th</sup> red house", "<i>n</i><sup>th</sup> HOUSE RED"),
+        ("the K<sup>+</sup>-cat stands", "THE K<sup>+</sup>-STANDS CAT"),
+        ("red <s>$10</s> <b>$5</b> house", "<s>$10</s> <b>$5</b> HOUSE RED"),
+        ("on <time>2020-01-31</time> we", "<time>2020-01-31</time> WE ON"),
+        ("see <a>12</a>–<a>14</a> there", "<a>12</a>–<a>14</a> THERE SEE"),
+        ("read <a>5</a> <a>new cats</a> now", "<a>5</a> READ <a>CATS NEW</a> NOW"),
         # A number for a word of the sentence, and a stop.
         ("red <b>5</b> house", "<b>5</b> RED HOUSE"),
         ("red house<b>.</b>", "HOUSE RED<b>.</b>"),
