@@ -227,10 +227,13 @@ class _Run:
         return Progress(self._done, now).share_done(config.training, epochs)
 
 
-def next_commands(config: "RunConfig", run: Path, sample: str) -> list[str]:
+def next_commands(
+    config: "RunConfig", run: Path, sample: str, *, is_useless: bool = False
+) -> list[str]:
     """Commands to try with a model that was just trained; they can be copied as they are.
 
-    ``sample`` is a source sentence. The suggested test files are those of the validation.
+    ``sample`` is a source sentence. The suggested test files are those of the validation. A model
+    that is useless is not offered to be served.
     """
     from pellucid.model.config import (
         DecoderConfig,
@@ -247,6 +250,8 @@ def next_commands(config: "RunConfig", run: Path, sample: str) -> list[str]:
             files = [*config.data.valid_source, *config.data.valid_target]
             # The sentence is one of the validation, in the language that the model reads.
             commands = [f"echo {sentence} | pellucid translate {folder}"]
+            if is_useless:
+                return commands
             # Held-out pairs are in no file, and several files are no test set.
             if len(files) == 2:
                 commands.append(f"pellucid evaluate {folder} {shlex.join(files)}")

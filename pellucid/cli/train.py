@@ -4,6 +4,7 @@ Two text files are trained with settings chosen for them (a recipe); a .toml fil
 preset is trained as it stands. What is shown while it runs is in ``display.py``.
 """
 
+import dataclasses
 import json
 import logging
 import os
@@ -44,6 +45,11 @@ def keep_few_kernels() -> None:
     help="How long to train and validate.  [default: 30, or what CONFIG says]",
 )
 @click.option(
+    "--epochs",
+    type=click.IntRange(1),
+    help="How many passes over the text; without --minutes these alone end the run.",
+)
+@click.option(
     "--valid",
     nargs=2,
     metavar="SOURCE TARGET",
@@ -73,6 +79,7 @@ def train(
     obj: dict[str, bool],
     texts: tuple[str, ...],
     minutes: float | None,
+    epochs: int | None,
     valid: tuple[str, str] | None,
     overrides: tuple[str, ...],
     out: Path | None,
@@ -100,6 +107,7 @@ def train(
       pellucid train runs/en-de/recipe.toml --set model.dropout=0.3 --out runs/en-de-2
       pellucid train demo --set training.max_steps=100 --out runs/try
       pellucid train demo --out runs/try --resume
+      pellucid train train.en train.de --epochs 20 --out runs/en-de
       pellucid train paper-base --set data.source=train.en --set data.target=train.de --dry-run
       pellucid train finetune --init runs/en-de --set data.source=my.en \\
           --set data.target=my.de --out runs/mine
@@ -124,6 +132,9 @@ def train(
             raise click.UsageError("--dry-run is for one process, not for torchrun.")
         if tensorboard:
             overrides = (*overrides, "training.tensorboard=true")
+        if epochs is not None:  # ``--set`` comes last and wins
+            overrides = (f"training.max_epochs={epochs}", *overrides)
+        has_no_clock = epochs is not None and minutes is None
 
         folder = out or default_folder(texts)
 
@@ -134,6 +145,7 @@ def train(
             # not be free.
             claimed = None if resume or save_config else folder
             recipe = _choose(texts, minutes, valid, overrides, claimed, quiet=quiet)
+            recipe = dataclasses.replace(recipe, has_no_clock=has_no_clock)
             config = config_of(recipe)
         else:
             # a config, or the name of a preset
@@ -143,6 +155,7 @@ def train(
                 name = str(folder / CONFIG_FILE)
                 overrides = (*_data_overrides(texts), *overrides)
             config = _read(name, minutes, valid, overrides, init)
+            config = _without_clock(config) if has_no_clock else config
 
         if save_config is None and not dry_run:
             if not world.is_first:  # the first process logs the warnings
@@ -161,9 +174,14 @@ def train(
     if dry_run:
         return show_dry_run(config, folder, quiet=quiet)
 
+    if world.is_first and not quiet and result.verdict is not None:
+        click.echo(f"\n{result.verdict}", err=True)
+
     if result.reason in EXIT_CODES:
         if world.is_first:
             options = [*_set(overrides), *_files_and_minutes(minutes, valid)]
+            if has_no_clock:  # ``overrides`` has the passes, but not that they alone count
+                options += ["--epochs", str(epochs)]
             if init is not None:
                 options += ["--init", str(init)]
             # A command that can be copied: quoted, with the options that decide the run.
@@ -175,8 +193,9 @@ def train(
     if world.is_first:
         click.echo(str(folder))
         if not quiet:
-            click.echo("\nTry it:", err=True)
-            for command in next_commands(config, folder, display.sample):
+            is_useless = result.verdict is not None and result.verdict.level == "useless"
+            click.echo("\nSee for yourself:" if is_useless else "\nTry it:", err=True)
+            for command in next_commands(config, folder, display.sample, is_useless=is_useless):
                 click.echo(f"  {command}", err=True)
     return 0
 
@@ -312,6 +331,17 @@ def _read(
             f"one argument must be a config or a preset, and {name} is neither",
             hint=f"a text file needs its translation beside it: pellucid train {name} TARGET",
         ) from None
+
+
+def _without_clock(config: "RunConfig") -> "RunConfig":
+    """The config without a limit of minutes: the passes that were asked for end the run."""
+    from pellucid.training.config import RunConfig
+
+    table = config.to_table()
+    table["training"] = {
+        name: value for name, value in table["training"].items() if name != "max_minutes"
+    }
+    return RunConfig.parse(table)
 
 
 def _data_overrides(texts: tuple[str, ...]) -> list[str]:

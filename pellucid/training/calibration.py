@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.evaluation.scoring import decider, scoring_of
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.config import DataConfig
@@ -54,6 +55,8 @@ from pellucid.training.validation import validate
 _TIMED_BATCHES = 6
 _TRANSLATED_PAIRS = 64
 """Pairs that are translated to measure how long a validation takes."""
+_COUNTED_REFERENCES = 1000
+"""Targets whose words are counted, to know whether BLEU can decide: as many as are held out."""
 _RATE = 1e-5
 """Learning rate of updates that are thrown away."""
 _HOPE = 2.0
@@ -136,6 +139,7 @@ class Bench:
             most_updates=min(steps, epochs * plan.updates_per_pass),
             optimizer=optimizer_for(plan.size, self._overrides),
             given_rate=None if rate is None else float(rate),
+            best_by=self._best_by(),
         )
 
         tokenizer = self._base.choices[0]
@@ -147,6 +151,13 @@ class Bench:
             pieces = max(each.vocabulary_size for each in tokenizers)
             tokenizer = with_fewer_pieces(tokenizer, pieces)
         return dataclasses.replace(self._base, choices=choices(plan, why, tokenizer))
+
+    def _best_by(self) -> str:
+        """BLEU, or the figure that decides in its place on text as the target's."""
+        targets = self._sample.targets
+        references = [[targets[row]] for row in _evenly(len(targets), _COUNTED_REFERENCES)]
+        with _warnings_off():
+            return decider("bleu", references, scoring_of(references)).name
 
     def _first_batch(self) -> int:
         # An update of several batches reads the corpus in fewer updates.
@@ -224,7 +235,8 @@ class Bench:
         with torch_for_training(config):
             model = self._model(config)
             settings = config.model_copy(update={"decoding": decoding})
-            return validate(model, self._data, settings, 0).seconds
+            with _warnings_off():  # of scores that nobody will see
+                return validate(model, self._data, settings, 0).seconds
 
     def _model(self, config: RunConfig) -> SequenceModel:
         sizes = (

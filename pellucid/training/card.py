@@ -1,5 +1,6 @@
 """The model card: what a bundle is, how good, and how to use it."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never
@@ -18,6 +19,7 @@ from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.run import Progress
 from pellucid.training.validation import Validation
+from pellucid.training.verdict import verdict
 
 
 def model_card(
@@ -106,7 +108,14 @@ def _validated(
 |---|---|---|
 {_scores(model, validation, search)}
 
-{_decided(decider)}"""
+{_decided(decider)}{_judged(validation, decider)}"""
+
+
+def _judged(validation: Validation, decider: Decider) -> str:
+    """How good that is, as a sentence behind the other."""
+    found = verdict(decider.name, validation.scores().get(decider.name))
+    # What would help is for who trains, and not for who uses the model.
+    return "" if found is None else f"\nBy that it is {dataclasses.replace(found, advice='')}."
 
 
 def _scores(model: ModelConfig, validation: Validation, search: str) -> str:

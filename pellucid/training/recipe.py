@@ -18,6 +18,7 @@ from pellucid.core.config import write_toml
 from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import SMALLEST_BYTE_VOCABULARY
 from pellucid.text.corpus.facts import CorpusFacts, SideFacts
+from pellucid.training.verdict import expectation
 
 Unit = Literal["bpe", "word", "character"]
 
@@ -33,8 +34,10 @@ have more."""
 _SPELLED = 0.95
 """Share of the words, or lines, that must be spelled for the side to count as spelled."""
 _LONGEST_WORD = 25.0
-"""Mean characters of a line that is one word; a longer one is a sentence of a script without
-spaces, such as Thai."""
+"""Mean characters of a line that is one word; a longer one is a sentence."""
+_SPACELESS = 0.5
+"""Share of characters of scripts without spaces between words, such as Thai's, from which on a line
+without a space may be a sentence of any length."""
 _SHARED_LETTERS = 0.8
 """From this share of common characters on, one vocabulary serves both sides (Vaswani et al. 2017,
 §5.1): names and numbers are then one piece. German and English have 0.98; Russian and English
@@ -212,6 +215,8 @@ class Plan:
     optimizer: str = "muon"
     given_rate: float | None = None
     """The learning rate that the user set; weight decay follows it."""
+    best_by: str = "bleu"
+    """The figure that can decide on text as the target's."""
 
     @property
     def passes(self) -> float:
@@ -282,8 +287,9 @@ def is_spelled(side: SideFacts) -> bool:
     if side.different_characters > _MOST_LETTERS:
         return False
 
-    # A line of one word may be a sentence in a script without spaces: such lines are longer.
     is_one_word = side.one_word_lines >= _SPELLED and side.characters <= _LONGEST_WORD
+    if side.spaceless > _SPACELESS:
+        is_one_word = False
     return is_one_word or side.one_character_words >= _SPELLED
 
 
@@ -300,10 +306,12 @@ def unit_of(side: SideFacts, *, is_target: bool) -> Unit:
 
 def running_words(facts: CorpusFacts) -> float:
     """Words of the corpus, both sides; in a script without spaces, some characters make one."""
-    return facts.pairs * sum(
-        max(side.words, side.characters / _CHARACTERS_PER_WORD)
-        for side in (facts.source, facts.target)
-    )
+    return facts.pairs * sum(map(_words_of, (facts.source, facts.target)))
+
+
+def _words_of(side: SideFacts) -> float:
+    """Words in a line."""
+    return max(side.words, side.characters / _CHARACTERS_PER_WORD)
 
 
 def vocabulary_size(facts: CorpusFacts, size: Size) -> int:
@@ -534,7 +542,7 @@ def validation_choice(plan: Plan) -> Choice:
     wanted = min(max(_AVERAGED_SHARE * plan.updates, _SHORTEST_AVERAGE), _LONGEST_AVERAGE)
     reach = max(2.0, min(wanted, plan.updates / 4))
 
-    best_by = "exact_match" if _is_exact(plan.facts) else "bleu"
+    best_by = "exact_match" if _is_exact(plan.facts) else plan.best_by
     settings = {
         "training.average_decay": round(1.0 - 1.0 / reach, 4),
         "training.validate_every": every,
@@ -542,7 +550,7 @@ def validation_choice(plan: Plan) -> Choice:
         "training.best_by": best_by,
     }
 
-    name = "exact matches" if best_by == "exact_match" else "BLEU"
+    name = {"exact_match": "exact matches", "chrf": "chrF"}.get(best_by, "BLEU")
     what = (
         f"validation by {name} every {every:,} updates, parameters averaged over about {reach:.0f}"
     )
@@ -561,6 +569,18 @@ def search_choice(plan: Plan) -> Choice:
     return Choice(settings, f"beam 5, length penalty {_LENGTH_PENALTY:g}", why)
 
 
+def expectation_choice(plan: Plan) -> Choice:
+    """What the run will probably end in; it sets nothing."""
+    expected = expectation(
+        plan.facts.pairs,
+        _words_of(plan.facts.target),
+        plan.updates * plan.pace.target_tokens,
+        is_exact=_is_exact(plan.facts),
+        is_closed=is_deterministic(plan.facts),
+    )
+    return Choice({}, *str(expected).split(": ", 1))
+
+
 def _is_exact(facts: CorpusFacts) -> bool:
     """Whether a target is right or wrong as a whole."""
     return is_deterministic(facts) or unit_of(facts.target, is_target=True) != "bpe"
@@ -576,6 +596,8 @@ class Recipe:
     choices: tuple[Choice, ...]
     overrides: Mapping[str, Any]
     """Settings that the user gave, by dotted name; they replace chosen ones."""
+    has_no_clock: bool = False
+    """Whether another limit alone ends the run, and the minutes only chose the sizes."""
 
     def settings(self) -> dict[str, Any]:
         """Every setting by its dotted name."""
@@ -591,6 +613,8 @@ class Recipe:
             chosen.pop("training.vector_epochs", None)
         if self.overrides.get("training.schedule") == "paper":
             chosen.pop("training.learning_rate", None)
+        if self.has_no_clock:
+            chosen.pop("training.max_minutes", None)
         if "training.average_last" in self.overrides:
             chosen.pop("training.average_decay", None)
         chosen = _of_kind(self.overrides.get("model.kind"), chosen)
@@ -655,4 +679,5 @@ def choices(plan: Plan, size_reason: str, tokenizer: Choice) -> tuple[Choice, ..
         update_choice(plan),
         validation_choice(plan),
         search_choice(plan),
+        expectation_choice(plan),
     )

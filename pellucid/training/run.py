@@ -25,6 +25,7 @@ from pellucid.training.journal import Journal
 from pellucid.training.objective import Objective
 from pellucid.training.precision import LossScale, Precision
 from pellucid.training.step import SpikeWatch
+from pellucid.training.verdict import Verdict, verdict
 
 _log = logging.getLogger("pellucid")
 
@@ -324,6 +325,17 @@ class Run:
         words = f" tok:{self.data.scoring.tokenize}" if name == "bleu" else ""
         return f"{name}{words} valid:{self.data.valid_hash}"
 
+    def verdict(self) -> Verdict | None:
+        """How good the best model so far is; None if none was validated by translations."""
+        return verdict(self.decider.name, self.progress.best_score, self.passes)
+
+    @property
+    def passes(self) -> float:
+        """How often the text has been read."""
+        # With several blocks the number of batches is an estimate, which may make this jump a
+        # little.
+        return self.sampler.epoch + self.sampler.position / max(1, self.sampler.epoch_batch_count)
+
     def rank_validations(self) -> None:
         """Compare the scores of validations with those of this figure and this text alone."""
         if not self.progress.rank_by(self.ranking):
@@ -341,10 +353,7 @@ class Run:
     @property
     def share_done(self) -> float:
         """How much of the run is done, 0 to 1."""
-        # With several blocks the number of batches is an estimate, which may make this jump a
-        # little.
-        epochs = self.sampler.epoch + self.sampler.position / max(1, self.sampler.epoch_batch_count)
-        return self.progress.share_done(self.config.training, epochs)
+        return self.progress.share_done(self.config.training, self.passes)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint contains besides tensors."""

@@ -24,6 +24,7 @@ from pellucid.core.limits import shown
 from pellucid.core.locks import lock_holder
 from pellucid.evaluation.scoring import rank
 from pellucid.training.journal import LIMITS, History, number, read_history
+from pellucid.training.verdict import verdict
 
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "exact_match", "loss")
@@ -58,6 +59,8 @@ class RunSummary:
     best: float | None
     """Its best value."""
     best_step: int | None
+    verdict: str | None
+    """``useless``, ``rough`` or ``usable`` by that value; None for a loss."""
     bundle: str | None
     """The newest bundle that can be read."""
     faults: tuple[str, ...]
@@ -101,6 +104,7 @@ def summarize(run: Path) -> RunSummary:
 
     figure = _figure(table, history)
     best, best_step = _best(history, figure)
+    found = verdict(figure, best)
     state, reason = _state(run, history, faults)
     parameters = number(history.start or {}, "parameters")
 
@@ -115,6 +119,7 @@ def summarize(run: Path) -> RunSummary:
         figure=figure,
         best=best,
         best_step=best_step,
+        verdict=None if found is None else found.level,
         bundle=bundle,
         faults=tuple(faults),
     )

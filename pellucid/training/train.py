@@ -60,6 +60,7 @@ from pellucid.training.step import build_optimizer
 from pellucid.training.teacher_tokens import AskTeachers, teacher_tokens
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.vectors import start_from_vectors
+from pellucid.training.verdict import Verdict
 
 _log = logging.getLogger("pellucid")
 
@@ -72,6 +73,8 @@ class TrainingResult:
     reason: str
     """The limit that was reached, or what ``should_stop`` returned."""
     progress: Progress
+    verdict: Verdict | None = None
+    """How good the best model is; None if it was not validated by translations."""
 
 
 def _never() -> None:
@@ -153,9 +156,11 @@ def train(
 
         journal.write("start", _about(run))
         reason = learn(run, should_stop)
-        journal.write("end", {"reason": reason, **run.progress.figures()})
+        found = run.verdict()
+        level = None if found is None else found.level
+        journal.write("end", {"reason": reason, "verdict": level, **run.progress.figures()})
 
-    return TrainingResult(out, reason, run.progress)
+    return TrainingResult(out, reason, run.progress, found)
 
 
 def set_up_run(

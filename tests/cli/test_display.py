@@ -148,6 +148,8 @@ def test_commands_to_try_fit_the_model_and_its_files(tmp_path: Path):
         f'pellucid inspect {quoted} "l\'été" --report report.html',
         f"pellucid serve {quoted}",
     ]
+    [only] = next_commands(read_config("demo"), run, "l'été", is_useless=True)
+    assert only == f'echo "l\'été" | pellucid translate {quoted}'
     files = ["data.source=a", "data.target=b", "data.valid_source=v.a", "data.valid_target=v.b"]
     commands = next_commands(read_config("rnn", files), run, 'a "b" $c')
     assert commands[0] == f"echo 'a \"b\" $c' | pellucid translate {quoted}"
@@ -195,8 +197,9 @@ def test_on_a_terminal_a_run_is_shown_from_its_first_second_to_its_last(tmp_path
     assert [line.split(" of ")[0] for line in warned] == ["WARNING: the text gives a vocabulary"]
     assert "100%" in [line for line in lines if "━" in line][-1]
     end = [line.strip() for line in lines if line.strip()]
-    assert end[-5:-3] == [str(out), "Try it:"]
-    assert end[-1] == f"pellucid serve {out}"
+    assert end[-3:-1] == [str(out), "See for yourself:"]
+    assert end[-1].endswith(f"| pellucid translate {out}")
+    assert any(line.startswith("useless: hardly a sentence says what") for line in end)
 
 
 def test_elsewhere_it_ends_with_the_folder_on_stdout_and_commands_on_stderr(tmp_path: Path):
@@ -206,6 +209,8 @@ def test_elsewhere_it_ends_with_the_folder_on_stdout_and_commands_on_stderr(tmp_
     assert (result.code, result.out) == (0, f"{out}\n")
     assert "training the tokenizer (word, " in result.err
     assert "INFO" not in result.err
-    assert result.err.splitlines()[-1] == f"  pellucid serve {out}"
+    assert "\nuseless: hardly a sentence says what its source says" in result.err
+    assert result.err.splitlines()[-1].endswith(f"| pellucid translate {out}")
+    assert "pellucid serve" not in result.err, "four updates are no model to serve"
     result = pellucid("-q", "train", "demo", *set_options(settings), "--out", out, "--resume")
     assert (result.code, result.out, result.err) == (0, f"{out}\n", "")

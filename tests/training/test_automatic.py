@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import pellucid
 from pellucid import phrasebook
-from pellucid.cli.train import default_folder
+from pellucid.cli.train import _without_clock, default_folder
 from pellucid.cli.train import train as train_command
 from pellucid.core.config import read_toml
 from pellucid.core.errors import (
@@ -19,6 +19,7 @@ from pellucid.core.errors import (
     OutputExistsError,
     PellucidError,
 )
+from pellucid.training.presets import read_config
 from pellucid.training.recipe import SIZES
 
 SMALL = [
@@ -104,6 +105,24 @@ def test_one_file_with_both_sides_is_enough(corpus: Path, tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["my.toml"]
     with pytest.raises(OutputExistsError, match="already exists"):
         raise_from(train(corpus / "both.tsv", "--save-config", tmp_path / "my.toml"))
+
+
+@pytest.mark.parametrize(("more", "minutes"), [([], None), (["--minutes", "4"], 4.0)])
+def test_passes_end_a_run_without_minutes(
+    more: list[str], minutes: float | None, corpus: Path, tmp_path: Path
+):
+    arguments = corpus / "both.tsv", "--epochs", 3, *more, "--save-config", tmp_path / "my.toml"
+    result = train(*arguments)
+    assert result.exit_code == 0, result.output
+    training = read_toml(tmp_path / "my.toml")["training"]
+    assert training["max_epochs"] == 3
+    assert training.get("max_minutes") == minutes
+    assert "\n  expect a model that is " in result.stderr
+
+
+def test_a_preset_ends_by_the_passes_that_were_asked_for():
+    config = _without_clock(read_config("multi30k", ["training.max_epochs=2"]))
+    assert (config.training.max_epochs, config.training.max_minutes) == (2, None)
 
 
 def raise_from(result: Result) -> None:

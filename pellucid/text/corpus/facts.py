@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pellucid.core.errors import DataError
 from pellucid.text.corpus.pairs import is_blank_pair
+from pellucid.text.scripts import SPACELESS_LETTER
 
 SAMPLED_PAIRS = 50_000
 """At most twice as many pairs are counted: enough for rates of a tenth of a percent."""
@@ -37,6 +38,8 @@ class SideFacts:
     """Share of the words that are a single character: 1 where words are spelled ``l i k e``."""
     one_word_lines: float
     """Share of the lines that are a single word."""
+    spaceless: float = 0.0
+    """Share of the running characters that belong to scripts without spaces between words."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ def _side_facts(lines: Sequence[str], letters: Counter[str]) -> SideFacts:
         different_characters=len(letters),
         one_character_words=sum(n for word, n in counts.items() if len(word) == 1) / word_count,
         one_word_lines=sum(len(words) == 1 for words in split) / len(lines),
+        spaceless=sum(n for letter, n in letters.items() if SPACELESS_LETTER.match(letter))
+        / max(1, letters.total()),
     )
 
 

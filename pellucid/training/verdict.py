@@ -1,0 +1,145 @@
+"""What to expect of a run before it begins, and how good its model is when it has ended.
+
+Both are rules of thumb with a reason beside each number; only reading translations tells more.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal
+
+from pellucid.evaluation.metrics import METRICS
+
+Level = Literal["useless", "rough", "usable"]
+
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "bleu": (10.0, 30.0),
+    "chrf": (30.0, 50.0),
+    "exact_match": (10.0, 50.0),
+}
+"""Below the first figure a model is useless, from the second on usable; in percent. BLEU: above 30
+translations are understandable, above 50 good and fluent (Lavie 2010, "Evaluating the output of
+machine translation systems", tutorial at AMTA), and below 10 the gist is missed. chrF: on Tatoeba
+48.9 went with a BLEU of 33.3 and 55.6 with one of 39.9 (docs/figures.md). Exact matches: more lines
+right than wrong."""
+
+_MEANS: Mapping[Level, str] = {
+    "useless": "hardly a sentence says what its source says",
+    "rough": "the gist with many errors; to be read beside the source",
+    "usable": "understandable on text of the kind it was trained on",
+}
+_FEW_PASSES = 10.0
+"""Over the text: with fewer more minutes help most, with more only more text does
+(docs/training.md, section 6)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """How good a model is by the figure that decided in its run."""
+
+    level: Level
+    figure: str
+    """A name of ``METRICS``."""
+    score: float
+    """Its best value, in percent."""
+    advice: str
+    """What would help; empty for a model that is usable."""
+
+    def __str__(self) -> str:
+        title = METRICS[self.figure].in_validation or self.figure
+        said = f"{self.level}: {_MEANS[self.level]} (validation {title} {self.score:.1f})"
+        return f"{said}; {self.advice}" if self.advice else said
+
+
+def level_of(figure: str, score: float) -> Level:
+    """The level of a validation figure."""
+    useless, usable = _BOUNDS[figure]
+    if score < useless:
+        return "useless"
+    return "rough" if score < usable else "usable"
+
+
+def verdict(figure: str | None, score: float | None, passes: float = 0.0) -> Verdict | None:
+    """How good a model is whose best validation has this score.
+
+    ``passes`` is how often the text was read. None where nothing was validated, or only the loss,
+    which says nothing of translations.
+    """
+    if figure is None or figure not in _BOUNDS or score is None:
+        return None
+    level = level_of(figure, score)
+    if level == "usable":
+        return Verdict(level, figure, score, "")
+    read = f"the text was read {passes:.1f} times"
+    first = (
+        f"more minutes would help ({read}), then more text of the same kind"
+        if passes < _FEW_PASSES
+        else f"more text of the same kind would help, more minutes hardly ({read})"
+    )
+    return Verdict(
+        level, figure, score, f"{first}, or fine-tuning an imported model (pellucid import)"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Expectation:
+    """What a run will probably end in."""
+
+    level: Level
+    why: str
+
+    def __str__(self) -> str:
+        return f"expect a model that is {self.level} ({_MEANS[self.level]}): {self.why}"
+
+
+_LONG_WORDS = 18.0
+"""Words a line, on the target side. Captions and everyday sentences have 7 to 11, Europarl 25."""
+_PAIRS_OF_LONG = 200_000
+"""19,500 pairs of Europarl ended in a BLEU of 3.9 after ten minutes (benchmarks/results/auto.md);
+with how many it would be understood was not measured."""
+_PAIRS_OF_SHORT = 15_000
+"""6,000 captions gave 26.8 BLEU after thirty passes, 29,000 gave 34.4 in ten minutes."""
+_ROUGH_TOKENS, _USABLE_TOKENS = 400_000, 2_500_000
+"""Target tokens learned from, with repetitions. Two minutes of the speed at which 29,000 captions
+reach a BLEU of 33 in four are about a million."""
+
+
+def expectation(
+    pairs: int, words: float, tokens: float, *, is_exact: bool, is_closed: bool
+) -> Expectation:
+    """What to expect of so much text and time.
+
+    ``words`` is the mean number in a target line, ``tokens`` how many target tokens will be learned
+    from. ``is_exact`` says that the target is no natural language, ``is_closed`` that new text has
+    no new words.
+    """
+    amount = f"about {tokens:,.0f} target tokens learned from {pairs:,} pairs of {words:.0f} words"
+    if tokens < _ROUGH_TOKENS:
+        return Expectation("useless", f"{amount}, which takes more minutes than these")
+    if is_closed:
+        return Expectation(
+            "usable",
+            f"{amount} without new words; 20,000 such had 99.2% exactly right in 5 minutes",
+        )
+    if is_exact:
+        return Expectation(
+            "rough" if tokens < _USABLE_TOKENS else "usable",
+            f"{amount}; 114,000 pronunciations had 55.6% exactly right in 10 minutes",
+        )
+    if words > _LONG_WORDS:
+        level: Level = "useless" if pairs < _PAIRS_OF_LONG else "rough"
+        return Expectation(
+            level,
+            f"{amount}; 19,500 pairs of 25 words had BLEU 3.9 after 10 minutes. For long sentences"
+            " of a free kind fine-tune an imported model, or take hundreds of thousands of pairs"
+            " and hours",
+        )
+    if pairs < _PAIRS_OF_SHORT or tokens < _USABLE_TOKENS:
+        return Expectation(
+            "rough",
+            f"{amount}; 6,000 captions had BLEU 26.8 after thirty passes, 29,000 had 34.4 in 10"
+            " minutes",
+        )
+    return Expectation(
+        "usable",
+        f"{amount}; 29,000 captions had BLEU 34.4 in 10 minutes, 164,000 everyday sentences 35.1",
+    )
