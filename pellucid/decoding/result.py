@@ -29,9 +29,9 @@ class Hypothesis:
     """log p(token | prefix, source) under the model, in nats; the stop's comes last."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Translation:
-    """A translation of a text, with the log-probabilities of the model."""
+    """A translation of a text, with the log-probabilities of the model; ``str()`` is the text."""
 
     text: str
     score: float
@@ -61,6 +61,15 @@ class Translation:
     theirs, and all that counts tokens has a ``[STOP]`` between two sentences."""
     warnings: Warnings = ()
     """Why this translation should not be trusted; of a split source, those of its sentences."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        # The fields that people look at; all others have names to ask for.
+        kinds = sorted({each.kind for each in self.warnings})
+        warnings = f", warnings={kinds}" if kinds else ""
+        return f"Translation(text={self.text!r}, score={self.score:.4g}{warnings})"
 
     @property
     def perplexity(self) -> float:

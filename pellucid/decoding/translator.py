@@ -25,6 +25,7 @@ from pellucid.decoding.requests import (
     read_sources,
     source_limit,
     spell_terms,
+    texts_among,
 )
 from pellucid.decoding.result import Alternative, Translation, blank_translation, write_translations
 from pellucid.decoding.sentences import SplitLine
@@ -115,6 +116,17 @@ class Translator:
         self.usual_warnings = usual_warnings
         self.logs_warnings = logs_warnings
         self.stays_whole = stays_whole
+
+    def __repr__(self) -> str:
+        place = getattr(self._bundle, "path", None)
+        languages = f"{self.source_language}-{self.target_language}"
+        parts = [
+            *([] if place is None else [repr(str(place))]),
+            *([] if languages == f"{UNKNOWN}-{UNKNOWN}" else [languages]),
+            f"engine={self.engine.name!r}",
+            f"beam_size={self.settings.beam_size}",
+        ]
+        return f"Translator({', '.join(parts)})"
 
     @property
     def bundle(self) -> Translatable:
@@ -278,7 +290,7 @@ class Translator:
             return self._translate_all([texts], task)[0]
         if isinstance(texts, list | tuple):
             return self._translate_all(texts, task)
-        return self._stream(iter(texts), task)
+        return self._stream(iter(texts_among(texts)), task)
 
     def translate_block(self, lines: Sequence[str | Request], first_line: int) -> list[Translation]:
         """Translate lines of a longer text; warnings count them from ``first_line``.

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 from pellucid.core.errors import DataError, NotFittedError, list_faults
 from pellucid.core.files import write_file
+from pellucid.decoding.requests import texts_among
 from pellucid.decoding.translator import Translator
 from pellucid.engines import EngineName
 from pellucid.engines.load import load
@@ -57,6 +58,16 @@ class Seq2SeqTranslator:
         self.folder = folder
         self.engine = engine
         self.minutes = minutes
+
+    def __repr__(self) -> str:
+        # Only what was given, as scikit-learn's estimators show it.
+        default = Seq2SeqTranslator().get_params()
+        given = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value is not default[name] and value != default[name]
+        ]
+        return f"Seq2SeqTranslator({', '.join(given)})"
 
     def fit(self, X: Iterable[str], y: Iterable[str]) -> Self:  # noqa: N803  # scikit-learn's name
         """Train on the pairs of ``X`` and ``y``; text for validation can be named by overrides.
@@ -150,10 +161,7 @@ class Seq2SeqTranslator:
 
 def _lines(texts: Iterable[str], name: str) -> list[str]:
     """``texts`` as lines of a file. Raises DataError naming every entry that is not one line."""
-    if isinstance(texts, str):
-        raise DataError(f"{name} must be a list of lines, got one string")
-
-    lines = list(texts)
+    lines = list(texts_among(texts, name))
     faults = [
         f"{name}[{number}] must be one line of text, got {line!r:.60}"
         for number, line in enumerate(lines)

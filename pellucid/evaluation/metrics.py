@@ -7,7 +7,7 @@ command line reads it for its help.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pellucid.core.errors import ConfigError, DataError
@@ -195,7 +195,11 @@ def accepted(references: References) -> list[list[str]]:
 
     Raises DataError naming the line that accepts nothing.
     """
-    lines = [[each] if isinstance(each, str) else list(each) for each in references]
+    # One that is neither is refused later, with the number of its line.
+    lines = [
+        list(each) if isinstance(each, Iterable) and not isinstance(each, str) else [each]
+        for each in references
+    ]
     for number, alternatives in enumerate(lines, start=1):
         if not alternatives:
             raise DataError(f"line {number} must have at least one accepted reference, has none")

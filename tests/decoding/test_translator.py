@@ -4,6 +4,9 @@ import math
 import random
 import threading
 
+import numpy
+import pandas
+import pyarrow
 import pytest
 import torch
 from small_bundle import SENTENCES, small_bundle, tokenizer
@@ -14,6 +17,7 @@ from pellucid.decoding.engine import TorchEngine
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.search.search import inference
+from pellucid.decoding.suspicious import TranslationWarning
 from pellucid.decoding.translator import Translator
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)
@@ -55,6 +59,53 @@ def test_what_is_given_decides_what_comes_back():
     streamed = small.translate(line for line in [SENTENCES[0]])
     assert next(streamed) == one
     assert list(streamed) == []
+
+
+@pytest.mark.parametrize("column", [numpy.array, pandas.Series, pyarrow.array, numpy.asarray])
+def test_a_column_of_texts_is_translated_as_a_list_of_them(column):
+    small = translator()
+    texts = [each.text for each in small.translate(list(SENTENCES))]
+    assert [each.text for each in small.translate(column(list(SENTENCES)))] == texts
+    index = pandas.Series(list(SENTENCES), index=range(5, 5 + len(SENTENCES)))
+    assert [each.text for each in small.translate(index)] == texts
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "texts must be strings in a list or another sequence, got NoneType"),
+        (3, "texts must be strings in a list or another sequence, got int"),
+        (math.nan, "texts must be strings in a list or another sequence, got float"),
+        ({"a": "b"}, "texts must be strings in a list or another sequence, got dict"),
+        ({"a"}, "texts must be strings in a list or another sequence, got set"),
+        (numpy.array("a"), "texts must be strings in a list or another sequence, got ndarray"),
+        (b"a", "texts must be a list of strings, got one bytes"),
+        (numpy.array([["a"]]), "texts must be one column of strings, got a table (ndarray)"),
+        (pandas.DataFrame({"a": ["b"]}), "texts must be one column of strings, got a table"),
+        (pyarrow.table({"a": ["b"]}), "texts must be one column of strings, got a table (Table)"),
+        (["a", None], "line 2 must be a string, got NoneType"),
+        (pandas.Series(["a", math.nan]), "line 2 must be a string, got float"),
+        (pyarrow.array(["a", None]), "line 2 must be a string, got NoneType"),
+        ([["a"]], "line 1 must be a string, got list"),
+    ],
+)
+def test_what_is_no_text_is_refused_in_a_sentence(given, message):
+    with pytest.raises(DataError) as caught:
+        list(translator().translate(given))
+    assert str(caught.value).startswith(message)
+    if message.startswith("line 2"):
+        assert "fillna" in caught.value.hint
+
+
+def test_a_translation_prints_as_its_text_and_shows_little_more():
+    shown = Translation('a "dog"', -1.23456, ("a",), (-1.0,), (), "ein Hund")
+    assert str(shown) == f"{shown}" == 'a "dog"'
+    assert repr(shown) == "Translation(text='a \"dog\"', score=-1.235)"
+    warned = dataclasses.replace(shown, warnings=(TranslationWarning("loop", "it repeats"),))
+    assert repr(warned) == "Translation(text='a \"dog\"', score=-1.235, warnings=['loop'])"
+    assert repr(translator()) == "Translator(engine='torch', beam_size=3)"
+    named = Translator(small_bundle(), SETTINGS, source_language="fr", target_language="en")
+    assert repr(named) == "Translator(fr-en, engine='torch', beam_size=3)"
 
 
 def test_a_stream_is_read_no_further_than_it_must_be():

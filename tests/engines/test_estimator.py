@@ -107,8 +107,15 @@ def test_what_is_no_line_is_named_before_anything_is_trained(tmp_path: Path):
     assert str(caught.value) == (
         "X[1] must be one line of text, got None; X[2] must be one line of text, got 'b\\nc'"
     )
-    with pytest.raises(DataError, match="y must be a list of lines, got one string"):
+    with pytest.raises(DataError, match="y must be a list of strings, got one str"):
         translator.fit(["a"], "a")
     with pytest.raises(DataError, match="as many X as y, got 2 X and 1 y"):
         translator.fit(["a", "b"], ["a"])
     assert not (tmp_path / "run").exists()
+
+
+def test_the_repr_shows_what_was_given():
+    assert repr(Seq2SeqTranslator()) == "Seq2SeqTranslator()"
+    assert repr(Seq2SeqTranslator("tiny", minutes=5)) == (
+        "Seq2SeqTranslator(preset='tiny', minutes=5)"
+    )

@@ -7,6 +7,9 @@ import json
 import math
 import unicodedata
 
+import numpy
+import pandas
+import pyarrow
 import pytest
 import torch
 from evaluated_bundle import SOURCES, evaluated_bundle
@@ -76,6 +79,36 @@ def test_each_figure_is_that_of_its_metric(translator, hypotheses):
     assert result.sentences == 5
     assert set(result.signatures) == {*expected, "exact_match"}
     assert result.per is None
+
+
+def test_columns_of_tables_are_scored_as_lists(translator, hypotheses):
+    scores = evaluate(translator, SOURCES, hypotheses).to_dict()
+    rows = [[each, "another"] for each in hypotheses]
+    index = range(7, 7 + len(SOURCES))
+    for sources, references in (
+        (pandas.Series(SOURCES, index=index), pandas.Series(hypotheses)),
+        (numpy.array(SOURCES), numpy.array(hypotheses)),
+        (pyarrow.array(SOURCES), pyarrow.chunked_array([hypotheses])),
+        (iter(SOURCES), iter(hypotheses)),
+        (SOURCES, numpy.array(rows)),
+        (SOURCES, pandas.DataFrame(rows)),
+    ):
+        found = evaluate(translator, sources, references).to_dict()
+        assert (found["exact_match"], round(found["bleu"])) == (100.0, 100)
+        assert found["signatures"].keys() == scores["signatures"].keys()
+
+
+def test_what_cannot_be_scored_is_refused_in_a_sentence(translator):
+    for sources, references, message in (
+        (["", " "], ["a", "b"], "no source line has text, so there is nothing to translate, got 2"),
+        (["a"], [math.nan], "line 1 must be a string, got float"),
+        ([None], ["a"], "line 1 must be a string, got NoneType"),
+        ("a", ["a"], "sources must be a list of strings, got one str"),
+        (None, ["a"], "sources must be strings in a list"),
+        (["a"], "a", "references must be a list of strings, got one str"),
+    ):
+        with pytest.raises(DataError, match=message):
+            evaluate(translator, sources, references)
 
 
 def test_any_accepted_reference_counts(translator, hypotheses):
