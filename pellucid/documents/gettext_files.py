@@ -33,6 +33,7 @@ class PoDocument:
         except ModuleNotFoundError:
             raise MissingExtraError("polib", "documents", "a po file") from None
         text, self._encoding = _decoded(data, what)
+        _check_entries(text, what)
         try:
             # With a line end: polib takes a text that names a file for that file. At its end, so
             # that the lines in messages are those of the file.
@@ -188,6 +189,8 @@ _CHARSET = re.compile(
     re.MULTILINE,
 )
 _PLURAL_FORMS = re.compile(r'Plural-Forms:[^"\\]*')
+_MOST_LINES = 5_000
+"""Lines from one ``msgid`` to the next; the longest texts of programs have hundreds."""
 _LONGEST_HEAD = 1 << 16
 """Bytes at the start of a po file in which its charset is looked for."""
 _CHARSETS = frozenset(
@@ -255,6 +258,22 @@ def _with_plural_forms(lines: Sequence[str], header: str) -> str:
 def _base(language: str) -> str:
     """The code of a language without its country."""
     return language.lower().replace("-", "_").partition("_")[0]
+
+
+def _check_entries(text: str, what: str) -> None:
+    """Raise DataError for an entry with too many lines.
+
+    Each is added to the text of those before it, which takes quadratic time in one entry.
+    """
+    begun = 0
+    for number, line in enumerate(io.StringIO(text)):
+        if line.lstrip("#~ \t").startswith("msgid "):
+            begun = number
+        elif number - begun > _MOST_LINES:
+            raise DataError(
+                f"{what} must have at most {_MOST_LINES:,} lines in an entry, has more from line"
+                f" {begun + 1} on"
+            )
 
 
 @dataclasses.dataclass
