@@ -46,9 +46,9 @@ from markdown_it import MarkdownIt
 
 import pellucid
 from pellucid.core.files import write_file
-from pellucid.documents.aligned import Aligned
 from pellucid.documents.formats import ReadOptions
 from pellucid.documents.markup import Counts
+from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
 
 RESULTS = Path(__file__).parent / "results"

@@ -42,7 +42,7 @@ import pptx
 from lxml import etree, html
 
 from pellucid.core.errors import DataError
-from pellucid.documents.aligned import Aligned
+from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
 
 ENDINGS = ("docx", "pptx", "odt", "epub", "po", "xlf")

@@ -5,11 +5,13 @@ PyTorch and the models are imported and loaded.
 """
 
 import contextlib
+import fcntl
 import ipaddress
 import logging
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import sys
@@ -128,6 +130,8 @@ def given_limits(options: dict[str, Any]) -> Limits:
     return Limits.parse({name: options[name] for name in Limits.model_fields}, "limits")
 
 
+_FOLDERS = "pellucid-figures-"
+"""How the names of folders begin that the workers of one server share."""
 _KEY_VARIABLE = "PELLUCID_API_KEY"
 _OTHER_FILES = 256
 """Files that may be open beside connections: of models, metrics, documents and the process."""
@@ -232,15 +236,41 @@ def _serving(
 @contextlib.contextmanager
 def _shared_folder(workers: int) -> Iterator[Path | None]:
     """A folder in which several workers add up their metrics; gives that of their documents."""
+    _remove_folders_of_the_dead()
     if workers == 1:
         yield None
         return
-    # Removed when the supervisor ends; if it is killed, by the worker that notices.
-    with tempfile.TemporaryDirectory(prefix="pellucid-figures-") as folder:
+    # Removed when the supervisor ends; if it is killed, by the worker that notices; if all are
+    # killed, by the next server of this user. The lock is that of all processes forked from here.
+    with tempfile.TemporaryDirectory(prefix=_FOLDERS) as folder:
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.environ[SHARED_FIGURES] = folder
         documents = Path(folder) / "documents"
         documents.mkdir(mode=0o700)
-        yield documents
+        try:
+            yield documents
+        finally:
+            os.close(descriptor)
+
+
+def _remove_folders_of_the_dead() -> None:
+    """Remove the folders of servers of this user that were killed with all their workers."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*"):
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue  # of another user, or removed meanwhile
+        try:
+            about = os.fstat(descriptor)
+            # One that is empty may have been made just now, and is not locked yet.
+            if about.st_uid == os.getuid() and any(folder.iterdir()):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            continue  # its server lives
+        finally:
+            os.close(descriptor)
 
 
 def _read_keys(path: str | None) -> list[str]:

@@ -167,3 +167,15 @@ def _cut(message: str) -> str:
 
     # The beginning says what must hold; the end often has what was got.
     return f"{message[: _LONGEST_MESSAGE * 3 // 4]} [...] {message[-_LONGEST_MESSAGE // 5 :]}"
+
+
+def place_of(error: BaseException) -> str:
+    """The class of an error and the line that raised it, without its message.
+
+    The message may contain the text of a user, which must not reach the log.
+    """
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename.rpartition('pellucid/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {place}" if place else type(error).__name__

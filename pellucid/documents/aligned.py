@@ -1,6 +1,5 @@
 """Translates sentences with a ``Translator``, and says which characters come from which."""
 
-import dataclasses
 import difflib
 import unicodedata
 from collections.abc import Sequence
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 from pellucid.decoding.odd_lines import OddLine, Offsets, moved
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.suspicious import Warnings, merged
+from pellucid.decoding.suspicious import merged
 from pellucid.decoding.translator import Translator
-from pellucid.documents.placement import Copy, Link, Span
+from pellucid.documents.placement import Aligned, Link, Span
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -22,32 +21,6 @@ _LEAST_WEIGHT = 0.01
 """Of a token's attention: less is not kept."""
 _LONGEST_COMPARED = 2000
 """Characters of a sentence that are compared with their normalized form, in quadratic time."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Aligned:
-    """The translation of a sentence, and which of its characters are aligned with which."""
-
-    text: str
-    links: tuple[Link, ...] = ()
-    """Empty unless an alignment was requested."""
-    copies: tuple[Copy, ...] = ()
-    """What was not translated, in order of the source, and its place in the translation."""
-    warnings: Warnings = ()
-    """Why the translation should not be trusted."""
-
-
-class SentenceTranslator(Protocol):
-    """Whatever translates sentences with an alignment."""
-
-    @property
-    def source_language(self) -> str:
-        """The code of the language whose rules end sentences, such as ``de``."""
-        ...
-
-    def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
-        """The translation of each sentence, in order."""
-        ...
 
 
 class Search(Protocol):

@@ -5,8 +5,7 @@ import functools
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from pellucid.documents.aligned import Aligned
-from pellucid.documents.placement import Placer, SentencePair, Span, first_unit
+from pellucid.documents.placement import Aligned, Placer, SentencePair, Span, first_unit
 from pellucid.documents.protected import unprotect
 from pellucid.documents.segments import OUTERMOST, Close, Node, Open, Piece, Segment, all_nodes
 from pellucid.text.splitting import Sentence

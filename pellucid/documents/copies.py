@@ -4,8 +4,8 @@ import bisect
 import itertools
 from collections.abc import Iterator, Sequence
 
-from pellucid.documents.aligned import Aligned
 from pellucid.documents.placement import (
+    Aligned,
     Copy,
     Link,
     Placer,

@@ -9,6 +9,7 @@ translated by itself.
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from pellucid.decoding.suspicious import (
     TranslationWarning,
@@ -18,7 +19,6 @@ from pellucid.decoding.suspicious import (
     kinds_of,
     merged,
 )
-from pellucid.documents.aligned import Aligned, SentenceTranslator
 from pellucid.documents.assembly import Reading, assemble, is_wide
 from pellucid.documents.copies import (
     between_literals,
@@ -30,7 +30,7 @@ from pellucid.documents.copies import (
     with_stretches,
 )
 from pellucid.documents.folding import Folded
-from pellucid.documents.placement import Span
+from pellucid.documents.placement import Aligned, Span
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, all_nodes, read_tree
 from pellucid.text.splitting import Sentence, split_sentences
@@ -43,6 +43,20 @@ _AT_ONCE = 512
 _LEFT = (TranslationWarning("empty", "it stays as it was, as the model gave nothing for it"),)
 _SHOWN_OF_TEXT = 40
 """Characters of a sentence that a note repeats, so that its place is found."""
+
+
+class SentenceTranslator(Protocol):
+    """Whatever translates sentences with an alignment."""
+
+    @property
+    def source_language(self) -> str:
+        """The code of the language whose rules end sentences, such as ``de``."""
+        ...
+
+    def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
+        """The translation of each sentence, in order."""
+        ...
+
 
 Progress = Callable[[int, int], None]
 """Called with the sentences that are translated, and how many there are."""

@@ -17,12 +17,28 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
+from pellucid.decoding.suspicious import Warnings
+
 Span = tuple[int, int]
 """From a character up to another, not included."""
 Copy = tuple[Span, Span]
 """Characters of the source, and the same characters in the target."""
 Link = tuple[Span, Span, float]
 """Characters of the source, those of the target that are aligned with them, and how much."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Aligned:
+    """The translation of a sentence, and which of its characters are aligned with which."""
+
+    text: str
+    links: tuple[Link, ...] = ()
+    """Empty unless an alignment was requested."""
+    copies: tuple[Copy, ...] = ()
+    """What was not translated, in order of the source, and its place in the translation."""
+    warnings: Warnings = ()
+    """Why the translation should not be trusted."""
+
 
 _SIGN_WEIGHT = 0.1
 """Of a punctuation mark, beside 1 for a word: attention from punctuation is noise mostly."""
@@ -262,6 +278,9 @@ class Placer:
     def __init__(self, pair: SentencePair) -> None:
         self._pair = pair
         self._strongest = self._strongest_links()
+        words = [number for number, unit in enumerate(pair.source_units) if unit.is_word]
+        self._first_word = words[0] if words else len(pair.source_units)
+        self._last_word = words[-1] if words else -1
 
     def place(
         self,
@@ -358,10 +377,10 @@ class Placer:
         before, after = range(begin), range(begin, len(sources))
 
         # Nothing but signs on one side: it stays on that side of all words.
-        if not any(sources[number].is_word for number in before):
+        if begin <= self._first_word:
             words = (number for number, unit in enumerate(targets) if unit.is_word)
             return next(words, 0) if before else 0
-        if not any(sources[number].is_word for number in after):
+        if begin > self._last_word:
             is_last = not after or not sources[before[-1]].is_word
             tail = targets[len(targets) - len(after) :]
             if is_last and len(tail) == len(after) and not any(unit.is_word for unit in tail):

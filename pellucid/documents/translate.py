@@ -3,9 +3,9 @@
 import dataclasses
 
 from pellucid.decoding.translator import Translator
-from pellucid.documents.aligned import ModelTranslator, SentenceTranslator
+from pellucid.documents.aligned import ModelTranslator
 from pellucid.documents.formats import ReadOptions, read_document
-from pellucid.documents.markup import Counts, Progress, translate_segments
+from pellucid.documents.markup import Counts, Progress, SentenceTranslator, translate_segments
 from pellucid.documents.names import Format, format_of
 from pellucid.documents.segments import notes_of
 from pellucid.text.languages import UNKNOWN

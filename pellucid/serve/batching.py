@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pellucid.core.errors import CancelledError
+from pellucid.core.errors import CancelledError, place_of
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
@@ -19,7 +19,6 @@ from pellucid.serve.server.errors import (
     OverloadedError,
     ServiceError,
     UnavailableError,
-    place_of,
 )
 
 if TYPE_CHECKING:
@@ -261,7 +260,7 @@ class Batcher:
         except CancelledError:  # no one waits for the outcomes, so none is delivered
             self._metrics.cancelled.inc(len(batch))
             return
-        except Exception as error:
+        except BaseException as error:  # also the panic of a library, which is no Exception
             if len(batch) > 1:
                 _LOG.warning("a batch failed (%s); its sentences go alone", type(error).__name__)
                 for each in batch:

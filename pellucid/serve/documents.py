@@ -1,29 +1,32 @@
-"""Documents that are translated while their clients wait: a bounded number, each in a thread.
+"""Documents that are translated while their clients wait: a bounded number, in turns.
 
-The sentences of a document go through the queue of the model, in batches with those of other
-requests; what is read and written of the document itself is done in the thread.
+What is read and written of a document is done in a process of its own, which ends when the document
+is dropped, is late or takes too much. Its sentences go through the queue of the model, in batches
+with those of other requests.
 """
 
 import asyncio
 import contextlib
 import dataclasses
 import functools
+import json
 import logging
+import os
 import secrets
-import threading
+import signal
+import sys
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Literal
 
 import pydantic
 
-from pellucid.core.errors import ConfigError, DataError, WriteError
+from pellucid.core.errors import DataError, WriteError, place_of
 from pellucid.decoding.suspicious import WarningKind
 from pellucid.documents.aligned import ModelTranslator
-from pellucid.documents.formats import ReadOptions, read_document
-from pellucid.documents.markup import Counts, translate_segments
+from pellucid.documents.child import SIZE, DocumentTask, answer_of, frame_of, message_of
 from pellucid.documents.names import format_of
-from pellucid.documents.segments import notes_of
 from pellucid.serve.queued import QueuedSearch
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import (
@@ -34,17 +37,23 @@ from pellucid.serve.server.errors import (
     OverloadedError,
     ServiceError,
     UnavailableError,
-    place_of,
 )
-from pellucid.serve.service import Served, Service, glossary_of, search_settings
-from pellucid.serve.shelf import Shelf
+from pellucid.serve.service import Service, glossary_of, search_settings
+from pellucid.serve.shelf import Order, Record, Shelf, Told
 
 _LOG = logging.getLogger("pellucid.serve")
-_AT_ONCE = 2
-"""Documents that are read or written at a time; the others wait."""
+_AT_ONCE = 4
+"""Documents that are translated at a time; the others wait."""
+_OF_CLIENT = 2
+"""Of these, those of one client: the others keep turns for those who come later."""
 _LONGEST_NAME = 200
 _LOOK_SECONDS = 0.5
-"""How often a document that waits looks whether it was dropped."""
+"""How often other workers are looked at: for what they dropped, and for what they left."""
+_MODULE = "pellucid.documents.child"
+_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME")
+"""What a process that reads a document knows of this one's environment."""
+_ASK_SECONDS = 0.05
+"""How often a client that waits for its document looks whether it is done."""
 
 
 class DocumentState(pydantic.BaseModel):
@@ -67,62 +76,22 @@ class DocumentState(pydantic.BaseModel):
     """What stayed as it was, and what else a reader of the translation must know."""
 
 
-@dataclasses.dataclass
-class _Document:
-    """A document that was uploaded."""
-
-    id: str
-    name: str
-    data: bytes
-    """The file, then its translation; empty while it is translated and if that failed."""
-    deadline: float
-    """Of its translation, once that has begun, and then of its download."""
-    state: Literal["waiting", "running", "done", "failed"] = "waiting"
-    done: int = 0
-    total: int = 0
-    detail: str | None = None
-    warnings: dict[WarningKind, int] = dataclasses.field(default_factory=dict)
-    notes: list[str] = dataclasses.field(default_factory=list)
-    search: QueuedSearch | None = None
-    """What translates it."""
-    is_fetched: bool = False
-    is_dropped: bool = False
-    ended: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
-
-    @property
-    def gives_way(self) -> bool:
-        """Whether it may be forgotten when there is no room for another."""
-        return self.state == "failed" or self.is_fetched
-
-    def described(self) -> DocumentState:
-        """How far it is."""
-        return DocumentState(
-            id=self.id,
-            state=self.state,
-            sentences_done=self.done,
-            sentences=self.total,
-            name=self.name,
-            detail=self.detail,
-            warnings=self.warnings,
-            notes=self.notes,
-        )
-
-
 class Documents:
-    """The documents of one server; used from its event loop.
+    """The documents of one server; used from its event loop."""
 
-    With a ``shelf`` other workers find those of this one, and this one those of the others.
-    """
-
-    def __init__(self, service: Service, shelf: Shelf | None = None) -> None:
+    def __init__(self, service: Service, shelf: Shelf) -> None:
         self._service = service
         self._shelf = shelf
-        self._documents: dict[str, _Document] = {}
-        self._turns = threading.Semaphore(_AT_ONCE)
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._wakes = asyncio.Event()
+        self._tending: asyncio.Task[None] | None = None
+        # Threads of its own: those of asyncio also read models, which a document may wait for.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pellucid-document")
 
-    def add(
+    async def add(
         self,
-        served: Served,
+        client: str,
+        model: str | None,
         name: str,
         data: bytes,
         *,
@@ -130,10 +99,12 @@ class Documents:
         keep_numbers: bool = False,
         glossary: str | None = None,
     ) -> DocumentState:
-        """Take a document, and begin. Raises InvalidError, OverloadedError, UnavailableError."""
-        self._drop_old()
-        terms = glossary_of(served, glossary)
-        limits = self._service.limits
+        """Take a document of a ``client``, by whatever name tells it from others.
+
+        Raises InvalidError, NotFoundError, OverloadedError and UnavailableError.
+        """
+        served = self._service.find(model)
+        glossary_of(served, glossary)
         # A name of the client's: its letters are shown, and it is no path.
         name = name.replace("\\", "/").rpartition("/")[2][-_LONGEST_NAME:]
         name = "".join(each for each in name if each.isprintable())
@@ -142,233 +113,223 @@ class Documents:
         except DataError as error:
             raise InvalidError([Fault("file", f"cannot be translated: {error}", name)]) from None
 
-        stem, _, end = name.rpartition(".")
-        document = _Document(
-            id=secrets.token_urlsafe(24),
-            name=f"{stem}.{served.model.target_language}.{end}",
-            data=data,
-            deadline=time.monotonic() + limits.max_document_seconds,
+        order = Order(
+            key=secrets.token_urlsafe(24),
+            client=client,
+            model=served.model.place.name,
+            name=name,
+            columns=tuple(each.strip() for each in columns.split(",") if each.strip()),
+            keep_numbers=keep_numbers,
+            glossary=glossary,
         )
-        if not self._has_room(document):
-            raise OverloadedError(f"{limits.max_documents} documents are kept; try again later")
-        self._documents[document.id] = document
-        options = ReadOptions(tuple(each.strip() for each in columns.split(",") if each.strip()))
-        settings = search_settings(served.model, TranslateRequest(text=""), limits)
-        settings = settings.model_copy(update={"token_log_probs": False})
-        search = QueuedSearch(
-            self._service, served, settings, document.deadline, terms, waits_for_room=True
-        )
-        document.search = search
-        work = functools.partial(
-            self._take_turn, document, served, name, options, keep_numbers, search
-        )
-        # A daemon: a server that stops does not wait for a book.
-        arguments = (document, search, work)
-        threading.Thread(target=self._wait_for_turn, args=arguments, daemon=True).start()
-        return self.state(document.id)
+        try:
+            is_kept = await asyncio.to_thread(self._shelf.add, order, data)
+        except WriteError:
+            raise UnavailableError("there is no room to keep a document") from None
+        if not is_kept:
+            most = self._service.limits.max_documents
+            raise OverloadedError(f"{most} documents are kept; try again later")
+        return self.state(order.key)
 
     def state(self, key: str) -> DocumentState:
         """How far a document is. Raises NotFoundError."""
-        if (there := self._of_others(key)) is not None:
-            return there
-        return self._find(key).described()
+        return self._described(self._find(key))
 
     async def ended(self, key: str) -> DocumentState:
         """Wait until a document is translated or has failed. Raises NotFoundError."""
-        document = self._find(key)
-        await document.ended.wait()
-        # Of what was waited for: it may have given way to another one since.
-        return document.described()
+        while not (record := self._find(key)).has_ended:
+            await asyncio.sleep(_ASK_SECONDS)
+        return self._described(record)
 
-    def file(self, key: str) -> tuple[str, bytes]:
+    async def file(self, key: str) -> tuple[str, bytes]:
         """Name and bytes of a translated document. Raises NotFoundError unless it is done."""
-        there = self._of_others(key)
-        if self._shelf is not None and there is not None and there.state == "done":
-            with contextlib.suppress(FileNotFoundError):  # it may just have been dropped
-                data = self._shelf.file(key)
-                self._note_fetched(key)
-                return there.name, data
-        if there is not None:
-            raise NotFoundError("No document", f"the document is {there.state}")
-        document = self._find(key)
-        if document.state != "done":
-            raise NotFoundError("No document", f"the document is {document.state}")
-        document.is_fetched = True
-        self._note_fetched(key)
-        return document.name, document.data
-
-    def _note_fetched(self, key: str) -> None:
-        if self._shelf is not None:
-            with contextlib.suppress(WriteError):  # the file is there all the same
-                self._shelf.note_fetched(key)
+        record = self._find(key)
+        if record.state != "done":
+            raise NotFoundError("No document", f"the document is {record.state}")
+        try:
+            data = await asyncio.to_thread(self._shelf.data, key)
+        except FileNotFoundError:  # it has just been dropped
+            raise _no_document() from None
+        with contextlib.suppress(WriteError):  # the file is there all the same
+            self._shelf.note_fetched(key)
+        return self._described(record).name, data
 
     def drop(self, key: str) -> None:
-        """Forget a document; if it is being translated, that ends at its next batch."""
-        if self._shelf is not None and self._of_others(key) is not None:
-            self._shelf.remove(key)
-            return
-        document = self._find(key)
-        self._forget(key)
-        if document.search is not None:
-            document.search.stop()
+        """Forget a document, and end its translation. Raises NotFoundError."""
+        self._find(key)
+        self._shelf.remove(key)
+        if key in self._running:
+            self._running[key].cancel()
 
-    def _find(self, key: str) -> _Document:
-        self._drop_old()
-        if key not in self._documents:
-            raise NotFoundError("No document", "there is no such document, or no longer")
-        return self._documents[key]
+    def _find(self, key: str) -> Record:
+        self._tend_on()
+        record = self._shelf.get(key)
+        if record is None:
+            raise _no_document()
+        return record
 
-    def _has_room(self, document: _Document) -> bool:
-        most = self._service.limits.max_documents
-        if self._shelf is None:
-            # The oldest first, as a dictionary has them.
-            old = [key for key, each in self._documents.items() if each.gives_way]
-            for key in old[: max(0, len(self._documents) - most + 1)]:
-                self._forget(key)
-            return len(self._documents) < most
-        seconds = self._service.limits.max_document_seconds
-        try:
-            return self._shelf.add(document.id, document.described().model_dump(), seconds, most)
-        except WriteError:
-            raise UnavailableError("there is no room to keep a document") from None
+    def _described(self, record: Record) -> DocumentState:
+        stem, _, end = record.order.name.rpartition(".")
+        model = self._service.find(record.order.model).model
+        return DocumentState(
+            id=record.order.key,
+            state=record.state,
+            sentences_done=record.done,
+            sentences=record.total,
+            name=f"{stem}.{model.target_language}.{end}",
+            detail=record.detail,
+            warnings=record.warnings,
+            notes=record.notes,
+        )
 
-    def _of_others(self, key: str) -> DocumentState | None:
-        """How far a document of another worker is; None if it is none of another one."""
-        if self._shelf is None or key in self._documents:
-            return None
-        found = self._shelf.get(key)
-        return None if found is None else DocumentState(**found)
+    def _tend_on(self) -> None:
+        """Give turns from now on, and at once if there are any."""
+        if self._tending is None or self._tending.done():
+            self._tending = asyncio.create_task(self._tend())
+        self._wakes.set()
 
-    def _publish(self, document: _Document, translation: bytes | None = None) -> None:
-        """Tell the other workers how far a document is, unless one of them has dropped it.
-
-        With its ``translation`` it is done.
-        """
-        if self._shelf is None or not self._shelf.holds(document.id):
-            return
-        reported = document.described().model_dump()
-        if translation is not None:
-            self._shelf.put_file(document.id, translation)
-            reported["state"] = "done"
-        self._shelf.put(document.id, reported, self._service.limits.max_document_seconds)
-
-    def _forget(self, key: str) -> None:
-        document = self._documents.pop(key)
-        document.is_dropped, document.data = True, b""
-        if self._shelf is not None:
-            self._shelf.remove(key)
-
-    def _drop_old(self) -> None:
-        now = time.monotonic()
-        old = [
-            key
-            for key, each in self._documents.items()
-            if (each.state in ("done", "failed") and now > each.deadline)
-            or (self._shelf is not None and not self._shelf.holds(key))
-        ]
-        for key in old:
-            self._forget(key)
-
-    def _wait_for_turn(
-        self, document: _Document, search: QueuedSearch, work: Callable[[], None]
-    ) -> None:
-        """The thread of one document: waits for its turn and does ``work``, unless dropped."""
-        while not self._turns.acquire(timeout=_LOOK_SECONDS):
-            if self._is_dropped(document):
-                break
-        else:
+    async def _tend(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._wakes.wait()
+            self._wakes.clear()
             try:
-                work()
-            finally:
-                self._turns.release()
-        search.call_soon(document.ended.set)
+                await self._give_turns()
+            except Exception as error:  # such as a full disk: the next time it may have room
+                _LOG.error("documents have to wait: %s", place_of(error))
+                await asyncio.sleep(_LOOK_SECONDS)
 
-    def _take_turn(
-        self,
-        document: _Document,
-        served: Served,
-        name: str,
-        options: ReadOptions,
-        keep_numbers: bool,
-        search: QueuedSearch,
-    ) -> None:
-        """Translate a document whose turn has come; its time begins now."""
+    async def _give_turns(self) -> None:
+        while len(self._running) < _AT_ONCE:
+            taken = await asyncio.to_thread(self._shelf.take, _OF_CLIENT)
+            if taken is None:
+                break
+            order, data = taken
+            self._running[order.key] = asyncio.create_task(self._take_turn(order, data))
+        await asyncio.to_thread(self._shelf.sweep)
+        for key, task in self._running.items():
+            if self._shelf.get(key) is None:  # another worker has dropped it
+                task.cancel()
+
+    async def _take_turn(self, order: Order, data: bytes) -> None:
+        """Translate a document whose turn it is; its time begins now."""
         seconds = self._service.limits.max_document_seconds
-        document.deadline = search.deadline = time.monotonic() + seconds
-        # Looked at after the deadline is set: one that is dropped later has it taken away.
-        if self._is_dropped(document):
-            return
         try:
-            document.state = "running"
-            self._publish(document)
-            data, document.data = document.data, b""
-            translation = self._translated(
-                document, data, served, name, options, keep_numbers, search
-            )
-            # The other workers first: whoever hears from this one that it is done may ask
-            # another one for the file.
-            with contextlib.suppress(WriteError):  # then it stays "running" to the others
-                self._publish(document, translation)
-            # From now on until it is fetched.
-            document.deadline = time.monotonic() + seconds
-            document.data = translation
-            document.state = "done"
-            return
-        except DeadlineError:
-            document.detail = f"it was not translated within {seconds:g} seconds"
-        except (DataError, ConfigError, ServiceError) as error:
-            document.detail = str(error)
-        except Exception as error:
-            # Not its message, which may hold a path: the log has the place.
-            _LOG.error("a document failed: %s", place_of(error))
-            document.detail = "an unexpected error occurred; see the server log"
+            try:
+                async with asyncio.timeout(seconds):
+                    translation, told = await self._translated(order, data)
+                await asyncio.to_thread(self._shelf.finish, order.key, translation, told)
+            except (DeadlineError, TimeoutError):
+                detail = f"it was not translated within {seconds:g} seconds"
+                self._shelf.fail(order.key, detail)
+            except WriteError:
+                self._shelf.fail(order.key, "there was no room to keep its translation")
+            except (DataError, ServiceError) as error:
+                self._shelf.fail(order.key, str(error))
+            except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+                raise  # it was dropped, or the server stops
+            except BaseException as error:  # also the panic of a library, which is no Exception
+                # Not its message, which may hold a path: the log has the place.
+                _LOG.error("a document failed: %s", place_of(error))
+                detail = "an unexpected error occurred; see the server log"
+                self._shelf.fail(order.key, detail)
+        except WriteError:
+            self._shelf.remove(order.key)  # a full disk takes no reason; its client gets a 404
+        finally:
+            del self._running[order.key]
+            self._wakes.set()
 
-        # Its client has as long to ask for the reason.
-        document.deadline = time.monotonic() + seconds
-        document.state = "failed"
-        with contextlib.suppress(WriteError):
-            self._publish(document)
-
-    def _is_dropped(self, document: _Document) -> bool:
-        """Whether nobody waits for a document: here, or by another worker."""
-        return document.is_dropped or (
-            self._shelf is not None and not self._shelf.holds(document.id)
+    async def _translated(self, order: Order, data: bytes) -> tuple[bytes, Told]:
+        """The translated file, and what its reader must know."""
+        limits = self._service.limits
+        served = self._service.find(order.model)
+        settings = search_settings(served.model, TranslateRequest(text=""), limits)
+        search = QueuedSearch(
+            self._service,
+            served,
+            settings.model_copy(update={"token_log_probs": False}),
+            time.monotonic() + limits.max_document_seconds,
+            glossary_of(served, order.glossary),
+            waits_for_room=True,
         )
-
-    def _translated(
-        self,
-        document: _Document,
-        data: bytes,
-        served: Served,
-        name: str,
-        options: ReadOptions,
-        keep_numbers: bool,
-        search: QueuedSearch,
-    ) -> bytes:
-        options = dataclasses.replace(options, target_language=served.model.target_language)
-        read = read_document(data, format_of(name), "the document", options)
-        most = self._service.limits.max_document_chars
-        size = sum(len(segment.text) for segment in read.segments)
-        if size > most:
-            raise DataError(f"the document must have at most {most:,} characters, has {size:,}")
-
-        def progress(done: int, total: int) -> None:
-            document.done, document.total = done, total
-            if self._shelf is not None and not self._shelf.holds(document.id):
-                raise DeadlineError("it was dropped")
-            self._publish(document)
-
-        sentences = ModelTranslator(served.model.translator, search)
-        counts = Counts()
-        translated = translate_segments(
-            read.segments,
-            sentences,
-            keep_numbers=keep_numbers,
-            progress=progress,
-            counts=counts,
+        translator = ModelTranslator(served.model.translator, search)
+        task = DocumentTask(
+            kind=format_of(order.name),
+            language=translator.source_language,
+            target_language=served.model.target_language,
+            columns=order.columns,
+            keep_numbers=order.keep_numbers,
             by_text=not served.model.has_attention,
+            most_chars=limits.max_document_chars,
+            most_bytes=limits.max_document_memory_bytes,
+            most_seconds=limits.max_document_cpu_seconds,
         )
-        written = read.write(translated)
-        document.warnings = dict(counts.warnings)
-        document.notes = [*counts.notes, *notes_of(read)]
-        return written
+
+        process = await _start()
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            # Not drained: a process that ended without reading all of it has told why.
+            task_message = message_of(dataclasses.asdict(task))
+            process.stdin.writelines((task_message, frame_of(data)))
+            while True:
+                message = json.loads(await _receive(process.stdout))
+                if "sentences" in message:
+                    translate = functools.partial(
+                        translator.translate, message["sentences"], align=message["align"]
+                    )
+                    loop = asyncio.get_running_loop()
+                    found = await loop.run_in_executor(self._threads, translate)
+                    process.stdin.write(answer_of(found))
+                elif "total" in message:
+                    self._shelf.note_progress(order.key, message["done"], message["total"])
+                elif "detail" in message:
+                    raise DataError(message["detail"])
+                elif "failure" in message:
+                    _LOG.error("a document failed: %s", message["failure"])
+                    raise DataError("an unexpected error occurred; see the server log")
+                else:
+                    told = Told(message["warnings"], message["notes"])
+                    return await _receive(process.stdout), told
+        except asyncio.IncompleteReadError:
+            raise DataError(_reason(await process.wait(), task)) from None
+        finally:
+            search.stop()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _start() -> asyncio.subprocess.Process:
+    """The process that reads and writes one document."""
+    # It imports from where this process does, and has none of its secrets.
+    path = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", _MODULE),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,  # it could hold the text of a user
+        env={**environment, "PYTHONPATH": path},
+        start_new_session=True,  # Ctrl-C is for the server, which then ends it
+    )
+
+
+async def _receive(stream: asyncio.StreamReader) -> bytes:
+    [size] = SIZE.unpack(await stream.readexactly(SIZE.size))
+    return await stream.readexactly(size)
+
+
+def _reason(code: int, task: DocumentTask) -> str:
+    """Why a process ended before it was done."""
+    if code == -signal.SIGXCPU:
+        return (
+            f"the document must be read and written within {task.most_seconds} seconds of CPU time,"
+            " needs more"
+        )
+    return f"the document could not be read: what read it ended with code {code}"
+
+
+def _no_document() -> NotFoundError:
+    return NotFoundError("No document", "there is no such document, or no longer")

@@ -33,6 +33,10 @@ class Limits(ServerLimits):
     """Characters of the text of one document."""
     max_document_seconds: float = 600.0
     """For the translation of one document, from its turn on, and then for its download."""
+    max_document_memory_bytes: int = 512 << 20
+    """Bytes of memory in which one document is read and written."""
+    max_document_cpu_seconds: int = 60
+    """CPU seconds in which one document is read and written, its translation not counted."""
     max_inspect_tokens: int = 128
     """Tokens of source and of target of an inspected sentence."""
     max_inspect_values: int = 500_000

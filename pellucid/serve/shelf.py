@@ -1,134 +1,390 @@
-"""Documents that several workers of one server share: a folder of the process that started them.
+"""The documents that a server keeps: in memory, or for several workers in a folder they share.
 
-The worker that took a document translates it; the others find its state and its translation here.
+Every worker takes the next document that waits, whichever worker was sent it, so that none is lost
+with its worker before it has begun, and each finds the states and translations of all.
 """
 
+import collections
 import contextlib
+import dataclasses
 import fcntl
 import json
 import os
 import re
+import secrets
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
-from pellucid.core.files import write_file
+from pellucid.core.files import write_errors
+from pellucid.decoding.suspicious import WarningKind
 
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
 """What a key looks like; anything else would be a path of a stranger."""
-_ENDED = ("done", "failed")
+_RECORD, _DATA, _OWNER = ".json", ".data", ".owner"
+_OWNED = re.compile(r"\.(?P<writes>[0-9a-f]{16})-[0-9a-f]{16}|(?P<is>[0-9a-f]{16})\.owner")
+"""The file that a process is writing, or the lock that says that it lives."""
+
+State = Literal["waiting", "running", "done", "failed"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """A document, and what its client wants."""
+
+    key: str
+    client: str
+    """Who sent it; clients take turns."""
+    model: str
+    name: str
+    """The name of the file."""
+    columns: tuple[str, ...] = ()
+    keep_numbers: bool = False
+    glossary: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What the reader of a translated document must know."""
+
+    warnings: dict[WarningKind, int]
+    """How many segments have a warning of each kind."""
+    notes: list[str]
+
+
+@dataclasses.dataclass
+class Record:
+    """An order and how far it is."""
+
+    order: Order
+    owner: str
+    """The worker that translates it; empty while it waits."""
+    since: float
+    """When it was sent, on ``time.monotonic``, which all processes of a machine share."""
+    state: State = "waiting"
+    until: float | None = None
+    """When it is forgotten; None before it has ended."""
+    done: int = 0
+    total: int = 0
+    """Sentences."""
+    detail: str | None = None
+    """Why it failed."""
+    warnings: dict[WarningKind, int] = dataclasses.field(default_factory=dict)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    is_fetched: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is done, or has failed."""
+        return self.state in ("done", "failed")
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether it may be forgotten when there is no room for another."""
+        return self.state == "failed" or self.is_fetched
+
+
+class Files(Protocol):
+    """Where a shelf keeps its documents, by names."""
+
+    @property
+    def owner(self) -> str:
+        """The name of this process, as long as it lives."""
+        ...
+
+    def is_alive(self, owner: str) -> bool:
+        """Whether a process still lives."""
+        ...
+
+    def locked(self) -> contextlib.AbstractContextManager[object]:
+        """While this block runs no other thread or process is in one."""
+        ...
+
+    def names(self) -> list[str]:
+        """The names of what is kept."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """Raises FileNotFoundError."""
+        ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replace a content in one step. Raises WriteError."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Forget a content, if there is one."""
+        ...
+
+    def remove_abandoned(self) -> None:
+        """Remove what processes that have ended left behind, beside documents."""
+        ...
+
+
+class MemoryFiles:
+    """The documents of one process, which end with it."""
+
+    owner = "this"
+
+    def __init__(self) -> None:
+        self._contents: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+
+    def is_alive(self, owner: str) -> bool:
+        """Always: there is only one process."""
+        return owner == self.owner
+
+    def locked(self) -> contextlib.AbstractContextManager[object]:
+        """One thread at a time."""
+        return self._lock
+
+    def names(self) -> list[str]:
+        """The names of what is kept."""
+        return list(self._contents)
+
+    def read(self, name: str) -> bytes:
+        """A content. Raises FileNotFoundError."""
+        try:
+            return self._contents[name]
+        except KeyError:
+            raise FileNotFoundError(name) from None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Keep a content."""
+        self._contents[name] = content
+
+    def remove(self, name: str) -> None:
+        """Forget a content."""
+        self._contents.pop(name, None)
+
+    def remove_abandoned(self) -> None:
+        """Nothing: what is in memory ends with its process."""
+
+
+class FolderFiles:
+    """Documents in a folder of several processes; only their user can read them."""
+
+    def __init__(self, folder: Path) -> None:
+        """To be made in the process that uses it: a fork has another name."""
+        self._folder = folder
+        self.owner = secrets.token_hex(8)
+        # The kernel releases the lock when this process ends, however it ends.
+        self._held = self._open_lock(self.owner + _OWNER)
+        fcntl.flock(self._held, fcntl.LOCK_EX)
+
+    def is_alive(self, owner: str) -> bool:
+        """Whether the process with this name holds its lock."""
+        if owner == self.owner:
+            return True
+        try:
+            descriptor = os.open(self._folder / (owner + _OWNER), os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One thread of one process at a time."""
+        descriptor = self._open_lock("lock")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _open_lock(self, name: str) -> int:
+        with write_errors(self._folder):
+            return os.open(self._folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def names(self) -> list[str]:
+        """The names of what is kept, without files that are being written."""
+        return [each.name for each in self._folder.iterdir() if not each.name.startswith(".")]
+
+    def read(self, name: str) -> bytes:
+        """A file. Raises FileNotFoundError."""
+        return (self._folder / name).read_bytes()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, without waiting for the disk: it need not survive the machine."""
+        path = self._folder / name
+        temporary = path.with_name(f".{self.owner}-{secrets.token_hex(8)}")
+        with write_errors(path):
+            try:
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        (self._folder / name).unlink(missing_ok=True)
+
+    def remove_abandoned(self) -> None:
+        """Remove the names of processes that have ended, and the files that they were writing."""
+        for path in self._folder.iterdir():
+            found = _OWNED.fullmatch(path.name)
+            if found and not self.is_alive(found["writes"] or found["is"]):
+                path.unlink(missing_ok=True)
 
 
 class Shelf:
-    """A folder with a file for the state of each document, and one for each translation."""
+    """The documents, each with a record of how far it is; may be used from any thread."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, files: Files, *, seconds: float, most: int) -> None:
+        """``seconds``: how long one that has ended is kept. ``most``: how many are kept."""
+        self._files, self._seconds, self._most = files, seconds, most
 
-    def add(self, key: str, state: dict[str, Any], seconds: float, most: int) -> bool:
-        """Keep a new document of this process; False if there are ``most`` already.
+    def add(self, order: Order, data: bytes) -> bool:
+        """Keep a new document that waits; False if there are as many already as are kept.
 
-        Of these the oldest give way that have failed or were fetched.
+        Of these the oldest give way that have failed or were fetched. Raises WriteError.
         """
-        with self._locked():
+        with self._files.locked():
             self._sweep()
-            found = {path: self._read(path) for path in self._folder.glob("*.json")}
-            old = [path for path, content in found.items() if content and _gives_way(content)]
-            old.sort(key=lambda path: (found[path] or {})["until"])
-            for path in old[: max(0, len(found) - most + 1)]:
-                self._remove(path.stem)
-            if len(list(self._folder.glob("*.json"))) >= most:
+            records = sorted(self._records(), key=lambda each: each.since)
+            old = [each for each in records if each.gives_way]
+            for record in old[: max(0, len(records) - self._most + 1)]:
+                self._remove(record.order.key)
+                records.remove(record)
+            if len(records) >= self._most:
                 return False
-            self.put(key, state, seconds)
+
+            # The data first: whoever finds the record may take it.
+            self._files.write(order.key + _DATA, data)
+            self._write(Record(order, "", time.monotonic()))
             return True
 
-    def put(self, key: str, state: dict[str, Any], seconds: float) -> None:
-        """Write how far a document is; it is forgotten after ``seconds`` if it has ended."""
-        content = {"state": state, "until": time.time() + seconds, "process": os.getpid()}
-        write_file(self._folder / f"{key}.json", json.dumps(content).encode())
+    def take(self, most_of_client: int) -> tuple[Order, bytes] | None:
+        """The document whose turn it is, which this process translates from now on, and its data.
 
-    def put_file(self, key: str, data: bytes) -> None:
-        """Write a translated document."""
-        write_file(self._folder / f"{key}.data", data)
+        Of the clients with less than ``most_of_client`` turns here the one with the fewest comes
+        first. None if no document waits. Raises WriteError.
+        """
+        with self._files.locked():
+            self._sweep()
+            records = self._records()
+            turns = collections.Counter(
+                each.order.client
+                for each in records
+                if each.state == "running" and each.owner == self._files.owner
+            )
+            waiting = [
+                each
+                for each in records
+                if each.state == "waiting" and turns[each.order.client] < most_of_client
+            ]
+            if not waiting:
+                return None
+            record = min(waiting, key=lambda each: (turns[each.order.client], each.since))
+            name = record.order.key + _DATA
+            data = self._files.read(name)
+            record.state, record.owner = "running", self._files.owner
+            self._write(record)
+            self._files.remove(name)
+            return record.order, data
+
+    def note_progress(self, key: str, done: int, total: int) -> None:
+        """Note how many sentences of a document are translated. Raises WriteError."""
+        with self._changing(key) as record:
+            if record is not None:
+                record.done, record.total = done, total
+
+    def finish(self, key: str, translation: bytes, told: Told) -> None:
+        """Keep the translation of a document, unless it was dropped. Raises WriteError."""
+        with self._changing(key) as record:
+            if record is not None:
+                self._files.write(key + _DATA, translation)
+                record.state = "done"
+                record.warnings, record.notes = told.warnings, told.notes
+                record.until = time.monotonic() + self._seconds
+
+    def fail(self, key: str, detail: str) -> None:
+        """Note why a document has failed. Its client has as long to ask for the reason."""
+        with self._changing(key) as record:
+            if record is not None:
+                record.state, record.detail = "failed", detail
+                record.until = time.monotonic() + self._seconds
 
     def note_fetched(self, key: str) -> None:
-        """Note that a document that is done was fetched."""
-        path = self._folder / f"{key}.json"
-        # Locked, or one that another worker removes meanwhile would come back.
-        with self._locked():
-            content = self._read(path)
-            if content is not None and not content.get("is_fetched"):
-                write_file(path, json.dumps({**content, "is_fetched": True}).encode())
+        """Note that a document that is done was fetched. Raises WriteError."""
+        with self._changing(key) as record:
+            if record is not None:
+                record.is_fetched = True
 
-    def holds(self, key: str) -> bool:
-        """Whether a document is kept, and was not dropped by another worker."""
-        return (self._folder / f"{key}.json").exists()
-
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> Record | None:
         """How far a document is; None if there is none."""
-        if not _KEY.fullmatch(key):
-            return None
-        content = self._read(self._folder / f"{key}.json")
-        if content is None or self._is_old(content):
-            return None
-        state: dict[str, Any] = content["state"]
-        if state["state"] not in _ENDED and not _is_alive(content["process"]):
-            detail = "the process that translated it has ended; send it again"
-            return {**state, "state": "failed", "detail": detail}
-        return state
+        record = self._read(key) if _KEY.fullmatch(key) else None
+        return None if record is None or self._is_old(record) else record
 
-    def file(self, key: str) -> bytes:
+    def data(self, key: str) -> bytes:
         """The translation of a document that is done. Raises FileNotFoundError."""
-        return (self._folder / f"{key}.data").read_bytes()
+        return self._files.read(key + _DATA)
 
     def remove(self, key: str) -> None:
         """Forget a document."""
-        with self._locked():
+        with self._files.locked():
             self._remove(key)
 
-    def _remove(self, key: str) -> None:
-        for ending in ("json", "data"):
-            (self._folder / f"{key}.{ending}").unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One worker at a time counts and adds."""
-        with (self._folder / "lock").open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+    def sweep(self) -> None:
+        """Forget what nobody has fetched in time, and what dead processes left."""
+        with self._files.locked():
+            self._sweep()
 
     def _sweep(self) -> None:
-        for path in self._folder.glob("*.json"):
-            content = self._read(path)
-            if content is not None and (self._is_old(content) or self._is_left(content)):
-                self._remove(path.stem)
+        self._files.remove_abandoned()
+        for record in self._records():
+            if self._is_old(record):
+                self._remove(record.order.key)
+            elif record.has_ended and record.until is None:  # its process has ended
+                record.until = time.monotonic() + self._seconds
+                self._write(record)
 
-    def _is_old(self, content: dict[str, Any]) -> bool:
-        return content["state"]["state"] in _ENDED and time.time() > content["until"]
+    def _is_old(self, record: Record) -> bool:
+        return record.until is not None and time.monotonic() > record.until
 
-    def _is_left(self, content: dict[str, Any]) -> bool:
-        """Whether nobody ends it, and it is late."""
-        return not _is_alive(content["process"]) and time.time() > content["until"]
+    def _remove(self, key: str) -> None:
+        for ending in (_RECORD, _DATA):
+            self._files.remove(key + ending)
 
-    def _read(self, path: Path) -> dict[str, Any] | None:
+    @contextlib.contextmanager
+    def _changing(self, key: str) -> Iterator[Record | None]:
+        """The record of a document, written after the block; None of one that was dropped."""
+        with self._files.locked():
+            record = self._read(key)
+            yield record
+            if record is not None:
+                self._write(record)
+
+    def _records(self) -> list[Record]:
+        names = [name for name in self._files.names() if name.endswith(_RECORD)]
+        found = [self._read(name.removesuffix(_RECORD)) for name in names]
+        return [each for each in found if each is not None]
+
+    def _read(self, key: str) -> Record | None:
         try:
-            found: dict[str, Any] = json.loads(path.read_bytes())
+            table: dict[str, Any] = json.loads(self._files.read(key + _RECORD))
         except FileNotFoundError:
             return None
-        return found
+        order = table["order"]
+        record = Record(
+            **{**table, "order": Order(**{**order, "columns": tuple(order["columns"])})}
+        )
+        if record.state == "running" and not self._files.is_alive(record.owner):
+            record.state = "failed"
+            record.detail = "the process that translated it has ended; send it again"
+        return record
 
-
-def _gives_way(content: dict[str, Any]) -> bool:
-    """Whether a document may be forgotten for another: it was fetched, or has failed."""
-    state = content["state"]["state"]
-    has_failed = state == "failed" or (state not in _ENDED and not _is_alive(content["process"]))
-    return has_failed or bool(content.get("is_fetched"))
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    def _write(self, record: Record) -> None:
+        content = json.dumps(dataclasses.asdict(record)).encode()
+        self._files.write(record.order.key + _RECORD, content)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from pellucid.documents.aligned import Aligned
+from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
 
 

@@ -9,7 +9,7 @@ import pytest
 from pellucid.cli.documents import translate_files
 from pellucid.core.errors import ConfigError, DataError, PellucidError, WriteError
 from pellucid.decoding.suspicious import TranslationWarning
-from pellucid.documents.aligned import Aligned
+from pellucid.documents.placement import Aligned
 
 
 class Capitals:
@@ -97,7 +97,7 @@ def test_what_is_wrong_in_yaml_is_said_in_one_line(tmp_path: Path):
     with pytest.raises(DataError) as refused:
         run(Capitals(), path, "-")
     assert str(refused.value) == (
-        "bad.yaml is not YAML: line 2, column 1: expected ',' or ']', but got '<stream end>'"
+        "bad.yaml is not YAML: line 2, column 1: did not find expected ',' or ']'"
     )
 
 

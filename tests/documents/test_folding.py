@@ -7,10 +7,10 @@ import zipfile
 
 import pytest
 
-from pellucid.documents.aligned import Aligned
 from pellucid.documents.folding import Folded
 from pellucid.documents.html_files import HtmlDocument
 from pellucid.documents.markup import translate_segments
+from pellucid.documents.placement import Aligned
 from pellucid.documents.segments import Alone, Close, Open, Segment
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated

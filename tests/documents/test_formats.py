@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.documents.aligned import Aligned
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts
 from pellucid.documents.names import format_of, is_document
+from pellucid.documents.placement import Aligned
 from pellucid.documents.segments import Segment
 from pellucid.documents.subtitles import _divided
 from pellucid.documents.translate import translate_document
@@ -98,7 +98,7 @@ def test_markdown_text_begins_no_mark():
 
     class Signs(Swapping):
         def one(self, sentence, align):
-            from pellucid.documents.aligned import Aligned
+            from pellucid.documents.placement import Aligned
 
             return Aligned("1. *not* a [list](x) of `code` <b>")
 
@@ -688,7 +688,7 @@ def test_a_block_of_yaml_keeps_its_line_ends_and_its_indent():
 def test_yaml_strings_are_quoted_where_they_would_be_something_else():
     class Number(Swapping):
         def one(self, sentence, align):
-            from pellucid.documents.aligned import Aligned
+            from pellucid.documents.placement import Aligned
 
             return Aligned("42: # no")
 

@@ -165,7 +165,7 @@ def test_a_catalog_is_read_and_written_in_the_charset_that_it_declares(charset: 
 def test_a_charset_that_lacks_a_character_becomes_utf_8(charset: str):
     class Russian(Swapping):
         def one(self, sentence, align):
-            from pellucid.documents.aligned import Aligned
+            from pellucid.documents.placement import Aligned
 
             return Aligned("дом")
 
@@ -214,7 +214,7 @@ def test_another_language_in_the_head_is_said():
 def test_an_apostrophe_begins_no_quotation_in_a_message_of_java():
     class Article(Swapping):
         def one(self, sentence, align):
-            from pellucid.documents.aligned import Aligned
+            from pellucid.documents.placement import Aligned
 
             return Aligned(f"l'{sentence}")
 

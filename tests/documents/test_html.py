@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError
-from pellucid.documents.aligned import Aligned
 from pellucid.documents.attributes import attributes_of
 from pellucid.documents.html_files import PAGE, HtmlDocument, HtmlFile, TagRules
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.markup import translate_segments
+from pellucid.documents.placement import Aligned
 from pellucid.documents.plain import TaggedText
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping

@@ -6,9 +6,8 @@ import re
 import pytest
 
 from pellucid.documents import placement
-from pellucid.documents.aligned import Aligned
 from pellucid.documents.markup import Counts, translate_segments
-from pellucid.documents.placement import Placer, SentencePair, Unit, units_of
+from pellucid.documents.placement import Aligned, Placer, SentencePair, Unit, units_of
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import Alone, Close, Open, Segment
 from tests.documents.stand_in import Swapping

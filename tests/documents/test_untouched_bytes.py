@@ -8,9 +8,9 @@ import odfdo
 import pptx
 import pytest
 
-from pellucid.documents.aligned import Aligned
 from pellucid.documents.formats import ReadOptions
 from pellucid.documents.markup import Counts
+from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping
 

@@ -11,9 +11,9 @@ import pytest
 from limited import run_limited
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.documents.aligned import Aligned
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.names import FORMATS
+from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'

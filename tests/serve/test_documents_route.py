@@ -1,10 +1,11 @@
 """Documents over HTTP: upload, progress, download, limits, and LibreTranslate's routes."""
 
+import contextlib
 import io
-import json
 import logging
-import subprocess
-import sys
+import os
+import signal
+import tempfile
 import threading
 import time
 import zipfile
@@ -14,15 +15,19 @@ import docx
 import pytest
 import requests
 from served_models import client_of, make_service, serving, write_bundle
-from server_processes import serving_process
+from server_processes import children_of, serving_process, wait_until
 from starlette.testclient import TestClient
 
+from pellucid.cli.serve import _shared_folder
+from pellucid.documents.aligned import ModelTranslator
 from pellucid.serve import documents
 from pellucid.serve.limits import Limits
+from pellucid.serve.server import SHARED_FIGURES
 from pellucid.serve.server.auth import KeyRing
 from pellucid.serve.server.errors import OverloadedError
 from pellucid.serve.server.guard import Policy
-from pellucid.serve.shelf import Shelf
+from pellucid.serve.service import Service
+from pellucid.serve.shelf import FolderFiles, MemoryFiles, Order, Shelf, Told
 
 KEY = "a-key-that-is-long-enough"
 HTML = b"<p>je suis <b>\xc3\xa9tudiant</b></p>\n"
@@ -54,7 +59,11 @@ def test_a_document_is_taken_translated_and_fetched(client: TestClient):
     assert found.headers["content-disposition"] == "attachment; filename*=UTF-8''a.en.html"
     assert found.headers["content-type"] == "application/octet-stream"
 
-    assert client.delete(f"/v1/documents/{state['id']}").status_code == 204
+    # Many clients name a type with every request.
+    deleted = client.delete(
+        f"/v1/documents/{state['id']}", headers={"content-type": "application/json"}
+    )
+    assert deleted.status_code == 204
     assert client.get(f"/v1/documents/{state['id']}").status_code == 404
 
 
@@ -130,32 +139,152 @@ def test_documents_are_bounded_in_number_bytes_and_characters():
         assert upload(client).status_code == 202
 
 
-def test_a_document_that_waits_and_is_dropped_leaves_nothing_behind(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    """Neither its file nor its thread, while others are translated."""
-    go_on = threading.Event()
-    read = documents.read_document
+class Held:
+    """A model that translates nothing until it is let go."""
 
-    def read_slowly(*arguments: object) -> object:
-        go_on.wait(20)
-        return read(*arguments)
+    def __init__(self, service: Service) -> None:
+        self._go_on = threading.Event()
+        batcher = service.find(None).batcher
+        translate = batcher.translate
 
-    monkeypatch.setattr(documents, "read_document", read_slowly)
-    with serving(Limits(max_documents=3, max_document_seconds=4.0)) as client:
+        def wait_and_translate(*arguments: object) -> object:
+            self._go_on.wait(20)
+            return translate(*arguments)
+
+        batcher.translate = wait_and_translate
+
+    def let_go(self) -> None:
+        self._go_on.set()
+
+
+def readers() -> int:
+    """How many processes read documents for this one."""
+    tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
+    children = [pid for task in tasks for pid in (task / "children").read_text().split()]
+    commands = [Path(f"/proc/{pid}/cmdline") for pid in children]
+    return sum(b"documents.child" in each.read_bytes() for each in commands if each.exists())
+
+
+def becomes(client: TestClient, key: str, state: str) -> dict:
+    found: dict = {}
+    for _ in range(1000):
+        found = client.get(f"/v1/documents/{key}").json()
+        if found["state"] == state:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(found)
+
+
+def test_a_dropped_document_gives_its_turn_back_at_once():
+    """One that waits, and one that is read or waits for the model: its process ends."""
+    service = make_service()
+    held = Held(service)
+    with client_of(service) as client:
         running = [upload(client).json()["id"] for _ in range(2)]
-        before = threading.active_count()
-        for _ in range(5):
-            waiting = upload(client)
-            assert waiting.json()["state"] == "waiting"
-            assert client.delete(f"/v1/documents/{waiting.json()['id']}").status_code == 204
+        for key in running:
+            becomes(client, key, "running")
+        for _ in range(3):
+            waiting = upload(client).json()["id"]
+            assert client.get(f"/v1/documents/{waiting}").json()["state"] == "waiting"
+            assert client.delete(f"/v1/documents/{waiting}").status_code == 204
         last = upload(client).json()["id"]
-        time.sleep(4.2)
-        assert threading.active_count() <= before + 1
-        go_on.set()
-        # These two took longer; the time of the one that waited begins with its turn.
-        assert [finished(client, key)["state"] for key in running] == ["failed", "failed"]
+        for key in running:
+            assert client.delete(f"/v1/documents/{key}").status_code == 204
+        becomes(client, last, "running")
+        wait_until(lambda: readers() == 1)
+        held.let_go()
         assert finished(client, last)["state"] == "done"
+        wait_until(lambda: readers() == 0)
+
+
+def test_a_file_that_costs_too_much_holds_up_nothing():
+    """Neither the event loop nor another client; it fails by itself, with what it lacked."""
+    costly = b"- [" + b"{a: [b]}, " * 100_000 + b"]"
+    limits = Limits(max_document_cpu_seconds=1)
+    with serving(limits) as client:
+        key = upload(client, "a.yaml", costly).json()["id"]
+        assert upload(client).status_code == 202
+        detail = "the document must be read and written within 1 seconds of CPU time, needs more"
+        assert finished(client, key)["detail"] == detail
+    with serving(Limits(max_document_memory_bytes=8 << 20)) as client:
+        state = finished(client, upload(client, "a.yaml", costly).json()["id"])
+        detail = "the document must be read and written within 8 MiB of memory, needs more"
+        assert state["detail"] == detail
+        assert finished(client, upload(client).json()["id"])["state"] == "done"
+
+
+def test_a_document_that_crashes_what_reads_it_ends_that_alone(monkeypatch: pytest.MonkeyPatch):
+    with serving() as client:
+        # A program that reads no document: it ends as one does that a parser has crashed.
+        monkeypatch.setattr(documents, "_MODULE", "this")
+        detail = finished(client, upload(client).json()["id"])["detail"]
+        assert detail.startswith("the document could not be read: what read it ended with code ")
+
+
+class PanicError(BaseException):
+    """What a library in Rust raises where it panics: no Exception."""
+
+
+def test_a_panic_ends_its_document_and_gives_its_turn_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def panic(*_arguments: object, **_others: object) -> None:
+        raise PanicError("of a library, with /a/path")
+
+    with serving() as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(ModelTranslator, "translate", panic)
+            keys = [upload(client).json()["id"] for _ in range(5)]
+            details = {finished(client, key)["detail"] for key in keys}
+            assert details == {"an unexpected error occurred; see the server log"}
+            assert "PanicError at " in caplog.text
+            assert "/a/path" not in caplog.text
+        assert finished(client, upload(client).json()["id"])["state"] == "done"
+        # The thread of the model too goes on.
+        batcher = client.app._service.find(None).batcher
+        with monkeypatch.context() as patch:
+            patch.setattr(batcher, "translate", panic)
+            answer = client.post("/v1/translate", json={"text": "je suis"})
+            assert answer.status_code == 500
+        assert client.post("/v1/translate", json={"text": "je suis"}).status_code == 200
+
+
+def test_clients_take_turns(tmp_path: Path):
+    """Whoever has sent ten documents does not hold up who comes with one."""
+    for files in (MemoryFiles(), FolderFiles(tmp_path)):
+        shelf = Shelf(files, seconds=60.0, most=20)
+        keys = [f"{number:032}" for number in range(12)]
+        for key in keys[:10]:
+            assert shelf.add(Order(key, "many", "m", "a.md"), b"")
+        assert [shelf.take(2)[0].key for _ in range(2)] == keys[:2]
+        assert shelf.take(2) is None
+        for key in keys[10:]:
+            assert shelf.add(Order(key, f"one {key}", "m", "a.md"), b"")
+        assert [shelf.take(2)[0].key for _ in range(2)] == keys[10:]
+        shelf.finish(keys[0], b"", Told({}, []))
+        assert shelf.take(2)[0].key == keys[2]
+
+
+def test_what_had_not_begun_moves_to_another_worker(tmp_path: Path):
+    dead, living = FolderFiles(tmp_path), FolderFiles(tmp_path)
+    shelf, other = (Shelf(each, seconds=60.0, most=20) for each in (dead, living))
+    running, waiting = "r" * 32, "w" * 32
+    for key in (running, waiting):
+        assert shelf.add(Order(key, "c", "m", "a.md"), key.encode())
+    assert shelf.take(2)[0].key == running
+    shelf.note_progress(running, 1, 9)
+    (tmp_path / f".{dead.owner}-{'0' * 16}").write_bytes(b"half a translation")
+    assert other.get(running).state == "running"
+    os.close(dead._held)  # as the kernel does when a process ends
+
+    assert other.get(running).state == "failed"
+    assert other.get(running).detail == "the process that translated it has ended; send it again"
+    order, data = other.take(2)
+    assert (order.key, data) == (waiting, waiting.encode())
+    # What is left belongs to the living, and only its user can read it.
+    left = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    names = {f"{running}.json", f"{waiting}.json", f"{living.owner}.owner", "lock"}
+    assert left == dict.fromkeys(names, 0o600)
 
 
 def test_a_document_that_takes_too_long_fails():
@@ -243,38 +372,6 @@ def test_workers_find_the_documents_of_each_other(tmp_path: Path):
     assert not kept & {first, third}
 
 
-def test_a_document_whose_worker_has_died_has_failed(tmp_path: Path):
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    key = "a" * 32
-    with client_of(make_service(), shared=tmp_path) as client:
-        state = {"id": key, "state": "running", "sentences_done": 1, "sentences": 9, "name": "a"}
-        content = {"state": state, "until": time.time() + 60, "process": process.pid}
-        (tmp_path / f"{key}.json").write_text(json.dumps(content))
-        found = client.get(f"/v1/documents/{key}").json()
-        assert found["state"] == "failed"
-        assert "has ended" in found["detail"]
-
-
-def test_a_document_is_done_to_the_other_workers_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Or who hears from one worker that it is done could be refused the file by another."""
-    put, own = Shelf.put, []
-
-    def put_and_ask(shelf: Shelf, key: str, state: dict, seconds: float) -> None:
-        if state["state"] == "done":
-            own.append(client.get(f"/v1/documents/{key}").json()["state"])
-        put(shelf, key, state, seconds)
-
-    monkeypatch.setattr(Shelf, "put", put_and_ask)
-    with client_of(make_service(), shared=tmp_path) as client:
-        key = upload(client).json()["id"]
-        assert finished(client, key)["state"] == "done"
-        assert client.get(f"/v1/documents/{key}/file").text.count("<b>") == 1
-    assert own == ["running"]
-
-
 def test_a_file_whose_client_has_left_is_forgotten(tmp_path: Path):
     """Nobody else knows its address, so it must not keep the place of another."""
     sentences = "".join(f"<p>je suis étudiant {number}</p>" for number in range(5000))
@@ -290,6 +387,58 @@ def test_a_file_whose_client_has_left_is_forgotten(tmp_path: Path):
                 return
             time.sleep(0.1)
         raise AssertionError(answer.text)
+
+
+def test_what_a_killed_server_kept_goes_with_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Users' documents and translations, which only the user of the server could read."""
+    monkeypatch.setenv(SHARED_FIGURES, "")  # set by `_shared_folder`, and removed after the test
+    folder = write_bundle(tmp_path / "tiny")
+    with serving_process(folder, "--workers", 2, code=-signal.SIGKILL) as server:
+        address = f"http://127.0.0.1:{server.port}"
+        key = requests.post(f"{address}/v1/documents", files={"file": ("a.html", HTML)}).json()[
+            "id"
+        ]
+        assert finished(_Fresh(address), key)["state"] == "done"
+        found = Path(tempfile.gettempdir()).glob(f"pellucid-figures-*/documents/{key}.data")
+        kept = next(found).parent
+        assert not any(path.stat().st_mode & 0o077 for path in (kept.parent, kept, *kept.iterdir()))
+
+        with _shared_folder(2) as living:
+            assert living is not None
+            processes = [*children_of(server.command.pid), server.command.pid]
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # at once: a worker would remove it
+                for pid in processes:
+                    os.kill(pid, number)
+            server.is_stopping = True
+            wait_until(lambda: not any(Path(f"/proc/{pid}/cwd").exists() for pid in processes))
+            assert kept.exists()
+
+            def is_removed() -> bool:
+                with _shared_folder(1):
+                    return not kept.parent.exists()
+
+            wait_until(is_removed)  # the kernel takes a moment to close the files of the dead
+            assert living.exists()
+        assert not living.exists()
+
+
+def test_documents_outlive_the_worker_that_had_not_begun_them(tmp_path: Path):
+    folder = write_bundle(tmp_path / "tiny")
+    sentences = "".join(f"<p>je suis \u00e9tudiant {number}</p>" for number in range(300)).encode()
+    with serving_process(folder, "--workers", 2) as server:
+        address = f"http://127.0.0.1:{server.port}"
+        wait_until(lambda: len(children_of(server.command.pid)) == 2)
+        files = {"file": ("a.html", sentences)}
+        keys = [
+            requests.post(f"{address}/v1/documents", files=files).json()["id"] for _ in range(12)
+        ]
+        os.kill(children_of(server.command.pid)[0], signal.SIGKILL)
+        states = [finished(_Fresh(address), key) for key in keys]
+    failed = [each for each in states if each["state"] == "failed"]
+    assert len(failed) <= documents._OF_CLIENT
+    assert all("has ended; send it again" in each["detail"] for each in failed)
 
 
 def test_two_worker_processes_translate_documents(tmp_path: Path):
@@ -322,7 +471,10 @@ class _Fresh:
         self._address = address
 
     def get(self, path: str) -> requests.Response:
-        return requests.get(f"{self._address}{path}")
+        for _ in range(20):  # the worker that has taken the connection may be killed
+            with contextlib.suppress(requests.ConnectionError):
+                return requests.get(f"{self._address}{path}")
+        raise AssertionError("nobody answers")
 
 
 def test_a_document_waits_where_the_queue_is_full(monkeypatch: pytest.MonkeyPatch):

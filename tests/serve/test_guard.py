@@ -3,7 +3,9 @@
 import asyncio
 import hashlib
 import logging
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from commands import pellucid
@@ -49,25 +51,22 @@ def all_routes(client: TestClient) -> set[tuple[str, str]]:
     return found
 
 
-def test_every_route_but_the_page_and_probes_asks_for_a_key(locked: TestClient):
+def test_every_route_asks_for_a_key_but_those_that_the_manual_names(locked: TestClient):
     """S7. The page's own files belong to ``/``: they hold nothing; a browser sends no key."""
-    free = {
-        "/livez",
-        "/readyz",
-        "/v2/health/live",
-        "/v2/health/ready",
-        "/",
-        *(p for p in locked.app._policy.open_paths if "/static/" in p),
-    }
-    for method, path in all_routes(locked):
-        if path not in free and "{" not in path:
-            response = locked.request(method, path)
-            policy = locked.app._policy
-            if path in policy.forbidden_paths or path.startswith(policy.forbidden_prefixes):
-                assert response.status_code == 403, (method, path)
-                continue
-            assert response.status_code == 401, (method, path)
+    policy = locked.app._policy
+    free = set()
+    for method, path in all_routes(locked) | {("GET", path) for path in policy.open_paths}:
+        response = locked.request(method, re.sub(r"\{[^}]*\}", "any", path))
+        if path in policy.forbidden_paths or path.startswith(policy.forbidden_prefixes):
+            assert response.status_code == 403, (method, path)
+        elif response.status_code == 401:
             assert response.headers["www-authenticate"] == 'Bearer realm="pellucid"'
+        else:
+            free.add(re.sub(r"^/static/.*", "/static/FILE", path))
+    manual = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    table = manual.partition("| needs no key |")[2].partition("\n\n")[0]
+    named = {path for line in table.splitlines() for path in re.findall(r"`(/[^`]*)`", line)}
+    assert {path.replace("{name}", "SECRET") for path in free} == named
     for path in ("/livez", "/readyz"):
         assert locked.get(path).status_code == 200
 

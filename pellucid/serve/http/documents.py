@@ -1,7 +1,8 @@
 """The routes of documents: upload, progress and download, and those of LibreTranslate's clients."""
 
 import contextlib
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,11 +16,12 @@ from pellucid.serve.documents import Documents, DocumentState
 from pellucid.serve.http.libretranslate import choose_model
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import WARNINGS_HEADER
+from pellucid.serve.server.auth import key_of
 from pellucid.serve.server.body import Upload, while_connected
 from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
 from pellucid.serve.server.guard import UPLOAD
 from pellucid.serve.service import Service
-from pellucid.serve.shelf import Shelf
+from pellucid.serve.shelf import FolderFiles, MemoryFiles, Shelf
 
 UPLOADS = frozenset(("/v1/documents", "/translate_file"))
 """Paths that take a file."""
@@ -57,7 +59,10 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
     of the others in the folder ``shared``.
     """
     router = APIRouter()
-    documents = Documents(service, None if shared is None else Shelf(shared))
+    files = MemoryFiles() if shared is None else FolderFiles(shared)
+    limits = service.limits
+    shelf = Shelf(files, seconds=limits.max_document_seconds, most=limits.max_documents)
+    documents = Documents(service, shelf)
 
     def uploaded(request: Request, known: Collection[str]) -> Upload:
         upload: Upload = request.scope["state"][UPLOAD]
@@ -81,9 +86,9 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
         known = ("model", "columns", "keep_numbers", "glossary", "api_key")
         upload = uploaded(request, known)
         fields = upload.fields
-        served = service.find(fields.get("model"))
-        state = documents.add(
-            served,
+        state = await documents.add(
+            _client(request, fields),
+            fields.get("model"),
             upload.name,
             upload.data,
             columns=fields.get("columns", ""),
@@ -113,7 +118,7 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
     )
     async def document_file(key: str) -> Response:
         """The translated file."""
-        return _file(*documents.file(key))
+        return _file(*await documents.file(key))
 
     @router.post(
         "/translate_file",
@@ -132,10 +137,12 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
             if name not in upload.fields:
                 raise InvalidError([Fault(name, "is required", "")])
         model = choose_model(service, upload.fields["source"], upload.fields["target"])
-        served = service.find(model.place.name)
-
-        begun = documents.add(
-            served, upload.name, upload.data, glossary=upload.fields.get("glossary")
+        begun = await documents.add(
+            _client(request, upload.fields),
+            model.place.name,
+            upload.name,
+            upload.data,
+            glossary=upload.fields.get("glossary"),
         )
         try:
             found = await while_connected(request.receive, documents.ended(begun.id))
@@ -170,9 +177,16 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
     )
     async def download_file(name: str) -> Response:
         """The file whose address ``/translate_file`` gave."""
-        return _file(*documents.file(name.partition(".")[0]))
+        return _file(*await documents.file(name.partition(".")[0]))
 
     return router
+
+
+def _client(request: Request, fields: Mapping[str, str]) -> str:
+    """Whoever sent a request: a hash of the key, or without one the address."""
+    key = key_of(request.headers) or fields.get("api_key")
+    address = request.client.host if request.client else ""
+    return hashlib.sha256((key or address).encode()).hexdigest()
 
 
 def _flag(value: str) -> bool:

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pellucid.core.errors import PellucidError
+from pellucid.core.errors import PellucidError, place_of
 from pellucid.serve.http.app import make_app
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import ModelPlace, open_model
-from pellucid.serve.server.errors import place_of
 from pellucid.serve.server.guard import Policy
 from pellucid.serve.server.process import Application
 from pellucid.serve.service import Service

@@ -174,18 +174,6 @@ def request_id_of(scope: Mapping[str, Any]) -> str:
     return str(scope.get("state", {}).get("request_id", "-"))
 
 
-def place_of(error: BaseException) -> str:
-    """The class of an error and the line that raised it, without its message.
-
-    The message may contain the text of a user, which must not reach the log.
-    """
-    place, trace = "", error.__traceback__
-    while trace is not None:
-        place = f"{trace.tb_frame.f_code.co_filename.rpartition('pellucid/')[2]}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return f"{type(error).__name__} at {place}" if place else type(error).__name__
-
-
 def _bounded(fault: Fault) -> Fault:
     """The same fault with a short and printable field name."""
     printable = ascii(fault.field[:_LONGEST_FIELD])[1:-1]

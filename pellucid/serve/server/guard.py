@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pellucid.core.errors import place_of
 from pellucid.serve.server.auth import KeyRing, key_in_query, key_of, keys_in_body
 from pellucid.serve.server.body import (
     NOTHING,
@@ -35,7 +36,6 @@ from pellucid.serve.server.errors import (
     OverloadedError,
     RefusedError,
     ServiceError,
-    place_of,
     problem_response,
     service_problem,
 )
@@ -240,7 +240,8 @@ class Guard:
             upload = parse_upload(body, headers)
             scope["state"][UPLOAD] = upload
             value = dict(upload.fields)
-        elif reads and (body or "content-type" in headers or query):
+        elif reads and (body or query or (method != "DELETE" and "content-type" in headers)):
+            # Many clients name a type with every request; what is deleted needs no body.
             takes_tensors = self._takes_tensors(scope)
             value = parse_body(body, headers, limits, form_query=query, takes_tensors=takes_tensors)
         if in_body:

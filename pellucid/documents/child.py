@@ -1,0 +1,186 @@
+"""One document read, translated and written in a process of its own, which can be ended any time.
+
+    python -m pellucid.documents.child
+
+Its parent writes a task and the file to standard input and answers the questions on standard
+output: the sentences to translate, which need the model. A file that takes too much time or memory,
+or that crashes a parser, ends this process and nothing else.
+"""
+
+import dataclasses
+import json
+import os
+import resource
+import select
+import signal
+import struct
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pellucid.core.errors import ConfigError, DataError, place_of
+from pellucid.decoding.suspicious import TranslationWarning, Warnings
+from pellucid.documents.formats import ReadOptions, read_document
+from pellucid.documents.markup import Counts, translate_segments
+from pellucid.documents.names import Format
+from pellucid.documents.placement import Aligned
+from pellucid.documents.segments import notes_of
+
+SIZE = struct.Struct(">Q")
+"""What precedes each message: its length in bytes."""
+_NICENESS = 5
+"""Reading a document gives way to the process that answers requests."""
+_LEEWAY_SECONDS = 5
+"""Of CPU time, between the signal that ends this process and the one that nothing survives."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DocumentTask:
+    """What to do with a document, and how much that may take."""
+
+    kind: Format
+    language: str
+    """The code of the source language, whose rules end sentences."""
+    target_language: str = ""
+    """As in ``ReadOptions``."""
+    columns: tuple[str, ...] = ()
+    keep_numbers: bool = False
+    by_text: bool = False
+    """As in ``translate_segments``."""
+    most_chars: int = 1_000_000
+    """Characters of text to translate."""
+    most_bytes: int = 512 << 20
+    """Bytes of memory beyond those of the interpreter and its libraries."""
+    most_seconds: int = 60
+    """CPU seconds."""
+
+
+def message_of(content: dict[str, Any]) -> bytes:
+    """A message as it is sent in both directions: its length, and JSON."""
+    return frame_of(json.dumps(content).encode())
+
+
+def frame_of(content: bytes) -> bytes:
+    """Bytes as they are sent in both directions."""
+    return SIZE.pack(len(content)) + content
+
+
+def answer_of(found: Sequence[Aligned]) -> bytes:
+    """The parent's answer to a question."""
+    return message_of(
+        {"answers": [[each.text, each.links, _told(each.warnings)] for each in found]}
+    )
+
+
+def _told(warnings: Warnings) -> list[list[str]]:
+    return [[each.kind, each.message] for each in warnings]
+
+
+class _Parent:
+    """The process that started this one."""
+
+    def __init__(self, reads: BinaryIO, writes: BinaryIO, language: str = "") -> None:
+        self._reads, self._writes = reads, writes
+        self.source_language = language
+
+    def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
+        """The translation of each sentence, in order."""
+        if not sentences:
+            return []
+        self.send(message_of({"sentences": list(sentences), "align": align}))
+        answers = json.loads(self.receive())["answers"]
+        return [
+            Aligned(
+                text,
+                tuple((tuple(ours), tuple(theirs), w) for ours, theirs, w in links),
+                warnings=tuple(TranslationWarning(*each) for each in warnings),
+            )
+            for text, links, warnings in answers
+        ]
+
+    def receive(self) -> bytes:
+        """The next message."""
+        [size] = SIZE.unpack(self._reads.read(SIZE.size))
+        return self._reads.read(size)
+
+    def send(self, message: bytes) -> None:
+        """Send a message."""
+        self._writes.write(message)
+        self._writes.flush()
+
+
+def main() -> None:
+    """Translate the document on standard input."""
+    # What a library prints must not be read as a message.
+    parent = _Parent(sys.stdin.buffer, os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    table = json.loads(parent.receive())
+    task = DocumentTask(**{**table, "columns": tuple(table["columns"])})
+    data = parent.receive()
+    parent.source_language = task.language
+    _bound(task)
+    try:
+        translation, told = _translated(task, data, parent)
+    except (DataError, ConfigError) as error:
+        parent.send(message_of({"detail": str(error)}))
+    except MemoryError:
+        # Room for the message itself.
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        most = task.most_bytes >> 20
+        detail = f"the document must be read and written within {most} MiB of memory, needs more"
+        parent.send(message_of({"detail": detail}))
+    except BaseException as error:  # also the panic of a library, which is no Exception
+        parent.send(message_of({"failure": place_of(error)}))
+    else:
+        parent.send(message_of(told) + frame_of(translation))
+
+
+def _translated(task: DocumentTask, data: bytes, parent: _Parent) -> tuple[bytes, dict[str, Any]]:
+    options = ReadOptions(task.columns, task.target_language)
+    read = read_document(data, task.kind, "the document", options)
+    size = sum(len(segment.text) for segment in read.segments)
+    if size > task.most_chars:
+        raise DataError(
+            f"the document must have at most {task.most_chars:,} characters, has {size:,}"
+        )
+    counts = Counts()
+    translated = translate_segments(
+        read.segments,
+        parent,
+        keep_numbers=task.keep_numbers,
+        progress=lambda done, total: parent.send(message_of({"done": done, "total": total})),
+        counts=counts,
+        by_text=task.by_text,
+    )
+    written = read.write(translated)
+    notes = [*counts.notes, *notes_of(read)]
+    return written, {"warnings": dict(counts.warnings), "notes": notes}
+
+
+def _bound(task: DocumentTask) -> None:
+    """Limit the memory and CPU time of this process."""
+    os.nice(_NICENESS)
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (task.most_seconds, task.most_seconds + _LEEWAY_SECONDS)
+    )
+    # Of address space: what libraries and the stacks of threads have reserved is there already.
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    space = pages * resource.getpagesize() + task.most_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (space, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it would hold the text of a user
+
+
+def _end_with_parent() -> None:
+    """End this process when the other end of standard input is closed: its parent has ended."""
+    ends = select.poll()
+    ends.register(0, 0)  # no event but the hang-up, which is always reported
+    ends.poll()
+    os._exit(128 + signal.SIGHUP)
+
+
+if __name__ == "__main__":
+    main()
