@@ -113,9 +113,9 @@ def _one(name: str) -> re.Pattern[str]:
 _ODD_RUN = re.compile(f"[{CLASSES['odd']}]+")
 _MAYBE_ODD = re.compile(
     f"[{''.join(PLAIN)}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
-    "\u0897\u1acf-\u1add\u1ae0-\u1aeb\U00010000-\U0010ffff]"
+    "\U00010000-\U0010ffff]"
 )
-"""Characters of ``odd`` and ``later`` that ``str.isprintable`` lets pass, and all beyond U+FFFF:
+"""Characters of ``odd`` that ``str.isprintable`` lets pass, and all beyond U+FFFF:
 ``re`` searches for a long list of those ten times as slowly."""
 _SPACE_RUN = re.compile("  +")
 _DIRECTION, _RIGHT_TO_LEFT_LETTER = _one("directions"), _one("right_to_left")
@@ -207,6 +207,8 @@ def compose(text: str) -> str:
 
     Raises DataError for a lone surrogate.
     """
+    if text.isascii():
+        return text
     check_text(text)
     return _composed(text)
 
@@ -308,7 +310,8 @@ def _is(pattern: re.Pattern[str], character: str) -> bool:
 
 def _composed(text: str) -> str:
     """The text in NFC, but for the characters of ``_LATER``."""
-    if unicodedata.is_normalized("NFC", text) and not _LATER_PART.search(text):
+    # Then any part of it is, too, so that a character of ``_LATER`` in it makes no difference.
+    if unicodedata.is_normalized("NFC", text):
         return text
     parts = _LATER_PART.split(text)
     # Each second part is such a character.
