@@ -67,6 +67,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
 from pellucid.training.held_out import comparable, draw_held_out, keys_of
+from pellucid.training.unknown import judge_text
 
 _ROWS_AT_ONCE = 8192
 _TOKENIZERS_OF = "tokenizers-"
@@ -367,13 +368,18 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         elif is_new:
             _warn_of_overlap(files, sources)
 
+    valid_store = _tokenize(sources, references, tokenizers)
+    if is_new and valid is not None:
+        texts = zip(sources, references, strict=True)
+        judge_text(valid_store, texts, tokenizers, "validation", given=given is not None)
+
     assert store.folder is not None
     languages = _languages(config, run)
     return TrainingData(
         *tokenizers,
         store=store,
         rows=rows,
-        valid=_fitting(_tokenize(sources, references, tokenizers), config.data.max_length),
+        valid=_fitting(valid_store, config.data.max_length),
         valid_sources=sources,
         valid_references=references,
         description=", ".join(Path(path).name for path in files.all),
@@ -412,6 +418,7 @@ def tokenized_files(
     ``in_order`` tokenizes, if it is given. Raises as ``prepare_data`` does.
     """
     files = training_files(config.data)
+    is_new = not (run / TOKENIZER_FOLDER).exists()  # a resumed run was judged before
     tokenizers = _tokenizers(
         run,
         lambda: (
@@ -435,6 +442,9 @@ def tokenized_files(
         workers=config.data.workers,
         in_order=in_order,
     )
+    if is_new:
+        with contextlib.closing(iterate_pairs(files)) as pairs:
+            judge_text(store, pairs, tokenizers, "training", given=given is not None)
     return tokenizers, store
 
 

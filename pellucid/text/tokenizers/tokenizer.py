@@ -93,7 +93,11 @@ def unknown_parts(text: str, tokenizer: Tokenizer) -> list[str]:
     if isinstance(tokenizer, WordPieceTokenizer):
         return tokenizer.unknown_characters(text)
     if isinstance(tokenizer, VocabularyTokenizer):
-        pieces = [each for each in tokenizer.split(text) if each not in tokenizer.vocabulary]
+        pieces = [
+            each
+            for each in tokenizer.split(tokenizer.read(text))
+            if each not in tokenizer.vocabulary
+        ]
         return [each.strip("\u2581") or each for each in pieces]
     return []
 

@@ -205,6 +205,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
     def unknown_characters(self, text: str) -> list[str]:
         """The characters of ``text`` that become ``[UNK]``, in order."""
         unknown = []
+        text = self.read(text)
         for word in split_punctuation(text.lower() if self._lowercase else text):
             start = 0
             for piece in longest_match(word, self._vocabulary, self._longest):
