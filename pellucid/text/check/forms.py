@@ -12,9 +12,6 @@ import numpy.typing as npt
 
 from pellucid.text.normalization import hidden_characters, is_normal, normalize
 
-_Rows = npt.NDArray[np.int64]
-_Bytes = npt.NDArray[np.uint8]
-
 SCRIPTS = (
     "",  # no letters, or of several scripts
     "Latin",
@@ -106,11 +103,14 @@ _IS_ASCII_LETTER = np.zeros(256, np.uint8)
 _IS_ASCII_LETTER[[*b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"]] = 1
 
 
-def line_scripts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.uint8]:
-    """The script of each line, as an index of ``SCRIPTS``; 0 if it has few letters or of several.
+def line_scripts(block: bytes) -> npt.NDArray[np.uint8]:
+    """The script of each line, as an index of ``SCRIPTS``; 0 if it has few letters, or of several.
 
-    One letter in ten may be of another script, but a name does not make a line one of its script.
+    The last line may lack its end. One letter in ten may be of another script, but a name does not
+    make a line one of its script.
     """
+    text = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", np.uint8)
+    starts = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(text == ord("\n"))[:-1] + 1))
     latin = np.add.reduceat(_IS_ASCII_LETTER[text], starts, dtype=np.int64)
     leads = np.flatnonzero(text >= 0xC3)
     scripts = _SCRIPT_OF[text[leads], text[np.minimum(leads + 1, len(text) - 1)]]

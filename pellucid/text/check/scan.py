@@ -288,8 +288,9 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
             hashes.append(part.hashes)
             traits.append(part.traits)
             has_composed |= part.has_composed
-            for script in np.unique(part.scripts[part.scripts > 0]).tolist():
-                of_script = np.flatnonzero(part.scripts == script)
+            of_lines = line_scripts(block)
+            for script in np.unique(of_lines[of_lines > 0]).tolist():
+                of_script = np.flatnonzero(of_lines == script)
                 scripts.setdefault(script, RowSet()).add(of_script + row)
             row += len(part.lengths)
 
@@ -308,7 +309,6 @@ class BlockScan:
     hashes: npt.NDArray[np.int64]
     traits: npt.NDArray[np.uint16]
     faults: dict[LineFault, _Rows]
-    scripts: npt.NDArray[np.uint8]
     has_composed: bool
 
 
@@ -353,9 +353,8 @@ def scan_block(block: bytes) -> BlockScan:
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
     for row, line in forms.normalized.items():
         hashes[row] = hash(line)
-    scripts = line_scripts(bytes_, starts)
     traits = _traits(bytes_, starts, ends)
-    return BlockScan(lengths, hashes, traits, faults, scripts, forms.has_composed)
+    return BlockScan(lengths, hashes, traits, faults, forms.has_composed)
 
 
 def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:
