@@ -10,7 +10,6 @@ corpora of news and of the web, whose flagged pairs are mostly misaligned.
 import dataclasses
 import logging
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -128,12 +127,12 @@ def compare(
     if len(source_tokens) >= _SHORT_FROM and _SHORT * len(tokens) < len(source_tokens):
         message = f"the translation is suspiciously short {sizes}"
         found.append(TranslationWarning("short", message))
-    if len(tokens) > _LONG * len(source_tokens) + _LONG_EXTRA:
-        message = f"the translation is suspiciously long {sizes}"
-        found.append(TranslationWarning("long", message))
     if _repeats(tokens) and not _repeats(source_tokens):
         message = f"the translation repeats itself {sizes}"
         found.append(TranslationWarning("loop", message))
+    elif len(tokens) > _LONG * len(source_tokens) + _LONG_EXTRA:
+        message = f"the translation is suspiciously long {sizes}"
+        found.append(TranslationWarning("long", message))
     changed = _changed_numbers(source, text)
     if changed is not None:
         found.append(TranslationWarning("digits", changed))
@@ -303,13 +302,12 @@ def _changed_numbers(source: str, text: str) -> str | None:
 
 def _numbers(text: str) -> list[tuple[str, str]]:
     """Each number of a text as it is written, and its digits without zeros at its ends."""
-    if text.isascii() and not any(map(str.isdigit, text)):
-        return []
-    text = unicodedata.normalize("NFKC", text)
-    return [
-        (found[0], "".join(str(int(each)) for each in found[0] if each.isdecimal()).strip("0"))
-        for found in _NUMBER.finditer(text)
-    ]
+    return [(found[0], _digits_of(found[0])) for found in _NUMBER.finditer(text)]
+
+
+def _digits_of(written: str) -> str:
+    """The digits of a number, in any script, without zeros at its ends."""
+    return "".join(str(int(each)) for each in written if each.isdecimal()).strip("0")
 
 
 def _only_in(
@@ -329,5 +327,4 @@ def _only_in(
 
 def _runs(written: str) -> list[str]:
     """The parts of a number between its separators, likewise without zeros at their ends."""
-    parts = re.findall(r"\d+", written)
-    return ["".join(str(int(each)) for each in part).strip("0") for part in parts]
+    return [_digits_of(part) for part in re.findall(r"\d+", written)]

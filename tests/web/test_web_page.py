@@ -170,6 +170,15 @@ def test_it_translates_as_one_types_greedily_and_by_beam(visit: Callable[..., Wa
     expect(target).to_have_text(expected("b b a", beam_size=1))
 
 
+def test_why_a_translation_may_be_wrong_is_said_beside_it(visit: Callable[..., Watched]):
+    watched = visit("translator")
+    watched.page.fill("#source", "a zz yy c")
+    doubts = watched.page.locator("#doubts li")
+    expect(doubts.first).to_have_text("The model does not know “zz”, “yy”.")
+    watched.page.fill("#source", "a b c")
+    expect(watched.page.locator("#doubts").get_by_text("does not know")).to_have_count(0)
+
+
 def test_every_line_is_translated_by_itself(visit: Callable[..., Watched]):
     seen = visit("translator")
     lines = ["d e f", "", "a i h g", *"abcdefghi", "d e f"]  # more than are translated at once

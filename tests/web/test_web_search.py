@@ -251,6 +251,7 @@ def test_the_page_judges_translations_as_python_does(browser: Browser):
             "100",
             "12:30",
             "٤٢٣",
+            "𝟙𝟡𝟡𝟠",
             "１９９８年",
         ),
         *(

@@ -65,11 +65,10 @@ export function compare(source, text, read, tokens) {
   if (read.length >= SHORT_FROM && SHORT * tokens.length < read.length) {
     found.push(warning("short", `the translation is suspiciously short ${sizes}`));
   }
-  if (tokens.length > LONG * read.length + LONG_EXTRA) {
-    found.push(warning("long", `the translation is suspiciously long ${sizes}`));
-  }
   if (repeats(tokens) && !repeats(read)) {
     found.push(warning("loop", `the translation repeats itself ${sizes}`));
+  } else if (tokens.length > LONG * read.length + LONG_EXTRA) {
+    found.push(warning("long", `the translation is suspiciously long ${sizes}`));
   }
   const changed = changedNumbers(source, text);
   if (changed !== null) found.push(warning("digits", changed));
@@ -106,17 +105,17 @@ function changedNumbers(source, text) {
 
 /** Each number as it is written, and its digits without zeros at its ends. */
 const numbers = (text) =>
-  (text.normalize("NFKC").match(NUMBER) ?? []).map((written) => [written, digitsOf(written)]);
+  (text.match(NUMBER) ?? []).map((written) => [written, digitsOf(written)]);
 
 const digitsOf = (written) =>
   Array.from(written.match(/\p{Nd}/gu) ?? [], digit).join("").replace(/^0+|0+$/g, "");
 
-/** The digit of any script: those of one stand in a row from zero on. */
+/** The digit of any script: those of one stand in a row from zero on, and some rows side by side. */
 function digit(character) {
   const code = character.codePointAt(0);
-  let zero = code;
-  while (zero > 0 && code - zero < 9 && /\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero--;
-  return code - zero;
+  let first = code;
+  while (/\p{Nd}/u.test(String.fromCodePoint(first - 1))) first--;
+  return (code - first) % 10;
 }
 
 function onlyIn(ours, others, least) {
