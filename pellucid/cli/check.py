@@ -66,9 +66,14 @@ def check(
       pellucid check train.en train.de --languages en-de --fix cleaned
       pellucid check pairs.csv
     """
+    from pellucid.core.errors import DataError
     from pellucid.core.files import temporary_folder
     from pellucid.text.check.check import examine
     from pellucid.text.check.sides import write_sides
+    from pellucid.text.config import way_out
+
+    if target is None and (way := way_out(str(source))):
+        raise DataError(f"{source} is not text or a table of pairs", hint=way)
 
     with contextlib.ExitStack() as opened:
         sides = source, target or source

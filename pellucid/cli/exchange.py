@@ -15,7 +15,15 @@ _bundle = click.argument("bundle")
 _new_folder = click.argument("out", type=click.Path(path_type=Path))
 
 
-@click.group(name="import")
+class _Formats(click.Group):
+    """The formats, some by a short name as well."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The format of that name."""
+        return super().get_command(ctx, {"hf": "huggingface"}.get(cmd_name, cmd_name))
+
+
+@click.group(name="import", cls=_Formats)
 def import_() -> None:
     """Make a bundle of another program's model.
 
@@ -42,9 +50,11 @@ def import_huggingface(folder: Path, out: Path) -> None:
     click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)
 
 
-@click.group()
+@click.group(cls=_Formats)
 def export() -> None:
-    """Write a model in the format of another program.
+    """Write a model in the format of another program, or as a page that translates (web).
+
+    hf is short for huggingface.
 
     \b
     Examples:

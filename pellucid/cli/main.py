@@ -91,7 +91,7 @@ TASKS: dict[str, dict[CommandName, str]] = {
     },
     "Exchange": {
         "import": "Convert a Marian model of Hugging Face into a bundle.",
-        "export": "Convert a bundle for Hugging Face, CTranslate2 or ONNX.",
+        "export": "Convert a bundle for Hugging Face, CTranslate2, ONNX, web.",
     },
 }
 """The commands as ``--help`` lists them: by task, each with a line."""

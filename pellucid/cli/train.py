@@ -118,6 +118,11 @@ def train(
     if dry_run and resume:
         raise click.UsageError("--dry-run starts from the beginning; leave --resume out")
 
+    # Wrong names and settings are refused before PyTorch is loaded, which takes seconds; a bundle
+    # to begin with needs it.
+    if not _are_text_files(texts) and init is None:
+        _read(texts[0], minutes, valid, overrides, None)
+
     quiet = obj["quiet"]
     # Under torchrun only the first process draws. RANK is read by hand, because the module that
     # reads it properly imports PyTorch.
@@ -205,9 +210,18 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
 
     Raises UsageError for more than two, InputMissingError if one of two is no file.
     """
-    from pellucid.text.config import file_format
+    from pellucid.core.errors import DataError
+    from pellucid.text.config import file_format, way_out
     from pellucid.text.corpus.readers import input_exists
+    from pellucid.training.presets import preset_names
 
+    for text in texts:
+        if Path(text).is_dir() and text not in preset_names():
+            raise DataError(f"{text} is a folder; train needs the files in it, by their names")
+        if len(texts) == 1 and (way := way_out(text)):
+            raise DataError(f"{text} is not text or a table of pairs", hint=way)
+    if len(texts) == 2 and texts[0] == texts[1]:
+        raise DataError(f"SOURCE and TARGET must be two texts, got {texts[0]} twice")
     if len(texts) == 1:
         return input_exists(texts[0]) and file_format(texts[0]) != "plain"
     if len(texts) > 2:
@@ -311,7 +325,7 @@ def _read(
     init: Path | None,
 ) -> "RunConfig":
     """The config of that name or file."""
-    from pellucid.core.errors import ConfigError
+    from pellucid.core.errors import ConfigError, PellucidError
     from pellucid.training.presets import read_config
 
     named = [] if minutes is None else [f"training.max_minutes={float(minutes)}"]
@@ -323,8 +337,13 @@ def _read(
     try:
         # ``--set`` comes last and wins over ``--minutes`` and ``--valid``.
         return read_config(name, [*named, *overrides], init)
-    except ConfigError as error:
-        if Path(name).suffix == ".toml" or "is not valid TOML" not in str(error):
+    except PellucidError as error:
+        # Too large for a config, not UTF-8, or no TOML.
+        is_text = Path(name).is_file() and Path(name).suffix != ".toml"
+        is_wrong_config = isinstance(error, ConfigError) and not any(
+            sign in str(error) for sign in ("is not valid TOML", "is not UTF-8")
+        )
+        if not is_text or is_wrong_config:
             raise
         # A text file without its translation was read as TOML: the parser's error would not help.
         raise ConfigError(

@@ -118,10 +118,10 @@ class Translator:
         self.stays_whole = stays_whole
 
     def __repr__(self) -> str:
-        place = getattr(self._bundle, "path", None)
+        path = getattr(self._bundle, "path", None)
         languages = f"{self.source_language}-{self.target_language}"
         parts = [
-            *([] if place is None else [repr(str(place))]),
+            *([] if path is None else [repr(str(path))]),
             *([] if languages == f"{UNKNOWN}-{UNKNOWN}" else [languages]),
             f"engine={self.engine.name!r}",
             f"beam_size={self.settings.beam_size}",

@@ -220,11 +220,11 @@ class DataConfig(Config):
             both = self.holds_both_sides(sources)
             if both and targets:
                 faults.append(f"{prefix}target must be left out, {sources[0]} holds both sides")
-            elif not targets and any(map(_is_sheet, sources)):
+            elif not targets and (foreign := [name for name in sources if way_out(name)]):
                 # It would be read as plain text, and a missing target reported as the fault.
                 faults.append(
-                    f"{prefix}source must be text or a table, got {sources[0]}: save it as .csv"
-                    " with the columns source and target"
+                    f"{prefix}source must be text or a table, got {foreign[0]}:"
+                    f" {way_out(foreign[0])}"
                 )
             elif not both and len(sources) != len(targets):
                 faults.append(
@@ -271,8 +271,30 @@ class DataConfig(Config):
         return bool(names) and all(file_format(name, self.format) != "plain" for name in names)
 
 
-def _is_sheet(name: str) -> bool:
-    return name.removesuffix(".gz").lower().endswith((".xlsx", ".ods"))
+_UNPACK = "unpack it first; what OPUS packs for Moses is a text file for each language"
+_WAYS_OUT = {
+    **dict.fromkeys(
+        (".xlsx", ".xls", ".ods"), "save it as .csv with the columns source and target"
+    ),
+    ".tmx": "export it as .csv or .tsv; OPUS has the same text as two files, for Moses",
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), _UNPACK),
+    ".bz2": "unpack it first: bzip2 -d",
+    ".json": "write an object a line, for example: jq -c '.[]' pairs.json > pairs.jsonl",
+    **dict.fromkeys(
+        (".docx", ".doc", ".odt", ".pdf", ".rtf", ".html", ".epub"), "save it as plain text"
+    ),
+    **dict.fromkeys((".po", ".xlf", ".xliff", ".sdlxliff"), "export it as .csv or .tsv"),
+}
+"""What to do with files that people have as corpora and that are no text, by their suffix."""
+
+
+def way_out(name: str) -> str:
+    """What to do with a file that cannot be a corpus, by its suffix; empty if it can."""
+    address = address_of(name)
+    if address.scheme or address.table:
+        return ""
+    stem = name.lower().removesuffix(address.packing)
+    return next((way for suffix, way in _WAYS_OUT.items() if stem.endswith(suffix)), "")
 
 
 def file_format(name: str, given: PairFormat = "auto") -> PairFormat:

@@ -13,7 +13,6 @@ from pellucid.core.errors import InputMissingError
 from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import as_names
 from pellucid.training.config import RunConfig
-from pellucid.training.parent import begin_with, section_of, taught_by
 
 
 def preset_names() -> list[str]:
@@ -51,6 +50,9 @@ def read_config(
     chosen = set(named)
     if name not in preset_names():
         chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}
+    if init or teachers:
+        # Imported here, as they import PyTorch: wrong settings are refused before it is loaded.
+        from pellucid.training.parent import begin_with, taught_by
     if init:
         table = begin_with(table, open_any_bundle(init), chosen)
     # parsing reports what is no name, with all other faults
@@ -75,6 +77,8 @@ def config_text(name: str, overrides: Sequence[str] = ()) -> str:
     """
     own = _read(name)
     table = apply_overrides(_for_kind(own, overrides), overrides)
+    from pellucid.training.parent import section_of
+
     training = section_of(table, "training")
 
     # What a bundle decides is left out: written down, it would count as chosen by the user.

@@ -45,6 +45,36 @@ def test_a_folder_in_the_place_of_a_file(tiny_run: Path, tmp_path: Path):
     assert result.error_line == f"error: cannot read {tmp_path}: Is a directory"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["large.txt"],
+            "one argument must be a config or a preset, and large.txt is neither; hint: a text file"
+            " needs its translation beside it: pellucid train large.txt TARGET",
+        ),
+        (["latin.txt"], "one argument must be a config or a preset, and latin.txt is neither"),
+        (["folder"], "folder is a folder; train needs the files in it, by their names"),
+        (["large.txt", "folder"], "folder is a folder"),
+        (["latin.txt", "latin.txt"], "SOURCE and TARGET must be two texts, got latin.txt twice"),
+        (["a.tmx"], "a.tmx is not text or a table of pairs; hint: export it as .csv or .tsv; OPUS"),
+        (["opus.zip"], "opus.zip is not text or a table of pairs; hint: unpack it first"),
+        (["a.json"], "a.json is not text or a table of pairs; hint: write an object a line"),
+        (["book.xlsx"], "book.xlsx is not text or a table of pairs; hint: save it as .csv"),
+        (["demo", "--set", "model.dropuot=1"], "demo: model.dropuot is not a setting"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_refused_before_pytorch_is_loaded(
+    arguments: list[str], message: str, tmp_path: Path
+):
+    (tmp_path / "large.txt").write_text("a line of plain text\n" * 60_000)
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    (tmp_path / "folder").mkdir()
+    result = pellucid("train", *arguments, folder=tmp_path)
+    assert result.code in (65, 78)
+    assert result.err.startswith(f"error: {message}")  # and no "loading PyTorch" before it
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_training_file_that_is_not_there(side: str, pair: tuple[Path, Path], tmp_path: Path):
     missing = pair[0] if side == "source" else pair[1]

@@ -1,11 +1,15 @@
 """The notebooks of docs/notebooks, run one after the other with fewer updates."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 from pellucid.bundle import load_bundle
+from pellucid.cli.main import cli
 
 NOTEBOOKS = Path(__file__).parents[2] / "docs" / "notebooks"
 ORDER = ("first-model", "look-inside", "a-student")
@@ -36,6 +40,20 @@ def test_the_notebooks_run_in_their_order(
     teacher = load_bundle(tmp_path / "runs" / "first")
     student = load_bundle(tmp_path / "runs" / "student")
     assert student.target_tokenizer.fingerprint == teacher.target_tokenizer.fingerprint
+
+
+def test_commands_beside_the_cells_are_commands():
+    """Names and options are read by click, and nothing is run."""
+    found = []
+    for name in ORDER:
+        cells = ["".join(c["source"]) for c in cells_of(name) if c["cell_type"] == "markdown"]
+        found += re.findall(r"(?:^|`)pellucid ([a-z][^`\n]*)", "\n".join(cells), re.MULTILINE)
+    assert any("--report" in each for each in found)
+    for words in map(shlex.split, found):
+        command = cli.get_command(click.Context(cli), words[0])
+        assert command is not None, words
+        if len(words) > 1:
+            command.make_context(words[0], words[1:])  # raises for what is no option
 
 
 def test_every_notebook_is_run_and_holds_no_output():
