@@ -108,3 +108,9 @@ def test_the_format_goes_by_the_suffix_unless_given(name, given, expected):
 def test_a_corpus_may_be_left_out():
     config = DataConfig()
     assert config.source == config.valid_source == ()
+
+
+def test_an_imported_tokenizer_keeps_its_own_rules_and_others_normalize():
+    """Configs from before the setting say nothing of it, those of imported models too."""
+    assert TokenizerConfig.parse({"kind": "marian"}).normalization == "none"
+    assert TokenizerConfig.parse({"kind": "word"}).normalization == "nfc"
