@@ -219,7 +219,7 @@ def read_test_set(
 
 
 def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
-    if file_format(path.name) != "tsv":
+    if file_format(str(path)) != "tsv":
         raise DataError(
             f"{path} must come with a file of references, or be a .tsv file that holds them",
             hint="each line of it: source, tab, reference, and further references behind tabs",

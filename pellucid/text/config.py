@@ -309,7 +309,9 @@ def file_format(name: str, given: PairFormat = "auto") -> PairFormat:
     if address.table:
         return "jsonl"
 
-    # train.tsv.gz is TSV: packing does not change what a file holds.
+    # train.tsv.gz is TSV: packing does not change what a file holds. Of addresses within one
+    # another, such as zip://train.tsv::corpus.zip, the first with a path names the file.
+    name = next((part for part in name.split("::") if "/" in part), name)
     stem = name.removesuffix(address.packing)
     if stem.endswith(".tsv"):
         return "tsv"

@@ -475,7 +475,7 @@ def prepared_tokenizers(config: RunConfig) -> Path:
         "tokenizer": config.tokenizer.model_dump(),
         "noise": config.noise.model_dump(),
         "seed": config.training.seed if config.noise.is_on else None,
-        "formats": [file_format(path.name, files.format) for path in files.sources],
+        "formats": [file_format(str(path), files.format) for path in files.sources],
         "text": hashes_of_inputs(files.all, KnownFiles(cache)),
     }
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]

@@ -8,6 +8,7 @@ import json
 import lzma
 import re
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -70,6 +71,8 @@ def write_forms(folder: Path) -> dict[str, str]:
         "remote gz": f"file://{folder}/a.en.gz",
         "remote zst": f"file://{folder}/a.en.zst",
         "remote parquet": f"file://{folder}/p.parquet#en",
+        "cached": f"simplecache::file://{folder}/a.en.gz",
+        "cached table": f"simplecache::file://{folder}/p.csv#en",
     }
 
 
@@ -118,6 +121,13 @@ class BucketFiles(fsspec.AbstractFileSystem):
             raise NotImplementedError
         size = self.info(path)["size"]
         return BucketFile(self, path, mode, block_size=16, cache_type="bytes", size=size)
+
+
+def test_a_file_within_a_zip_archive_is_a_corpus(tmp_path: Path):
+    with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
+        archive.writestr("a.tsv", "one\teins\n")
+    path = Path(f"zip://a.tsv::file://{tmp_path}/c.zip")
+    assert list(iterate_pairs(PairFiles((path,)))) == [("one", "eins")]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
     bytes are kept, UTF-8 or not. Raises DataError for plain text and for what is no pair, and as
     ``iterate_pairs``; WriteError.
     """
-    kind = file_format(path.name)
+    kind = file_format(str(path))
     if kind == "plain":
         raise DataError(
             f"{path} must hold both sides, as .tsv, .jsonl, .csv and .parquet do, or come with the"

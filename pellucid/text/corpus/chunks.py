@@ -229,7 +229,7 @@ def tokenize_chunk(
 def _layout(files: PairFiles, source: Path) -> _Layout:
     if files.is_text:
         return "text"
-    given = file_format(source.name, files.format)
+    given = file_format(str(source), files.format)
     return "plain" if given == "auto" else given
 
 

@@ -110,7 +110,7 @@ def iterate_pairs(files: PairFiles) -> Pairs:
 def _iterate_file(files: PairFiles, source: Path, target: Path | None) -> Pairs:
     if files.is_text:
         return _iterate_columns(source, parse_text)
-    match file_format(source.name, files.format):
+    match file_format(str(source), files.format):
         case "tsv":
             return _iterate_columns(source, parse_tsv)
         case "jsonl":

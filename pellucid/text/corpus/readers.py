@@ -96,6 +96,8 @@ class Address:
 def address_of(path: Path | str) -> Address:
     """An input by its name."""
     text, _, column = str(path).partition("#")
+    if "::" in text:
+        return _chained(text, column)
     found = _SCHEME.fullmatch(text)
     scheme = found[1] if found else ""
     if found:
@@ -106,6 +108,17 @@ def address_of(path: Path | str) -> Address:
     name = text.partition("?")[0].lower() if scheme else text.lower()
     packing: Packing = next((each for each in PACKINGS if name.endswith(each)), "")
     return Address(text, scheme, column, packing, _table_of(scheme, name, packing, column))
+
+
+def _chained(text: str, column: str) -> Address:
+    """An address of fsspec within another: ``zip://a.en::s3://b/c.zip``, ``simplecache::s3://a``."""
+    parts = [address_of(part) for part in text.split("::")]
+    # The first one that has a path names the file; before it stand caches, without one.
+    named = next((each for each in parts if "/" in each.location), parts[0])
+    location = "::".join(each.location for each in parts)
+    scheme = parts[0].scheme or parts[0].location
+    table = named.table or _table_of(scheme, named.location.lower(), named.packing, column)
+    return Address(location, scheme, column, named.packing, table)
 
 
 def _table_of(scheme: str, name: str, packing: Packing, column: str) -> Table:

@@ -106,7 +106,7 @@ class _Recipe:
             "version": _RECIPE_VERSION,
             "sources": hashes_of_inputs(self.files.sources, known),
             "targets": hashes_of_inputs(self.files.targets, known),
-            "formats": [file_format(path.name, self.files.format) for path in self.files.sources],
+            "formats": [file_format(str(path), self.files.format) for path in self.files.sources],
             "tokenizers": [tokenizer.fingerprint for tokenizer in self.tokenizers],
             "max_length": self.max_length,
         }
