@@ -212,6 +212,7 @@ def _without_overlaps(tags: Sequence[Tag]) -> list[Tag]:
 
 _NUMBERED = re.compile(r"<(/?)(\d{1,3})[ ]?(/?)>")
 """Tags of react-i18next and Lingui: ``<0>text</0>``, ``<1/>``."""
+_RUBY = re.compile(r"%<\w{1,60}>[-+0# ]*\d*(?:\.\d+)?[bcdeEfgGiosuxX](?![A-Za-z])")
 _OPAQUE = "xliff:g"
 """Around what translators must not change, in strings of Android."""
 
@@ -220,7 +221,7 @@ def _tags_of(text: str) -> list[Tag]:
     """The tags of a string; an element whose text stays is one of them."""
     reader = _TagReader(text)
     reader.read()
-    tags = reader.found
+    tags = [tag for tag in reader.found if not _is_of_ruby(text, tag)]
     if numbered := list(_NUMBERED.finditer(text)):
         kinds: dict[tuple[str, str], Literal["start", "end", "alone"]] = {
             ("", ""): "start",
@@ -242,6 +243,12 @@ def _tags_of(text: str) -> list[Tag]:
         else:
             whole.append(tag)
     return whole
+
+
+def _is_of_ruby(text: str, tag: Tag) -> bool:
+    """Whether a tag is part of a placeholder such as ``%<count>d``."""
+    found = _RUBY.match(text, tag.start - 1) if tag.start else None
+    return found is not None and f"</{tag.name}" not in text
 
 
 _DEEPEST = 60

@@ -513,6 +513,8 @@ def test_json_keeps_keys_layout_and_escapes():
         # react-i18next and Lingui
         ("the <0>red</0> house<1/> here", "<0>RED</0> THE HERE HOUSE<1/>"),
         ("the <b>red</b> house", "<b>RED</b> THE HOUSE"),
+        # Ruby's placeholders look like tags.
+        ("red %<n>d house %<of>.1f, 5%<b>x</b>", "RED %<n>d HOUSE %<of>.1f, 5%<b>X</b>"),
         # Android
         (
             'the red <xliff:g id="x" example="old cat">old %1$s</xliff:g> house',
@@ -525,7 +527,7 @@ def test_tags_of_frameworks_are_marks(source: str, found: str):
     assert sorted(re.findall("<[^>]*>|[A-Z]+", written)) == sorted(
         re.findall("<[^>]*>|[A-Z]+", found)
     )
-    for tag in re.findall(r"<(?:0|b|xliff:g)\b[^>]*>[^<]*</[^>]*>", found):
+    for tag in re.findall(r"%<\w+>[.\d]*[df]|<(?:0|b|xliff:g)\b[^>]*>[^<]*</[^>]*>", found):
         assert tag in written
 
 
