@@ -44,8 +44,10 @@ class _Text:
 class Message:
     """A string, as the segments of each of its texts."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Segment, *, is_icu: bool = False) -> None:
+        """``is_icu`` says that the document has messages of ICU, so that this is one too."""
         self.segments = [segment]
+        self._is_icu = is_icu
         self.is_unread = False
         """Whether it has forms that could not be read or written, and is left as it is."""
         self._whole = segment
@@ -82,7 +84,7 @@ class Message:
             [only] = translated
             # "l'{name}": the apostrophe would begin a quotation, for libraries that know them.
             is_new = "'{" not in self._whole.text
-            return _joined(only.pieces, safe=is_new)
+            return _joined(only.pieces, safe="{<" if self._is_icu else "{" if is_new else "")
         pieces: list[Piece] = []
         for part in self._parts:
             pieces += [part] if isinstance(part, str) else self._written(part, translated)
@@ -249,22 +251,21 @@ class Message:
         return text.replace("'", "''" if self._doubles else "’")
 
 
-def _joined(pieces: Iterable[Piece], *, safe: bool = False) -> Segment:
-    """A segment of pieces, of which texts beside each other are one; with ``safe`` no apostrophe
-    stands before a brace.
+def _joined(pieces: Iterable[Piece], *, safe: str = "") -> Segment:
+    """A segment of pieces, of which texts beside each other are one. No apostrophe stands before a
+    sign of ``safe``, where "<" is any mark.
     """
     joined: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):
             joined[-1] += piece
         elif piece != "":
+            if "<" in safe and joined and isinstance(joined[-1], str):
+                joined[-1] = re.sub("'$", "’", joined[-1])
             joined.append(piece)
-    return Segment(
-        tuple(
-            piece.replace("'{", "’{") if safe and isinstance(piece, str) else piece
-            for piece in joined
-        )
-    )
+    if not safe:
+        return Segment(tuple(joined))
+    return Segment(tuple(p.replace("'{", "’{") if isinstance(p, str) else p for p in joined))
 
 
 class MessageDocument:
@@ -272,7 +273,8 @@ class MessageDocument:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._messages = [Message(segment) for segment in document.segments]
+        is_icu = any(_FORMS.search(segment.text) for segment in document.segments)
+        self._messages = [Message(segment, is_icu=is_icu) for segment in document.segments]
         self.segments = [each for message in self._messages for each in message.segments]
 
     @property

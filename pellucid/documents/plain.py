@@ -145,7 +145,8 @@ class TaggedText:
         self._entities = Entities("" if has_entities is False else html_text)
         self._sources: dict[int, str] = {}
         self._closings: dict[int, str] = {}
-        has_marks = "<" in text or (kept is not None and kept.search(text) is not None)
+        patterns = [_OF_FRAMEWORKS, *([kept] if kept else [])]
+        has_marks = "<" in text or any(pattern.search(text) for pattern in patterns)
         pieces = tuple(self._pieces(text)) if has_marks else (text,)
         pieces = tuple(self._entities.read(p) if isinstance(p, str) else p for p in pieces)
         self.segment = Segment(tuple(piece for piece in pieces if piece != ""))
@@ -210,8 +211,12 @@ def _without_overlaps(tags: Sequence[Tag]) -> list[Tag]:
     return outermost
 
 
-_NUMBERED = re.compile(r"<(/?)(\d{1,3})[ ]?(/?)>")
-"""Tags of react-i18next and Lingui: ``<0>text</0>``, ``<1/>``."""
+_OF_FRAMEWORKS = re.compile(
+    r"<(?P<slash>/?)(?P<number>\d{1,3})[ ]?(?P<alone>/?)>"
+    r"|\{(?:\$(?P<side>start|close)|(?P<SIDE>START|CLOSE)_)(?P<name>\w{1,60})\}"
+)
+"""Tags of react-i18next and Lingui, ``<0>text</0>``, and in the JSON files of Angular:
+``{$startTagB}text{$closeTagB}``, ``{START_LINK}text{CLOSE_LINK}``."""
 _RUBY = re.compile(r"%<\w{1,60}>[-+0# ]*\d*(?:\.\d+)?[bcdeEfgGiosuxX](?![A-Za-z])")
 _OPAQUE = "xliff:g"
 """Around what translators must not change, in strings of Android."""
@@ -222,13 +227,8 @@ def _tags_of(text: str) -> list[Tag]:
     reader = _TagReader(text)
     reader.read()
     tags = [tag for tag in reader.found if not _is_of_ruby(text, tag)]
-    if numbered := list(_NUMBERED.finditer(text)):
-        kinds: dict[tuple[str, str], Literal["start", "end", "alone"]] = {
-            ("", ""): "start",
-            ("/", ""): "end",
-        }
-        found = [Tag(*e.span(), kinds.get((e[1], e[3]), "alone"), e[2]) for e in numbered]
-        tags = _without_overlaps(sorted([*found, *tags], key=lambda tag: tag.start))
+    if others := [_tag_of(found) for found in _OF_FRAMEWORKS.finditer(text)]:
+        tags = _without_overlaps(sorted([*others, *tags], key=lambda tag: tag.start))
     if _OPAQUE not in text:
         return tags
 
@@ -243,6 +243,15 @@ def _tags_of(text: str) -> list[Tag]:
         else:
             whole.append(tag)
     return whole
+
+
+def _tag_of(found: re.Match[str]) -> Tag:
+    """The tag of a framework."""
+    is_end = found["slash"] or (found["side"] or found["SIDE"] or "").lower() == "close"
+    kind: Literal["start", "end", "alone"] = (
+        "alone" if found["alone"] else "end" if is_end else "start"
+    )
+    return Tag(*found.span(), kind, found["number"] or found["name"])
 
 
 def _is_of_ruby(text: str, tag: Tag) -> bool:

@@ -22,6 +22,8 @@ _TEMPLATE = (
     r"|<%(?![=%-])[^\n]{0,300}?%>)"
     r"|<%[^\n]{0,300}?%>|\{%[^\n]{0,300}?%\}"
 )
+_LITERAL = r"\{'[^'\n]{1,40}'\}"
+"""``{'@'}`` and ``{'{'}`` of Vue I18n."""
 _BRACES = r"(?P<braces>[$#%@]?\{)"
 """``{name}``, ``{{ name }}``, ``${name}``, ``%{name}``, ``{0:.2f}``: up to the brace that closes
 it, which no regular expression finds."""
@@ -62,7 +64,7 @@ _PROGRAM = f"(?P<program>{_PRINTF}|{_DOLLAR})"
 _PATTERN = re.compile(
     "|".join(
         (
-            *(_URL, _EMAIL, _TEMPLATE, _BRACES, _PROGRAM, _COLON, _MENTION, _CODE),
+            *(_URL, _EMAIL, _TEMPLATE, _LITERAL, _BRACES, _PROGRAM, _COLON, _MENTION, _CODE),
             *(_BULLET, _FOOTNOTE),
         )
     )
@@ -146,7 +148,11 @@ def _single(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | 
                 continue
             if not is_nested and "\n" in text[end:close]:
                 continue
-            at = end = close + 1
+            end = close + 1
+            if before.endswith("'") and text.startswith("'", end):
+                # "'{name}'": to some libraries the apostrophes are part of it.
+                start, end = start - 1, end + 1
+            at = end
             kind = "program"
         elif found[0][0] == "%" and _is_percentage(text, before, found[0]):
             continue

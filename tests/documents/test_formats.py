@@ -513,6 +513,9 @@ def test_json_keeps_keys_layout_and_escapes():
         # react-i18next and Lingui
         ("the <0>red</0> house<1/> here", "<0>RED</0> THE HERE HOUSE<1/>"),
         ("the <b>red</b> house", "<b>RED</b> THE HOUSE"),
+        # Angular
+        ("the {$startTagB}red{$closeTagB} house", "{$startTagB}RED{$closeTagB} THE HOUSE"),
+        ("the {START_LINK}red{CLOSE_LINK} house", "{START_LINK}RED{CLOSE_LINK} THE HOUSE"),
         # Ruby's placeholders look like tags.
         ("red %<n>d house %<of>.1f, 5%<b>x</b>", "RED %<n>d HOUSE %<of>.1f, 5%<b>X</b>"),
         # Android
@@ -527,7 +530,7 @@ def test_tags_of_frameworks_are_marks(source: str, found: str):
     assert sorted(re.findall("<[^>]*>|[A-Z]+", written)) == sorted(
         re.findall("<[^>]*>|[A-Z]+", found)
     )
-    for tag in re.findall(r"%<\w+>[.\d]*[df]|<(?:0|b|xliff:g)\b[^>]*>[^<]*</[^>]*>", found):
+    for tag in re.findall(r"\{.*\}|%<\w+>[.\d]*[df]|<(?:0|b|xliff:g)\b[^>]*>[^<]*</[^>]*>", found):
         assert tag in written
 
 
@@ -626,6 +629,12 @@ def test_an_apostrophe_of_the_model_begins_no_quotation():
     assert translate_document(b'{"k": "{name} red"}', Article(), "a.json") == (
         '{"k": "l’{name} red"}'.encode()
     )
+    # A file of ICU's messages: there one before a tag begins a quotation too.
+    for plural, is_quotation in (("{n, plural, other {#}}", False), ("none", True)):
+        source = json.dumps({"a": plural, "k": "<b>red</b> house"}).encode()
+        found = json.loads(translate_document(source, Article(), "a.json"))["k"]
+        assert re.sub("<[^>]*>", "", found).replace("’", "'") == "l'red house"
+        assert ("'" in found) == is_quotation
 
 
 def test_forms_in_the_xliff_of_angular_are_translated_with_their_elements():

@@ -98,7 +98,16 @@ def test_a_line_end_divides_sentences_and_stays_between_them():
         # Rails, ERB, Symfony, Drupal, Laravel
         *("%{count}", "%<n>d", "%<n>.2f", "<%= @name %>", "%name%", "@count", ":name"),
         # Vue I18n, i18next, Handlebars, Angular, FormatJS, Fluent
-        *("@:key.of.it", "@.lower:key", "@:{'key'}", "$t(key)", '$t(key, {"n": 1})', "{{- x}}"),
+        *(
+            "@:key.of.it",
+            "@.lower:key",
+            "@:{'key'}",
+            "{'@'}",
+            "{'{'}",
+            "$t(key)",
+            '$t(key, {"n": 1})',
+            "{{- x}}",
+        ),
         *("{{n, number}}", "{{{raw}}}", "{{> part}}", "{{ x | date:'short' }}", "{ $user-name }"),
         *("{ -brand }", "{day, date, ::yMMMd}"),
         # Android, iOS, Chrome, Django, social networks
