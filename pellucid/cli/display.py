@@ -292,11 +292,10 @@ def _spike(event: dict[str, Any]) -> str:
 
 def _by(event: dict[str, Any]) -> str:
     """Which figure decided, where it is not BLEU or nothing else could."""
+    from pellucid.evaluation.scoring import TITLES
+
     by = event.get("decided_by", "bleu")
-    return "" if by == "bleu" or "bleu" not in event else f" by {FIGURE_TITLES[by]}"
-
-
-FIGURE_TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact_match": "exact matches", "loss": "loss"}
+    return "" if by == "bleu" or "bleu" not in event else f" by {TITLES[by]}"
 
 
 def _scores(event: dict[str, Any]) -> str:

@@ -117,6 +117,10 @@ def _tokenizer_of_script(references: Alternatives) -> TokenizerName:
     return max(by_script, key=by_script.__getitem__)
 
 
+TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact_match": "exact matches", "loss": "the loss"}
+"""The figures that may decide, as sentences name them."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Decider:
     """The figure that decides which translations of a text are best."""

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from pellucid import __version__
 from pellucid.evaluation.metrics import METRICS
-from pellucid.evaluation.scoring import Decider
+from pellucid.evaluation.scoring import TITLES, Decider
 from pellucid.model.config import (
     DecoderConfig,
     EncoderConfig,
@@ -134,10 +134,8 @@ def _scores(model: ModelConfig, validation: Validation, search: str) -> str:
 
 
 def _decided(decider: Decider) -> str:
-    metric = METRICS.get(decider.name)
-    title = "The loss" if metric is None or metric.in_validation is None else metric.in_validation
     why = f" ({decider.why})" if decider.why else ""
-    return f"{title} decided which model of the run is best{why}."
+    return f"Which model of the run is best was decided by {TITLES[decider.name]}{why}."
 
 
 def _cell(signature: str) -> str:

@@ -15,6 +15,7 @@ import torch
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.phases import begin_phase
 from pellucid.core.world import World, joined, local_rank, world_of_environment
+from pellucid.evaluation.scoring import TITLES
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
@@ -152,7 +153,7 @@ def train(
         run.process_group.require_equal(run.model)
         run.rank_validations()
         if run.decider.why:
-            _log.warning("%s; %s decides what is best", run.decider.why, run.decider.name)
+            _log.warning("%s; %s decides what is best", run.decider.why, TITLES[run.decider.name])
 
         journal.write("start", _about(run))
         reason = learn(run, should_stop)

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from pellucid.evaluation.metrics import METRICS
+from pellucid.evaluation.scoring import TITLES
 
 Level = Literal["useless", "rough", "usable"]
 
@@ -45,8 +45,9 @@ class Verdict:
     """What would help; empty for a model that is usable."""
 
     def __str__(self) -> str:
-        title = METRICS[self.figure].in_validation or self.figure
-        said = f"{self.level}: {_MEANS[self.level]} (validation {title} {self.score:.1f})"
+        unit = "%" if self.figure == "exact_match" else ""
+        shown = f"{TITLES[self.figure]} {self.score:.1f}{unit}"
+        said = f"{self.level}: {_MEANS[self.level]} (validation {shown})"
         return f"{said}; {self.advice}" if self.advice else said
 
 
@@ -99,8 +100,8 @@ with how many it would be understood was not measured."""
 _PAIRS_OF_SHORT = 15_000
 """6,000 captions gave 26.8 BLEU after thirty passes, 29,000 gave 34.4 in ten minutes."""
 _ROUGH_TOKENS, _USABLE_TOKENS = 400_000, 2_500_000
-"""Target tokens learned from, with repetitions. Two minutes of the speed at which 29,000 captions
-reach a BLEU of 33 in four are about a million."""
+"""Target tokens learned from, with repetitions. 20,000 short sentences had a BLEU of 0.2 after
+about 150,000; 29,000 captions had 34.4 after about three million (benchmarks/results/auto.md)."""
 
 
 def expectation(
@@ -113,8 +114,10 @@ def expectation(
     no new words.
     """
     amount = f"about {tokens:,.0f} target tokens learned from {pairs:,} pairs of {words:.0f} words"
+    if is_closed and tokens < _ROUGH_TOKENS:
+        return Expectation("rough", f"{amount} without new words; so little was not measured")
     if tokens < _ROUGH_TOKENS:
-        return Expectation("useless", f"{amount}, which takes more minutes than these")
+        return Expectation("useless", f"{amount}, which is too little: give it more minutes")
     if is_closed:
         return Expectation(
             "usable",

@@ -76,7 +76,7 @@ def test_a_validation_scores_as_evaluate_does(suffix: str, tmp_path: Path):
     assert "|tok:zh|" in scored.signatures["bleu"]
     card = (find_bundle(run) / "README.md").read_text(encoding="utf-8")
     assert "tok:zh" in card
-    assert "BLEU decided which model of the run is best." in card
+    assert "Which model of the run is best was decided by BLEU." in card
 
 
 def test_of_short_phrases_the_figure_that_decided_is_named_everywhere(
@@ -87,14 +87,14 @@ def test_of_short_phrases_the_figure_that_decided_is_named_everywhere(
         train(config, tmp_path / "run")
 
     why = "BLEU cannot count: it needs references of four words (tok:13a), which 0 of 4 have"
-    assert caplog.messages.count(f"{why}; chrf decides what is best") == 1
+    assert caplog.messages.count(f"{why}; chrF decides what is best") == 1
     events = read_journal(tmp_path / "run" / "journal.jsonl")
     assert {each["decided_by"] for each in events if "decided_by" in each} == {"chrf"}
     best = max(each["chrf"] for each in events if each["event"] == "validation")
     assert best > 0
     manifest = read_manifest(find_bundle(tmp_path / "run"))
     assert (manifest["score_by"], manifest["score"]) == ("chrf", best)
-    assert f"chrF decided which model of the run is best ({why})." in (
+    assert f"Which model of the run is best was decided by chrF ({why})." in (
         find_bundle(tmp_path / "run") / "README.md"
     ).read_text(encoding="utf-8")
     summary = summarize(tmp_path / "run")
