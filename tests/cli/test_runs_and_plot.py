@@ -54,6 +54,7 @@ def test_the_json_holds_everything(folder: Path):
         "figure": "bleu",
         "best": 31.256,
         "best_step": 10,
+        "verdict": "usable",
         "bundle": None,
         "faults": [],
     }
