@@ -74,6 +74,12 @@ def test_text_that_is_spelled_in_bytes_or_in_another_form_is_known(caplog):
     judged([("cafe\u0301\u00a0noir", "café noir")] * 9, words("café noir"))
     assert caplog.messages == []
 
+    # the words that are named are unknown in every form
+    judged([("cafe\u0301 noir\u00ad zz", "café noir")], words("café noir"), given=False)
+    [message] = caplog.messages
+    assert message.endswith("'zz'")
+    assert "caf" not in message
+
 
 def test_fine_tuning_an_import_on_another_script_is_refused():
     with pytest.raises(DataError, match="tokens of the training target are unknown") as caught:
