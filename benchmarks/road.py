@@ -87,7 +87,7 @@ def _row(
     chosen = [*settings, f"training.max_minutes={minutes}", f"training.seed={options.seed}"]
     chosen += ["training.log_every=10", *_data(corpus, options)]
     if corpus == "phrasebook":
-        chosen.append("training.max_steps=1000000")
+        chosen += ["training.max_steps=1000000", "phrasebook.style=plain", "phrasebook.pairs=60000"]
     if name == VECTORS:
         chosen.append(f'model.pretrained_vectors="{_vectors(corpus, options)}"')
     run = options.work / slug

@@ -3,6 +3,7 @@
 config.toml          the whole config of the run that made it
 model.safetensors    the parameters
 source.* target.*    the tokenizers (``shared.*`` when both sides use one)
+words.txt            the words of the source text, if they are few
 README.md            the model card
 manifest.json        size and SHA-256 of each file, fingerprint of each tensor
 """
@@ -41,6 +42,7 @@ from pellucid.core.files import (
 )
 from pellucid.core.limits import LOAD_SECONDS, Deadline
 from pellucid.model.config import ModelConfig, parse_model_config
+from pellucid.text.seen_words import WORDS_FILE, SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 
@@ -155,6 +157,8 @@ class Bundle(Generic[ModelT_co]):
     """The whole config, section by section, as it stands in ``config.toml``."""
     manifest: dict[str, Any]
     path: Path | None = None
+    seen_words: SeenWords | None = None
+    """The words of the source text that it was trained on; None if they were not kept."""
 
     @property
     def model(self) -> ModelT_co:
@@ -212,6 +216,8 @@ def save_bundle(
         (folder / CARD_FILE).write_text(card, encoding="utf-8")
         save_tensors(folder / MODEL_FILE, tensors)
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
+        if bundle.seen_words is not None:
+            bundle.seen_words.save(folder)
 
     write_folder(
         Path(path),
@@ -365,7 +371,8 @@ def _read(folder: Path, manifest: dict[str, Any], device: str) -> "Bundle[Sequen
         device,
     )
 
-    return Bundle(stored, source, target, settings, manifest, folder)
+    words = SeenWords.read(folder) if WORDS_FILE in manifest["files"] else None
+    return Bundle(stored, source, target, settings, manifest, folder, words)
 
 
 def _count_in_header(file: HeldFile) -> int:

@@ -10,6 +10,9 @@ from pellucid.training.train import train
 SETTINGS = [
     "phrasebook.pairs=300",
     "phrasebook.held_out=8",
+    "phrasebook.style=plain",
+    "model.positions=sinusoidal",
+    "training.best_by=bleu",
     "tokenizer.kind=word",
     "tokenizer.shared=false",
     "tokenizer.vocabulary_size=4000",

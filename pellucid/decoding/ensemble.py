@@ -17,6 +17,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.model.seq2seq import Memory, Seq2Seq, State
 from pellucid.model.trace import UNWATCHED, Trace
 from pellucid.text.languages import languages_of
+from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 
 
@@ -120,6 +121,8 @@ class EnsembleBundle:
     model: Ensemble
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
+    seen_words: SeenWords | None = None
+    """Those of the first bundle."""
 
     @property
     def max_length(self) -> int | None:
@@ -155,6 +158,7 @@ def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translato
         Ensemble([first.model, *(bundle.model for bundle in bundles)]),
         first.source_tokenizer,
         first.target_tokenizer,
+        first.seen_words,
     )
     splits = any(knows_single_sentences(bundle.manifest) for bundle in (first, *bundles))
     source, target = languages_of(first.settings, Path(paths[0]).resolve().name)

@@ -13,6 +13,7 @@ from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.decoding.config import DecodingConfig, contradicting_phrases
 from pellucid.decoding.suspicious import TranslationWarning, source_warnings
 from pellucid.text.scripts import SPACELESS_LETTER
+from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class Translatable(Protocol):
     @property
     def target_tokenizer(self) -> Tokenizer:
         """The tokenizer of the target."""
+        ...
+
+    @property
+    def seen_words(self) -> SeenWords | None:
+        """The words of the source text that it learned from, if they were kept."""
         ...
 
 

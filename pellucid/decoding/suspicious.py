@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pellucid.core.special import UNK_ID
 from pellucid.text.languages import code_fault
+from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import unknown_parts
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pellucid.decoding.result import Translation
 
 WarningKind = Literal[
-    "empty", "language_code", "unknown", "truncated", "short", "long", "loop", "digits"
+    "empty", "language_code", "unknown", "unseen", "truncated", "short", "long", "loop", "digits"
 ]
 KINDS: tuple[WarningKind, ...] = get_args(WarningKind)
 USUAL_KEY = "usual_warnings"
@@ -103,14 +104,17 @@ def source_warnings(
 
 
 def judged(
-    found: "Translation", usual: frozenset[str] = frozenset(), demanded: Sequence[str] = ()
+    found: "Translation",
+    usual: frozenset[str] = frozenset(),
+    demanded: Sequence[str] = (),
+    seen: SeenWords | None = None,
 ) -> "Translation":
     """The translation with all its warnings, to which it brings those of its source.
 
     ``usual`` are kinds that mean nothing with this model; ``demanded`` are texts that the
-    translation had to have.
+    translation had to have; ``seen`` are the words of the training text, if they are known.
     """
-    warnings = (*found.warnings, *_by_comparison(found, usual, demanded))
+    warnings = (*found.warnings, *_by_comparison(found, usual, demanded, seen))
     return dataclasses.replace(found, warnings=warnings) if warnings != found.warnings else found
 
 
@@ -228,7 +232,7 @@ def in_words(counts: Mapping[WarningKind, int]) -> str:
 
 
 def _by_comparison(
-    found: "Translation", usual: frozenset[str], demanded: Sequence[str]
+    found: "Translation", usual: frozenset[str], demanded: Sequence[str], seen: SeenWords | None
 ) -> list[TranslationWarning]:
     if found.sentences or (found.text and not found.source_tokens):
         # each sentence was judged by itself; or nothing was read, such as of a copied line
@@ -243,6 +247,10 @@ def _by_comparison(
     if unknown in found.tokens and unknown in found.text:
         message = f"the translation has {unknown} for words that the model cannot write"
         warnings.append(TranslationWarning("unknown", message))
+    unseen = seen.not_copied(found.source, found.text) if seen is not None else []
+    if unseen:
+        message = f"the training text never had {_named(unseen)}: what stands for it is a guess"
+        warnings.append(TranslationWarning("unseen", message))
     return warnings
 
 

@@ -444,8 +444,10 @@ class Translator:
     def _judged(self, found: Translation, request: Request) -> Translation:
         """The translation of a request, and each of its n best, with its warnings."""
         demanded = [request.prefix, *request.must, *itertools.chain(*request.terms)]
-        best = judged(found, self.usual_warnings, demanded)
-        n_best = tuple(judged(each, self.usual_warnings, demanded) for each in found.n_best)
+        judge = functools.partial(
+            judged, usual=self.usual_warnings, demanded=demanded, seen=self._bundle.seen_words
+        )
+        best, n_best = judge(found), tuple(map(judge, found.n_best))
         return dataclasses.replace(best, n_best=n_best) if n_best != found.n_best else best
 
     def _odd(self, request: Request, settings: DecodingConfig) -> OddLine:

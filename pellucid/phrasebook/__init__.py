@@ -5,7 +5,16 @@ English (``french``, ``english``). Every French sentence has one translation. ``
 lists of pairs from them and splits them into training and held-out ones.
 """
 
-from pellucid.phrasebook.corpus import FAMOUS_PAIR, Pair, Splits, generate, split
+from pellucid.phrasebook.corpus import FAMOUS_PAIR, Pair, Splits, Style, generate, split
 from pellucid.phrasebook.lexicon import Entry, lexicon_entries
 
-__all__ = ["FAMOUS_PAIR", "Entry", "Pair", "Splits", "generate", "lexicon_entries", "split"]
+__all__ = [
+    "FAMOUS_PAIR",
+    "Entry",
+    "Pair",
+    "Splits",
+    "Style",
+    "generate",
+    "lexicon_entries",
+    "split",
+]

@@ -16,7 +16,7 @@ _PRESENT_ENDINGS = ("e", "es", "e", "ons", "ez", "ent")
 
 def begins_with_vowel(french: str) -> bool:
     """Whether the word before is elided: "l'île", "l'homme", but "le hibou"."""
-    return french[0] in _VOWELS and french not in _UNELIDED
+    return french[0].lower() in _VOWELS and french not in _UNELIDED
 
 
 def join_french(words: Iterable[str]) -> str:

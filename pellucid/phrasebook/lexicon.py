@@ -1,4 +1,7 @@
-"""The words of the phrasebook with all their forms, read from lexicon.toml."""
+"""The words of the phrasebook with all their forms, read from lexicon.toml and everyday.toml.
+
+``PLAIN`` has the words of the first file, ``EVERYDAY`` those of both.
+"""
 
 import tomllib
 from importlib import resources
@@ -6,10 +9,21 @@ from typing import Any, NamedTuple
 
 from pellucid.phrasebook import inflection
 
-_DATA: dict[str, Any] = tomllib.loads(
-    resources.files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8")
-)
-_IRREGULAR = {name: {row[0]: row[1:] for row in rows} for name, rows in _DATA["irregular"].items()}
+
+def _read(name: str) -> dict[str, Any]:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+_DATA, _EVERYDAY = _read("lexicon.toml"), _read("everyday.toml")
+_IRREGULAR = {
+    name: {row[0]: row[1:] for row in [*rows, *_EVERYDAY["irregular"].get(name, [])]}
+    for name, rows in _DATA["irregular"].items()
+}
+
+
+_PROPER = ("name", "city", "country")
+"""Kinds of noun with no article and no plural."""
 
 
 class Word(NamedTuple):
@@ -30,12 +44,12 @@ class Noun(NamedTuple):
     @property
     def is_mass(self) -> bool:
         """Whether it cannot be counted: "du pain" is "bread"."""
-        return self.kind in ("food", "drink")
+        return self.kind in ("food", "drink", "art")
 
     @property
     def is_proper(self) -> bool:
         """Whether it is a name, with no article and no plural."""
-        return self.kind in ("name", "city")
+        return self.kind in _PROPER
 
 
 class Adjective(NamedTuple):
@@ -89,14 +103,23 @@ def _noun(kind: str, french: str, english: str, is_feminine: bool) -> Noun:
     return Noun(kind, is_feminine, (french, plural), (english, english_plural))
 
 
-def _nouns(kind: str) -> tuple[Noun, ...]:
+def _nouns(kind: str, rows: list[list[str]]) -> tuple[Noun, ...]:
     """A row that gives a form for women becomes two nouns, one after the other."""
     nouns = []
-    for french, gender, english in _DATA["nouns"][kind]:
+    for french, gender, english in rows:
         nouns.append(_noun(kind, french, english, gender == "f"))
         if len(gender) > 1:
             nouns.append(_noun(kind, gender, english, True))
     return tuple(nouns)
+
+
+def _adjectives(tables: dict[str, Any]) -> tuple[Adjective, ...]:
+    return tuple(
+        _adjective(french, english, position == "before", kinds)
+        for position in ("before", "after")
+        for kinds, *words in tables[position]
+        for french, english in words
+    )
 
 
 def _adjective(french: str, english: str, stands_before: bool, kinds: str) -> Adjective:
@@ -104,6 +127,14 @@ def _adjective(french: str, english: str, stands_before: bool, kinds: str) -> Ad
     forms = (french, feminine, inflection.french_plural(french), feminine + "s")
     liaison = _irregular("liaison", french, french)
     return Adjective(forms, liaison, english, stands_before, tuple(kinds.split()))
+
+
+def _verbs(rows: list[Any]) -> tuple[Verb, ...]:
+    return tuple(
+        _verb(french, english, traits, objects)
+        for traits, objects, *words in rows
+        for french, english in words
+    )
 
 
 def _verb(french: str, english: str, traits: str, objects: str) -> Verb:
@@ -116,48 +147,95 @@ def _verb(french: str, english: str, traits: str, objects: str) -> Verb:
     return Verb(french, tuple(present.split()), participle, forms, tuple(objects.split()), takes)
 
 
-NOUNS = {kind: _nouns(kind) for kind in _DATA["nouns"]}
-ADJECTIVES = tuple(
-    _adjective(french, english, position == "before", kinds)
-    for position in ("before", "after")
-    for kinds, *words in _DATA["adjectives"][position]
-    for french, english in words
-)
-VERBS, (ETRE,), MODALS = (
-    tuple(
-        _verb(french, english, traits, objects)
-        for traits, objects, *words in rows
-        for french, english in words
+class Lexicon(NamedTuple):
+    """The words that sentences are made of."""
+
+    nouns: dict[str, tuple[Noun, ...]]
+    """By kind."""
+    adjectives: tuple[Adjective, ...]
+    verbs: tuple[Verb, ...]
+    modals: tuple[Verb, ...]
+    places: dict[Word, list[str]]
+    """Prepositions, with the kinds of noun that may follow."""
+    words: dict[str, tuple[Word, ...]]
+    """What never changes: numbers, times, degrees, questions."""
+    is_everyday: bool
+    """Whether names have capital letters, numbers may be in digits, and questions have all their
+    forms."""
+
+
+def _lexicon(*files: dict[str, Any]) -> Lexicon:
+    """The words of these files; a later one may replace verbs of those before."""
+    nouns: dict[str, tuple[Noun, ...]] = {}
+    words: dict[str, tuple[Word, ...]] = {}
+    verbs: tuple[Verb, ...] = ()
+    for file in files:
+        for kind, rows in file["nouns"].items():
+            nouns[kind] = nouns.get(kind, ()) + _nouns(kind, rows)
+        for name, rows in file["words"].items():
+            words[name] = words.get(name, ()) + tuple(Word(*row) for row in rows)
+        replaced = file["verbs"].get("replaced", ())
+        verbs = tuple(verb for verb in verbs if verb.french not in replaced)
+        verbs += _verbs(file["verbs"]["lexical"])
+
+    is_everyday = len(files) > 1
+    if is_everyday:
+        nouns = {
+            kind: tuple(map(_capitalized, each)) if kind in _PROPER else each
+            for kind, each in nouns.items()
+        }
+    return Lexicon(
+        nouns=nouns,
+        adjectives=tuple(each for file in files for each in _adjectives(file["adjectives"])),
+        verbs=verbs,
+        modals=tuple(each for file in files for each in _verbs(file["verbs"]["modal"])),
+        places={Word(row[0], row[1]): row[2].split() for row in _DATA["places"]},
+        words=words,
+        is_everyday=is_everyday,
     )
-    for rows in _DATA["verbs"].values()
+
+
+def _capitalized(noun: Noun) -> Noun:
+    (french, _), (english, _) = noun.french, noun.english
+    return noun._replace(french=(french.capitalize(),) * 2, english=(english.capitalize(),) * 2)
+
+
+PLAIN = _lexicon(_DATA)
+EVERYDAY = _lexicon(_DATA, _EVERYDAY)
+"""With the words of what people say first to each other."""
+
+(ETRE,) = _verbs(_DATA["verbs"]["copula"])
+AVOIR, ALLER = (
+    next(verb for verb in PLAIN.verbs if verb.french == name) for name in ("avoir", "aller")
 )
-AVOIR, ALLER = (next(verb for verb in VERBS if verb.french == name) for name in ("avoir", "aller"))
 DETERMINERS = {
     name: Determiner(tuple(row[:3]), tuple(row[3:])) for name, row in _DATA["determiners"].items()
 }
-PLACES = {Word(french, english): kinds.split() for french, english, kinds in _DATA["places"]}
-WORDS = {name: tuple(Word(*row) for row in rows) for name, rows in _DATA["words"].items()}
+PHRASES = {name: tuple(Word(*row) for row in rows) for name, rows in _EVERYDAY["phrases"].items()}
+"""What is said as a whole: greetings, answers."""
+ENGLISH_CAPITALS = frozenset(_EVERYDAY["capitals"])
+"""English words that are written with a capital letter anywhere, besides names."""
 
 
 def lexicon_entries() -> tuple[Entry, ...]:
-    """Every entry, so that one can see that the grammar uses it."""
+    """Every entry of the plain lexicon, so that one can see that the grammar uses it."""
     entries: list[Entry] = []
-    for noun in (noun for nouns in NOUNS.values() for noun in nouns):
+    for noun in (noun for nouns in PLAIN.nouns.values() for noun in nouns):
         forms = noun.french[:1] if noun.is_mass or noun.is_proper else noun.french
         entries.append(Entry(noun.kind, noun.french[0], noun.english[0], forms))
 
-    for adjective in ADJECTIVES:
+    for adjective in PLAIN.adjectives:
         written: tuple[str, ...] = (*adjective.french, adjective.liaison)
         entries.append(Entry("adjective", written[0], adjective.english, written))
-    for verb in (*VERBS, ETRE):
+    for verb in (*PLAIN.verbs, ETRE):
         written = (verb.french, *verb.present, verb.participle)
         entries.append(Entry("verb", verb.french, verb.english[0], written))
 
-    entries += [Entry("modal", verb.french, verb.english[0], verb.present) for verb in MODALS]
+    entries += [Entry("modal", verb.french, verb.english[0], verb.present) for verb in PLAIN.modals]
     entries += [
         Entry("determiner", row.french[0], row.english[0], row.french)
         for row in DETERMINERS.values()
     ]
-    words = [*PLACES, *(word for group in WORDS.values() for word in group)]
+    words = [*PLAIN.places, *(word for group in PLAIN.words.values() for word in group)]
 
     return (*entries, *(Entry("word", *word, forms=(word.french,)) for word in words))

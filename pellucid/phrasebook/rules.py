@@ -1,6 +1,6 @@
 """The rules of the grammar: each builds the same phrase or clause in French and in English."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pellucid.phrasebook import inflection
 from pellucid.phrasebook.lexicon import (
@@ -17,8 +17,13 @@ from pellucid.phrasebook.lexicon import (
 
 _FRENCH_PRONOUNS = ("je", "tu", "il", "nous", "vous", "ils")
 _ENGLISH_PRONOUNS = ("i", "you", "he", "we", "you", "they")
+_INVERTED = frozenset({"tu", "il", "elle", "nous", "vous", "ils", "elles"})
 _BE_PRESENT = ("am", "are", "is", "are", "are", "are")
 _BE_PAST = ("was", "were", "was", "were", "were", "were")
+
+
+QuestionForm = Literal["est-ce que", "inversion", "intonation"]
+"""How French asks: "est-ce que tu manges ?", "manges-tu ?", "tu manges ?"."""
 
 
 class Said(NamedTuple):
@@ -50,6 +55,8 @@ class Phrase(NamedTuple):
     before: Adjective | None = None
     after: Adjective | None = None
     owner: "Phrase | None" = None
+    is_generic: bool = False
+    """Whether all of the kind are meant: "j'aime le pain" is "i like bread"."""
 
 
 class Clause(NamedTuple):
@@ -65,6 +72,7 @@ class Clause(NamedTuple):
     modal: Verb | None = None
     pronoun: Word | None = None
     question: Word | None = None
+    question_form: QuestionForm = "est-ce que"
 
 
 def pronoun_subject(person: int, is_feminine: bool = False) -> Subject:
@@ -121,7 +129,10 @@ def say_phrase(phrase: Phrase) -> Said:
         possessor = owner.english[-1] + ("'s" if takes_s else "'")
         french += ["de", *owner.french]
         english = [*owner.english[:-1], possessor, *english]
-    elif determiner and not (noun.is_mass and determiner.english[0] == "a"):
+    elif determiner and not (
+        (noun.is_mass and determiner.english[0] == "a")
+        or (phrase.is_generic and (noun.is_mass or is_plural) and not phrase.number)
+    ):
         english.insert(0, determiner.english[is_plural])
 
     if determiner:
@@ -179,11 +190,15 @@ def say_clause(clause: Clause, *complements: Said) -> Said:
         english += complement.english
     if clause.question is None:
         return Said(french, english)
-    return Said([clause.question.french, "est-ce", "que", *french, "?"], [*english, "?"])
+    asked = ["est-ce", "que"] if clause.question_form == "est-ce que" else []
+    return Said([clause.question.french, *asked, *french, "?"], [*english, "?"])
 
 
 def _french_clause(clause: Clause) -> list[str]:
     subject, verb = clause.subject, clause.verb
+    is_inverted = clause.question is not None and clause.question_form == "inversion"
+    # "suis-je" is rare, and after a noun the pronoun would come as well: "Marie est-elle là ?"
+    is_inverted = is_inverted and subject.said.french[0] in _INVERTED
     pronoun = [clause.pronoun.french] if clause.pronoun else []
     takes_etre = "être" in verb.takes
     rest = [*pronoun, verb.french]  # a pronoun stands before the verb whose object it is
@@ -200,11 +215,19 @@ def _french_clause(clause: Clause) -> list[str]:
     else:
         finite, rest = [*pronoun, verb.present[subject.person]], []
 
+    if is_inverted:
+        finite[-1] = inverted(finite[-1], subject.said.french[0])
     if clause.negation:
         # Around the conjugated verb alone: "je n'ai pas mangé".
         finite = ["ne", *finite, clause.negation.french]
 
-    return [*subject.said.french, *finite, *rest]
+    return [*finite, *rest] if is_inverted else [*subject.said.french, *finite, *rest]
+
+
+def inverted(verb: str, pronoun: str) -> str:
+    """ "manges-tu", and "mange-t-il" between two vowels."""
+    between = "-t-" if verb[-1] in "ae" and pronoun[0] in "ie" else "-"
+    return f"{verb}{between}{pronoun}"
 
 
 def _english_clause(clause: Clause) -> list[str]:
@@ -226,8 +249,12 @@ def _english_verb(clause: Clause) -> tuple[str, str]:
     # "there are": the number of what there is decides, though the person is the third.
     be = (_BE_PAST if is_past else _BE_PRESENT)[5 if clause.subject.is_plural else person]
     base, third, past = clause.verb.english
+    if base == "would like":
+        return "would", "like"
     if clause.modal:
         helper, helper_third, _ = clause.modal.english
+        if helper == "would like":
+            return "would", f"like to {base}"
 
         # Modal verbs have no "s", no "to" and no "do".
         if helper in ("can", "must"):

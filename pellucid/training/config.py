@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from pellucid import phrasebook
 from pellucid.core.config import Config
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
@@ -374,6 +375,9 @@ class PhrasebookConfig(Config):
     """How many pairs are held out for validation, and as many again for the test."""
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of all its sentences."""
+    style: phrasebook.Style = "plain"
+    """``plain``: both sides in lower case, without a full stop. ``typed``: French as people type
+    it, with what they say first to each other, and English as it is written."""
 
 
 class RunConfig(Config):

@@ -54,6 +54,7 @@ from pellucid.text.corpus.store_building import build_store
 from pellucid.text.glossary import Glossary
 from pellucid.text.languages import UNKNOWN, languages_of
 from pellucid.text.noise import noisy_pair
+from pellucid.text.seen_words import SeenWords, WordCollector
 from pellucid.text.shuffling import Mixture
 from pellucid.text.splitting import split_sentences
 from pellucid.text.tokenizers.resampling import (
@@ -64,7 +65,7 @@ from pellucid.text.tokenizers.resampling import (
     row_seeds,
 )
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
-from pellucid.training.config import RunConfig
+from pellucid.training.config import PhrasebookConfig, RunConfig
 from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
 from pellucid.training.held_out import comparable, draw_held_out, keys_of
 from pellucid.training.unknown import judge_text
@@ -109,6 +110,8 @@ class TrainingData:
     """As a code such as ``en``; ``und`` if it is unknown."""
     target_language: str = UNKNOWN
     """That of the references."""
+    seen_words: SeenWords | None = None
+    """The words of the source text; None if they are too many to keep, or unknown."""
     top_tokens: TokensOfPairs | None = None
     """The likeliest tokens of the teachers; None if a teacher reads every batch itself, or if there
     is none."""
@@ -387,6 +390,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         drawing=Drawing.of(config, store, rows, tokenizers),
         source_language=languages[0],
         target_language=languages[1],
+        seen_words=_useful_words(run, sources),
     )
 
 
@@ -422,13 +426,9 @@ def tokenized_files(
     tokenizers = _tokenizers(
         run,
         lambda: (
-            given
+            _without_words(given)
             or _prepared(config)
-            or _train(
-                config,
-                (source for source, _ in _with_noise(iterate_pairs(files), config)),
-                (target for _, target in _with_noise(iterate_pairs(files), config)),
-            )
+            or _train(config, lambda: iterate_pairs(files))
         ),
     )
 
@@ -448,8 +448,8 @@ def tokenized_files(
     return tokenizers, store
 
 
-def _prepared(config: RunConfig) -> Tokenizers | None:
-    """The tokenizers that ``pellucid prepare`` trained on this text, if it did.
+def _prepared(config: RunConfig) -> tuple[Tokenizers, SeenWords | None] | None:
+    """The tokenizers and words that ``pellucid prepare`` trained on this text, if it did.
 
     Training them again could give others: of a large text sentencepiece draws other lines in each
     process.
@@ -461,7 +461,7 @@ def _prepared(config: RunConfig) -> Tokenizers | None:
     if not folder.exists():
         return None
     verify_folder(folder)
-    return load_tokenizers(folder)
+    return load_tokenizers(folder), SeenWords.read(folder)
 
 
 def prepared_tokenizers(config: RunConfig) -> Path:
@@ -486,18 +486,11 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
     wanted = config.phrasebook
     begin_phase(f"generating {wanted.pairs:,} sentence pairs")
 
-    splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed)
+    splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed, wanted.style)
     sources, targets = _sides(splits.train, config)
     tokenizers = _tokenizers(
         run,
-        lambda: (
-            given
-            or _train(
-                config,
-                (source for source, _ in _with_noise(zip(sources, targets, strict=True), config)),
-                (target for _, target in _with_noise(zip(sources, targets, strict=True), config)),
-            )
-        ),
+        lambda: _without_words(given) or _train(config, lambda: zip(sources, targets, strict=True)),
     )
 
     valid_sources, valid_references = _sides(splits.valid, config)
@@ -520,11 +513,24 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
             else "the English side of Pellucid's own phrasebook"
         ),
         # The generator is deterministic, so that its arguments stand for the text.
-        fingerprint=f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}",
+        fingerprint=_phrasebook_fingerprint(wanted),
         drawing=Drawing.of(config, store, rows, tokenizers),
         source_language=languages[0],
         target_language=languages[1],
+        seen_words=_useful_words(run, valid_sources),
     )
+
+
+def _useful_words(run: Path, valid_sources: Sequence[str]) -> SeenWords | None:
+    """The words of the source text, unless most held-out lines have others.
+
+    Then words are what is translated, as in a list of names: unseen ones are the rule.
+    """
+    words = SeenWords.read(run / TOKENIZER_FOLDER)
+    if words is None:
+        return None
+    others = sum(bool(words.unseen(source)) for source in valid_sources)
+    return None if 2 * others > len(valid_sources) else words
 
 
 def _languages(config: RunConfig, run: Path) -> tuple[str, str]:
@@ -536,31 +542,56 @@ def _languages(config: RunConfig, run: Path) -> tuple[str, str]:
     return source, target if of_references == UNKNOWN else of_references
 
 
+def _phrasebook_fingerprint(wanted: PhrasebookConfig) -> str:
+    name = f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}"
+    return name if wanted.style == "plain" else f"{name}-{wanted.style}"
+
+
 def _sides(pairs: Sequence[phrasebook.Pair], config: RunConfig) -> tuple[list[str], list[str]]:
     """French and English; for a model of plain text, English on both sides."""
     targets = [pair.target for pair in pairs]
     return ([pair.source for pair in pairs] if config.model.translates else targets), targets
 
 
-def _tokenizers(run: Path, make: Callable[[], Tokenizers]) -> Tokenizers:
-    """The run's tokenizers: verified and loaded from its folder, or made and saved there."""
+def _tokenizers(run: Path, make: Callable[[], tuple[Tokenizers, SeenWords | None]]) -> Tokenizers:
+    """The run's tokenizers: verified and loaded from its folder, or made and saved there, with the
+    words of its source text."""
     folder = run / TOKENIZER_FOLDER
     if folder.exists():
         # A tokenizer that changed since would give other ids to the same text.
         verify_folder(folder)
         return load_tokenizers(folder)
 
-    tokenizers = make()
-    write_folder(
-        folder, lambda inner: save_tokenizers(inner, *tokenizers), details={"kind": "tokenizer"}
-    )
+    tokenizers, words = make()
+
+    def fill(inner: Path) -> None:
+        save_tokenizers(inner, *tokenizers)
+        if words is not None:
+            words.save(inner)
+
+    write_folder(folder, fill, details={"kind": "tokenizer"})
     return tokenizers
 
 
-def _train(config: RunConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
+def _without_words(given: Tokenizers | None) -> tuple[Tokenizers, SeenWords | None] | None:
+    """Tokenizers of another model: the words that it has seen are more than those of this text."""
+    return None if given is None else (given, None)
+
+
+def _train(
+    config: RunConfig, pairs: Callable[[], Iterable[tuple[str, str]]]
+) -> tuple[Tokenizers, SeenWords | None]:
+    """Tokenizers of the pairs, which each call reads again, and the words of the sources."""
     wanted = config.tokenizer
     begin_phase(f"training the tokenizer ({wanted.kind}, {wanted.vocabulary_size:,})")
-    return train_tokenizers(sources, targets, wanted)
+    collector = WordCollector()
+    tokenizers = train_tokenizers(
+        (source for source, _ in _with_noise(collector.passing(pairs()), config)),
+        (target for _, target in _with_noise(pairs(), config)),
+        wanted,
+    )
+    # A model of plain text has no source.
+    return tokenizers, collector.found if config.model.translates else None
 
 
 def _glossary(config: RunConfig) -> Glossary | None:

@@ -253,7 +253,9 @@ def _keep_unvalidated(run: Run) -> None:
 
 def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) -> None:
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
-    bundle = Bundle[SequenceModel](model, *tokenizers, run.config.to_table(), {})
+    bundle = Bundle[SequenceModel](
+        model, *tokenizers, run.config.to_table(), {}, seen_words=run.data.seen_words
+    )
 
     step = run.progress.step
     details: dict[str, Any] = {"step": step}

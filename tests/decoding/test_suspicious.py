@@ -24,6 +24,7 @@ from pellucid.decoding.suspicious import (
 )
 from pellucid.decoding.translator import Translator
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 
@@ -249,3 +250,22 @@ def test_a_line_of_numbers_is_its_own_translation(text: str):
     assert reads_out.translate(text).token_ids
     asked = small.translate(text, DecodingConfig(beam_size=1, copy_symbols=False))
     assert asked.token_ids
+
+
+def test_words_that_the_training_text_never_had_are_named_unless_they_are_copied():
+    seen = SeenWords(frozenset({"je", "vois", "un", "chat"}))
+    found = judged(written("Je vois un xylophone", "I see a cow"), seen=seen)
+    [warning] = found.warnings
+    assert warning.kind == "unseen"
+    assert warning.message == (
+        "the training text never had “xylophone”: what stands for it is a guess"
+    )
+    assert judged(written("Je vois Zorblax", "I see Zorblax."), seen=seen).warnings == ()
+    assert judged(written("je vois un CHAT", "i see a cat"), seen=seen).warnings == ()
+    assert judged(written("Je vois un xylophone", "I see a cow")).warnings == ()
+
+
+def test_a_translator_knows_the_words_of_its_bundle():
+    bundle = dataclasses.replace(small_bundle(), seen_words=SeenWords(frozenset({"le", "chat"})))
+    found = Translator(bundle, DecodingConfig(max_length=3)).translate(["le chat", "le dragon"])
+    assert ["unseen" in [each.kind for each in line.warnings] for line in found] == [False, True]

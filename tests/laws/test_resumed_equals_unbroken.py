@@ -18,6 +18,8 @@ from pellucid.training.train import train
 SETTINGS = [
     "phrasebook.pairs=300",
     "phrasebook.held_out=8",
+    "phrasebook.style=plain",
+    "model.positions=sinusoidal",
     "model.d_model=16",
     "model.d_ff=16",
     "model.heads=2",

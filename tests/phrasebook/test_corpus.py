@@ -12,7 +12,7 @@ import pytest
 from pellucid.core.errors import ConfigError
 from pellucid.phrasebook.corpus import FAMOUS_PAIR, Pair, generate, new_pairs, split
 from pellucid.phrasebook.inflection import begins_with_vowel
-from pellucid.phrasebook.lexicon import ADJECTIVES, AVOIR, NOUNS, VERBS, lexicon_entries
+from pellucid.phrasebook.lexicon import AVOIR, PLAIN, lexicon_entries
 
 MANY = 200_000
 
@@ -101,12 +101,12 @@ def test_an_is_said_before_vowels_and_only_there(pairs: list[Pair]):
 def test_adjectives_agree_with_the_noun_beside_them(pairs: list[Pair]):
     nouns = {
         form: (noun.is_feminine, is_plural == 1)
-        for group in NOUNS.values()
+        for group in PLAIN.nouns.values()
         for noun in group
         for is_plural, form in enumerate(noun.french)
     }
-    before = {f: a for a in ADJECTIVES for f in (*a.french, a.liaison) if a.stands_before}
-    after = {form: a for a in ADJECTIVES for form in a.french if not a.stands_before}
+    before = {f: a for a in PLAIN.adjectives for f in (*a.french, a.liaison) if a.stands_before}
+    after = {form: a for a in PLAIN.adjectives for form in a.french if not a.stands_before}
     seen = 0
     for source, _ in pairs[:60_000]:
         words = french_words(source)
@@ -125,7 +125,7 @@ def test_adjectives_agree_with_the_noun_beside_them(pairs: list[Pair]):
 
 
 def test_participles_agree_after_etre_and_stay_alone_after_avoir(pairs: list[Pair]):
-    with_etre = {verb.participle for verb in VERBS if "être" in verb.takes}
+    with_etre = {verb.participle for verb in PLAIN.verbs if "être" in verb.takes}
     endings = {"il": "", "elle": "e", "ils": "s", "elles": "es"}
     seen = Counter()
     for source, _ in pairs[:60_000]:
@@ -134,7 +134,7 @@ def test_participles_agree_after_etre_and_stay_alone_after_avoir(pairs: list[Pai
             assert found[2] == stem + endings[found[1]], source
             seen[found[1]] += 1
     assert min(seen[pronoun] for pronoun in endings) > 20
-    with_avoir = {verb.participle for verb in VERBS if "être" not in verb.takes}
+    with_avoir = {verb.participle for verb in PLAIN.verbs if "être" not in verb.takes}
     agreed = {participle + ending for participle in with_avoir for ending in ("e", "es")}
     auxiliaries = set(AVOIR.present)
     for source, _ in pairs[:60_000]:

@@ -14,15 +14,10 @@ from pellucid.phrasebook.inflection import (
     join_french,
 )
 from pellucid.phrasebook.lexicon import (
-    ADJECTIVES,
     AVOIR,
     DETERMINERS,
     ETRE,
-    MODALS,
-    NOUNS,
-    PLACES,
-    VERBS,
-    WORDS,
+    PLAIN,
     Adjective,
     Determiner,
     Noun,
@@ -33,26 +28,26 @@ from pellucid.phrasebook.rules import Clause, Phrase, Said, Subject
 
 JE, TU, IL, NOUS, VOUS, ILS = (rules.pronoun_subject(person) for person in range(6))
 ELLE, ELLES = (rules.pronoun_subject(person, is_feminine=True) for person in (2, 5))
-PAS, JAMAIS, PLUS = WORDS["negations"]
+PAS, JAMAIS, PLUS = PLAIN.words["negations"]
 WHETHER = Word("", "")
-WHERE = WORDS["questions"][2]
+WHERE = PLAIN.words["questions"][2]
 THE, A, MY, THIS = (DETERMINERS[d] for d in ("definite", "indefinite", "my", "demonstrative"))
 
 
 def noun(french: str) -> Noun:
-    return next(n for nouns in NOUNS.values() for n in nouns if n.french[0] == french)
+    return next(n for nouns in PLAIN.nouns.values() for n in nouns if n.french[0] == french)
 
 
 def adjective(french: str) -> Adjective:
-    return next(a for a in ADJECTIVES if a.french[0] == french)
+    return next(a for a in PLAIN.adjectives if a.french[0] == french)
 
 
 def verb(french: str) -> Verb:
-    return next(v for v in (*VERBS, *MODALS, ETRE) if v.french == french)
+    return next(v for v in (*PLAIN.verbs, *PLAIN.modals, ETRE) if v.french == french)
 
 
 def preposition(french: str) -> Word:
-    return next(place for place in PLACES if place.french == french)
+    return next(place for place in PLAIN.places if place.french == french)
 
 
 def phrase(french: str, determiner: Determiner | None = A, plural: bool = False) -> Phrase:
@@ -322,7 +317,7 @@ def test_there_is_and_there_are_is_one_form_in_french():
 
 
 def test_an_object_pronoun_stands_before_its_verb_in_french():
-    me, _, _, _, them = WORDS["object_pronouns"]
+    me, _, _, _, them = PLAIN.words["object_pronouns"]
     assert clause(TU, "aider", pronoun=me) == ("tu m'aides", "you help me")
     assert clause(TU, "aider", pronoun=me, negation=PAS) == (
         "tu ne m'aides pas",
@@ -394,3 +389,37 @@ def test_regular_endings_follow_the_rules():
         "cried",
         "played",
     ]
+
+
+def test_a_question_is_asked_in_three_ways():
+    tu = {"question": WHETHER}
+    assert clause(TU, "manger", **tu, question_form="inversion") == ("manges-tu ?", "do you eat ?")
+    assert clause(TU, "manger", **tu, question_form="intonation") == ("tu manges ?", "do you eat ?")
+    asked = {
+        "a-t-il": clause(IL, "avoir", **tu, question_form="inversion")[0],
+        "va-t-elle": clause(ELLE, "aller", **tu, question_form="inversion")[0],
+        "est-elle": clause(ELLE, "être", **tu, question_form="inversion")[0],
+        "vendent-ils": clause(ILS, "vendre", **tu, question_form="inversion")[0],
+        "as-tu mangé": clause(TU, "manger", **tu, tense="past", question_form="inversion")[0],
+        "ne manges-tu pas": clause(TU, "manger", **tu, negation=PAS, question_form="inversion")[0],
+        "où habites-tu": clause(TU, "habiter", question=WHERE, question_form="inversion")[0],
+    }
+    assert [f"{wanted} ?" for wanted in asked] == list(asked.values())
+
+
+def test_after_i_and_after_nouns_the_order_stays():
+    for subject, wanted in (
+        (JE, "je dors ?"),
+        (rules.phrase_subject(phrase("chat", THE)), "le chat dort ?"),
+    ):
+        said = clause(subject, "dormir", question=WHETHER, question_form="inversion")
+        assert said[0] == wanted
+
+
+def test_what_is_liked_in_general_has_no_article_in_english():
+    def liked(of: Phrase) -> str:
+        return clause(JE, "aimer", rules.say_phrase(of._replace(is_generic=True)))[1]
+
+    assert liked(phrase("café", THE)) == "i like coffee"
+    assert liked(phrase("chat", THE, True)) == "i like cats"
+    assert liked(phrase("chat", THE)) == "i like the cat"

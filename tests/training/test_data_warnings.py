@@ -1,9 +1,11 @@
 """Who starts training on faulty text is told, once."""
 
 import logging
+from pathlib import Path
 
 from pellucid import phrasebook
-from pellucid.training.data import prepare_data
+from pellucid.text.seen_words import SeenWords
+from pellucid.training.data import TrainingData, prepare_data
 from pellucid.training.presets import read_config
 
 
@@ -29,3 +31,29 @@ def test_faults_are_told_when_a_run_begins_and_not_when_it_goes_on(tmp_path, cap
             data = prepare_data(config, tmp_path / "run")
         assert sum(said in record.getMessage() for record in caplog.records) == expected
     assert data.description == "a.fr, a.en", "folders are left out of the model card"
+
+
+def prepared(folder: Path, *settings: str) -> TrainingData:
+    words = ["tokenizer.kind=bpe", "tokenizer.vocabulary_size=300"]
+    files = [f'data.{name}="{folder / name}"' for name in ("source", "target")]
+    files += [f'data.valid_{name}="{folder / f"valid_{name}"}"' for name in ("source", "target")]
+    return prepare_data(read_config("demo", [*words, *files, *settings]), folder / "run")
+
+
+def written(folder: Path, train: list[str], valid: list[str]) -> Path:
+    for name, lines in (("", train), ("valid_", valid)):
+        for side in ("source", "target"):
+            end = "\n" if side == "source" else " too\n"
+            (folder / f"{name}{side}").write_text("".join(f"{each}{end}" for each in lines))
+    return folder
+
+
+def test_a_run_keeps_the_words_of_its_source_text(tmp_path: Path):
+    data = prepared(written(tmp_path, ["Le chat dort", "un chat"], ["le chat", "un chien"]))
+    assert data.seen_words == SeenWords(frozenset({"le", "chat", "dort", "un"}))
+
+
+def test_words_are_not_kept_where_most_held_out_lines_have_others(tmp_path: Path):
+    """As in lists of names, whose translation is spelling."""
+    names = written(tmp_path, ["anna", "berta", "clara"], ["dora", "emma", "anna"])
+    assert prepared(names).seen_words is None

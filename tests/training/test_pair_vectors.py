@@ -25,6 +25,8 @@ from pellucid.training.vectors import embedding_of
 SMALL = [
     "phrasebook.pairs=3000",
     "phrasebook.held_out=20",
+    "phrasebook.style=plain",
+    "model.positions=sinusoidal",
     "tokenizer.kind=word",
     "tokenizer.vocabulary_size=400",
     "model.d_model=16",

@@ -1,0 +1,93 @@
+"""The words that a training text has, so that others can be named when they are translated.
+
+A model that learned from little text does not copy a word that it has never seen: it writes
+another one in its place. The words are kept with the model only if they are few; a model of much
+text knows many words by their parts.
+"""
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Self
+
+from pellucid.core.files import read_plain
+from pellucid.text.normalization import normalize
+from pellucid.text.scripts import SPACELESS_LETTER, combining_marks
+
+WORDS_FILE = "words.txt"
+"""Its name in a bundle and in the folder of a run's tokenizers: one word in each line."""
+MOST_WORDS = 20_000
+"""Different words of a text whose words are kept: twice those of Multi30k's English."""
+_LARGEST_FILE = 8 << 20
+"""Bytes: so many words of 100 letters of four bytes."""
+_WORD = re.compile(rf"[^\W\d_][\w{combining_marks()}]*")
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenWords:
+    """The words of a text, without case."""
+
+    words: frozenset[str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Self | None:
+        """The words saved in ``folder``; None if there are none."""
+        path = folder / WORDS_FILE
+        if not path.exists():
+            return None
+        text = read_plain(path, _LARGEST_FILE).decode("utf-8", errors="replace")
+        return cls(frozenset(text.split("\n")) - {""})
+
+    def save(self, folder: Path) -> None:
+        """Write the file that ``read`` reads."""
+        text = "".join(f"{word}\n" for word in sorted(self.words))
+        (folder / WORDS_FILE).write_text(text, encoding="utf-8")
+
+    def unseen(self, text: str) -> list[str]:
+        """The words of ``text`` that are not among these, each once, as it stands there first."""
+        found: dict[str, str] = {}
+        for word in words_of(text):
+            plain = _plain(word)
+            if plain not in self.words:
+                found.setdefault(plain, word)
+        return list(found.values())
+
+    def not_copied(self, source: str, translation: str) -> list[str]:
+        """The unseen words of ``source`` that do not stand in its translation."""
+        unseen = self.unseen(source)
+        if not unseen:
+            return unseen
+        copied = set(map(_plain, words_of(translation)))
+        return [word for word in unseen if _plain(word) not in copied]
+
+
+class WordCollector:
+    """Collects the words of the sources of pairs that pass by."""
+
+    def __init__(self) -> None:
+        self._words: set[str] | None = set()
+
+    def passing(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """The pairs, unchanged; the words of their sources are collected."""
+        for pair in pairs:
+            if self._words is not None:
+                self._words.update(map(_plain, words_of(pair[0])))
+                if len(self._words) > MOST_WORDS:
+                    self._words = None
+            yield pair
+
+    @property
+    def found(self) -> SeenWords | None:
+        """The words so far; None if they are too many to keep, or none."""
+        return SeenWords(frozenset(self._words)) if self._words else None
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, normalized, in scripts with spaces between words."""
+    return [word for word in _WORD.findall(normalize(text)) if not SPACELESS_LETTER.search(word)]
+
+
+def _plain(word: str) -> str:
+    return unicodedata.normalize("NFC", word).casefold()

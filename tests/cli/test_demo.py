@@ -1,0 +1,83 @@
+"""The demo ends by what it learned, and one that was stopped goes on."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tiny_runs import SETTINGS
+
+from pellucid.cli import demo as command
+from pellucid.cli.display import EXIT_CODES
+from pellucid.training import presets
+from pellucid.training.journal import read_journal
+from pellucid.training.presets import read_config
+
+STEPS = 3
+
+
+@pytest.fixture(autouse=True)
+def tiny_preset(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The preset in small; afterwards signals do what they did."""
+    few = [*SETTINGS, f"training.max_steps={STEPS}", "training.max_minutes=60"]
+    config = read_config("demo", [*few, "phrasebook.pairs=200", "phrasebook.style=typed"])
+    monkeypatch.setattr(presets, "read_config", lambda name: config)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def run_demo(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(
+        command.demo, [*map(str, arguments)], obj={"quiet": False}, standalone_mode=False
+    )
+
+
+def test_a_demo_that_learned_too_little_ends_with_1_and_says_so(tmp_path: Path):
+    result = run_demo("--out", tmp_path / "run")
+    assert result.return_value == 1
+    assert "% are exactly right, where 95% were expected" in result.stderr
+
+
+def test_a_demo_that_learned_enough_ends_with_0_and_is_shown_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(command, "ENOUGH", 0.0)
+    first = run_demo("--out", tmp_path / "run")
+    assert first.return_value == 0
+    assert first.stderr.splitlines()[0] == "loading PyTorch ..."
+    assert "WARNING" not in first.stderr
+    assert "Je suis étudiant.  ->  " in first.stdout
+    figures = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert figures["famous_sentence"]["source"] == "Je suis étudiant."
+
+    again = run_demo("--out", tmp_path / "run")
+    assert again.return_value == 0
+    assert again.stdout == first.stdout
+
+
+def test_a_demo_whose_minutes_are_over_says_so_and_goes_on_another_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(command, "ENOUGH", 0.0)
+    stopped = run_demo("--out", tmp_path / "run", "--minutes", "1e-9")
+    assert stopped.return_value == 1
+    assert stopped.stderr.splitlines()[-1] == (
+        "0 of 3 updates were made in --minutes 1e-09: this machine is slow or busy. Run the same"
+        " command again to go on"
+    )
+    assert run_demo("--out", tmp_path / "run").return_value == 0
+    ended = read_journal(tmp_path / "run" / "journal.jsonl")[-1]
+    assert (ended["event"], ended["reason"], ended["step"]) == ("end", "max_steps", STEPS)
+
+
+def test_a_demo_that_is_interrupted_ends_as_a_shell_expects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(command, "_until", lambda asked, minutes: lambda: "interrupted")
+    stopped = run_demo("--out", tmp_path / "run")
+    assert stopped.return_value == EXIT_CODES["interrupted"]
+    assert stopped.stderr.splitlines()[-1] == "saved; run the same command again to go on"

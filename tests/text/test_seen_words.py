@@ -1,0 +1,53 @@
+"""The words of a training text, and those of other texts that are not among them."""
+
+from pathlib import Path
+
+from pellucid.text import seen_words
+from pellucid.text.seen_words import SeenWords, WordCollector
+
+
+def words_of_sources(*sources: str) -> SeenWords | None:
+    collector = WordCollector()
+    pairs = [(source, "the target") for source in sources]
+    assert list(collector.passing(pairs)) == pairs
+    return collector.found
+
+
+def test_words_that_never_stood_in_a_source_are_named():
+    seen = words_of_sources("L'hôtel est là.", "un chat")
+    assert seen is not None
+    assert seen.unseen("Un hôtel, un CHAT ; l’hôtel 12 !") == []
+    assert seen.unseen("Le chat dort, le Chien DORT") == ["Le", "dort", "Chien"]
+    assert seen.unseen("the target") == ["the", "target"]
+
+
+def test_a_word_is_the_same_in_either_form_of_its_accents():
+    seen = words_of_sources("\u00e9te\u0301")
+    assert seen is not None
+    assert seen.unseen("e\u0301t\u00e9 \u00c9T\u00c9 \u00e9\u00adt\u00e9") == []
+
+
+def test_a_word_that_was_copied_is_not_named():
+    seen = words_of_sources("je suis")
+    assert seen is not None
+    assert seen.not_copied("je suis Zorblax", "I am Zorblax.") == []
+    assert seen.not_copied("je suis plombier", "I am a student.") == ["plombier"]
+
+
+def test_scripts_without_spaces_have_no_words_to_name():
+    seen = words_of_sources("我是学生")
+    assert seen is None or seen.unseen("他是老师 สวัสดี") == []
+
+
+def test_the_words_of_a_large_text_are_not_kept(monkeypatch):
+    monkeypatch.setattr(seen_words, "MOST_WORDS", 3)
+    assert words_of_sources("a b", "c") is not None
+    assert words_of_sources("a b", "c d") is None
+
+
+def test_words_come_back_from_their_file(tmp_path: Path):
+    seen = words_of_sources("le chat", "Été")
+    assert seen is not None
+    assert SeenWords.read(tmp_path) is None
+    seen.save(tmp_path)
+    assert SeenWords.read(tmp_path) == seen
