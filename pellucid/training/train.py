@@ -44,6 +44,7 @@ from pellucid.training.folder import RunFolder, goes_on
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import StopRequest, learn
 from pellucid.training.memory import refuse_what_cannot_fit
+from pellucid.training.notebook import notebook_listener
 from pellucid.training.objective import MakeObjective, build_objective
 from pellucid.training.pair_vectors import start_from_pairs
 from pellucid.training.parent import (
@@ -108,7 +109,7 @@ def train(
 
     With ``resume`` an earlier run in ``out`` continues from its newest intact checkpoint, as if it
     had never stopped (law: resumed = unbroken); in an empty folder it starts from the beginning.
-    ``listener`` is called with every journal event. ``should_stop`` is called after each update;
+    ``listener`` is called with every journal event; without one a notebook shows a bar. ``should_stop`` is called after each update;
     if it returns a reason, the run ends with a checkpoint. ``make_objective`` makes what is
     minimized, if that is to be another loss than the config's. Under torchrun all processes train
     the one model together (law: several processes = one), and a run that torchrun restarts resumes
@@ -122,6 +123,7 @@ def train(
     check_can_be_sharded(config)
     device = _device(config)
 
+    listener = listener or notebook_listener()
     if config.training.tensorboard:
         showing = with_board(out, listener)  # every process raises if the extra is missing
         listener = showing if world_of_environment().is_first else listener
