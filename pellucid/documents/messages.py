@@ -14,11 +14,16 @@ from pellucid.documents.segments import Alone, Close, Document, Open, Piece, Seg
 
 _FORMS = re.compile(r"\{\s*([^\s{},]{1,100})\s*,\s*(plural|select|selectordinal)\s*,\s*")
 _OFFSET = re.compile(r"offset\s*:\s*\d{1,9}\s*")
-_SELECTOR = re.compile(r"\s*(?:=\d{1,9}|[^\s{}=,]{1,100})\s*\{")
+_SELECTOR = re.compile(r"\s*(=\d{1,9}|[^\s{}=,]{1,100})\s*\{")
+_EXAMPLES = {"zero": "0", "one": "1", "two": "2", "few": "3"}
+_OTHERS = "5"
+"""A number that each form of a plural is for."""
 _NUMBERS = re.compile(
     r"\s*(?:\{\d{1,9}\}|[\[\]](?:\d{1,9}|\*|-?[Ii]nf)(?:,(?:\d{1,9}|\*|[Ii]nf))?[\[\]])"
 )
 """What a form of Laravel or Symfony is for: ``{0}``, ``[2,19]``."""
+_SHOWN = 40
+"""Characters of a string that could not be read."""
 _DEEPEST = 20
 """Forms within forms; people write three."""
 _PLACE = "\ufffc"
@@ -37,8 +42,6 @@ class _Text:
     forms: dict[int, "list[str | _Text]"]
     """By the number of a mark what it stands for: plural or select forms, as their texts and what
     is between them; or characters that stay."""
-    is_plural: bool
-    """Whether it is a form of a plural, in which ``#`` is the number."""
 
 
 class Message:
@@ -76,6 +79,11 @@ class Message:
         except _UnreadError:
             self.segments, self.is_unread = [], True
 
+    @property
+    def start(self) -> str:
+        """Its first characters, by which a reader finds it."""
+        return self._whole.text[:_SHOWN]
+
     def joined(self, translated: Sequence[Segment]) -> Segment:
         """The string with other texts."""
         if list(translated) == self.segments:
@@ -104,16 +112,20 @@ class Message:
             if has_bars and (numbers := _NUMBERS.match(self._text, self._at)):
                 self._at = numbers.end()
                 yield numbers[0]
-            yield self._read(0, is_plural=False)
+            yield self._read(0, "")
             if self._at >= len(self._text):
                 return
             self._at += 1
             yield "|"
 
-    def _read(self, depth: int, *, is_plural: bool) -> _Text:
-        """The text that begins here, up to a bar between forms or the brace behind one."""
+    def _read(self, depth: int, number: str) -> _Text:
+        """The text that begins here, up to a bar between forms or the brace behind one.
+
+        In a form of a plural ``#`` is the number, and is read as ``number``, such as 5: a model
+        knows what stands beside a number. Elsewhere ``number`` is empty.
+        """
         text = self._text
-        read = _Text(len(self.segments), {}, is_plural)
+        read = _Text(len(self.segments), {})
         self.segments.append(self._whole)
         pieces: list[Piece] = []
         opened: list[int] = []
@@ -146,10 +158,10 @@ class Message:
                 stands_for = [self._quotation()]
             elif character == "{" and (head := _FORMS.match(text, at)):
                 take()
-                stands_for = self._forms(head, depth, is_plural=is_plural)
+                stands_for = self._forms(head, depth, number)
             elif character == "{":
                 self._skip_argument()
-            elif is_plural and character == "#":
+            elif number and character == "#":
                 take()
                 self._at += 1
                 stands_for = ["#"]
@@ -157,12 +169,10 @@ class Message:
                 self._at += 1
             if stands_for is not None:
                 # Forms are read as the argument that they depend on.
-                reads = (
-                    f"{{{head[1]}}}"
-                    if character == "{" and head
-                    else "".join(each for each in stands_for if isinstance(each, str))
-                )
-                pieces.append(Alone(self._next, reads))
+                reads = "".join(each for each in stands_for if isinstance(each, str))
+                if character == "{" and head:
+                    reads = f"{{{head[1]}}}"
+                pieces.append(Alone(self._next, number if character == "#" else reads))
                 read.forms[self._next] = stands_for
                 self._next += 1
                 begun = self._at
@@ -204,20 +214,22 @@ class Message:
                 return
         raise _UnreadError
 
-    def _forms(self, head: re.Match[str], depth: int, *, is_plural: bool) -> list[str | _Text]:
+    def _forms(self, head: re.Match[str], depth: int, number: str) -> list[str | _Text]:
         """The plural or select forms that begin with ``head``."""
         if depth == _DEEPEST:
             raise _UnreadError
         text, begun, self._at = self._text, head.start(), head.end()
-        if head[2] != "select":
-            is_plural = True
-            if offset := _OFFSET.match(text, self._at):
-                self._at = offset.end()
+        is_plural = head[2] != "select"
+        if is_plural and (offset := _OFFSET.match(text, self._at)):
+            self._at = offset.end()
 
         parts: list[str | _Text] = []
         while selector := _SELECTOR.match(text, self._at):
             self._at = selector.end()
-            parts += [text[begun : self._at], self._read(depth + 1, is_plural=is_plural)]
+            form = selector[1].removeprefix("=")
+            reads = _EXAMPLES.get(form, form if form.isdecimal() else _OTHERS)
+            written = text[begun : self._at]
+            parts += [written, self._read(depth + 1, reads if is_plural else number)]
             begun = self._at
             self._at += 1
         end = re.compile(r"\s*\}").match(text, self._at)
@@ -284,9 +296,10 @@ class MessageDocument:
         strings, verb, whose = (
             ("string", "is", "its") if count == 1 else ("strings", "are", "their")
         )
+        first = next((m.start for m in self._messages if m.is_unread), "")
         unread = (
-            f"{count:,} {strings} with plural or select forms {verb} left as in the source:"
-            f" {whose} braces cannot be read as ICU's format"
+            f"{count:,} {strings} with plural or select forms {verb} as in the source:"
+            f" {whose} braces cannot be read as ICU's format: {first!r}"
         )
         return [*notes_of(self._document), *([unread] if count else [])]
 

@@ -550,13 +550,13 @@ MESSAGES = [
     # FormatJS, Flutter, Lingui, i18next-icu: forms within forms
     (
         "you have {n, plural, =0 {no cats} one {# cat} other {# old cats}} here",
-        "HAVE YOU {n, plural, =0 {CATS NO} one {# CAT} other {# OLD CATS}} HERE",
+        "HAVE YOU {n, plural, =0 {CATS NO} one {CAT #} other {OLD # CATS}} HERE",
     ),
     (
         "{g, select, male {{n, plural, offset:1 one {his red house} other {his # houses}}}"
         " other {{m, selectordinal, two {{m, number} cat} other {{k, plural, other {<b>red"
         " cat</b> here}}}}}}",
-        "{g, select, male {{n, plural, offset:1 one {RED HIS HOUSE} other {HIS # HOUSES}}}"
+        "{g, select, male {{n, plural, offset:1 one {RED HIS HOUSE} other {# HIS HOUSES}}}"
         " other {{m, selectordinal, two {{m, number} CAT} other {{k, plural, other {<b>CAT"
         " RED</b> HERE}}}}}}",
     ),
@@ -588,6 +588,13 @@ def test_each_form_of_a_message_is_translated_by_itself(source: str, found: str)
     assert spaceless(written) == spaceless(found)
 
 
+def test_a_form_is_read_with_a_number_that_it_is_for():
+    swapping = Swapping()
+    source = "{n, plural, =0 {# cats} one {# cat} few {# dogs} other {{g, select, other {# red}}}}"
+    translate_document(json.dumps({"k": source}).encode(), swapping, "a.json")
+    assert {"0 cats", "1 cat", "3 dogs", "5 red"} <= set(swapping.seen)
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -605,8 +612,8 @@ def test_a_message_that_cannot_be_read_is_left_whole_and_said(source: str):
     found = json.loads(translate_document(data, Swapping(), "a.json", counts=counts))
     assert found == {"a": "HOUSE RED", "key": source}
     assert counts.notes == [
-        "1 string with plural or select forms is left as in the source: its braces cannot be read"
-        " as ICU's format"
+        "1 string with plural or select forms is as in the source: its braces cannot be read"
+        f" as ICU's format: {re.sub('<[^>]*>', '', source)[:40]!r}"
     ]
 
 
