@@ -16,7 +16,9 @@ def notebook_listener() -> Listener | None:
     """
     # A notebook has imported IPython itself; nothing else pays for it.
     module = sys.modules.get("IPython")
-    shell = None if module is None else module.get_ipython()
+    if module is None:
+        return None
+    shell = module.get_ipython()
     if shell is None or type(shell).__name__ == "TerminalInteractiveShell":
         return None
     return _Bar(module.display).hear
