@@ -28,7 +28,7 @@ _BRACES = r"(?P<braces>[$#%@]?\{)"
 """``{name}``, ``{{ name }}``, ``${name}``, ``%{name}``, ``{0:.2f}``: up to the brace that closes
 it, which no regular expression finds."""
 
-_LENGTH = r"(?:hh|h|ll|l|L|q|j|z|t|I64|I32)"
+_LENGTH = r"(?:hh|h|ll|l|L|q|j|z|Z|t|I64|I32)"
 _PRINTF = (
     r"%[A-Za-z_]\w{1,60}%(?![\w%])"  # %name% of Symfony, %PATH% of Windows
     r"|%\([A-Za-z_][\w.-]{0,60}\)[-+ 0#]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]"  # %(name)s of Python
@@ -39,7 +39,7 @@ _PRINTF = (
     rf"{_LENGTH}?[a-zA-Z@]"
     rf"|%[-+0#,(']*(?:\d{{1,4}}|\*)(?:\.(?:\d{{1,4}}|\*))?{_LENGTH}?[diouxXeEfFgGaAcspn@]"
     rf"|%[-+0#,(']*\.(?:\d{{1,4}}|\*){_LENGTH}?[diouxXeEfFgGaAcspn@]"
-    rf"|%[-+0#,(']*(?:{_LENGTH}[diouxXeEfFgGaA]|<PRI\w{{2,10}}>|[ds@])"
+    rf"|%[-+0#,(']*(?:{_LENGTH}[diouxXeEfFgGaAcs]|<PRI\w{{2,10}}>|[ds@])"
     r"|%[-+0#,(']*[iouxXeEfFgGaAcpn](?![a-z])"
     r"|%[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ](?![A-Za-z]{2})"  # strftime
     r"|%L?\d{1,2}(?![\d.,]*\d)"  # %1 and %L1 of Qt
@@ -194,6 +194,11 @@ def closing_braces(text: str) -> dict[int, int]:
     return closing
 
 
+_SINGLE = re.compile(r"(?<!\d)(?<!\d[ \u00a0\u202f])%(?:[sdiu@]|l[sdux])(?![A-Za-z])")
+_NUMBER_AT_END = re.compile(r"(?<![\w~])\d[\d.,]*[ \u00a0\u202f]?\Z")
+"""A number, and no name that ends with one: "SHA1 %s"."""
+
+
 def _is_percentage(text: str, before: str, found: str) -> bool:
     """Whether a percent sign is that of a number: ``50 %d`` of German, ``%50`` of Turkish.
 
@@ -203,7 +208,11 @@ def _is_percentage(text: str, before: str, found: str) -> bool:
         return False
     if len(found) == 3 and found[1:].isdigit() and not re.search(r"%[1-9](?!\d)", text):
         return True
-    return before.rstrip(" \u00a0\u202f")[-1:].isdigit()
+    if found[1:] in ("o", "x", "X") and re.search(r"(?<!\d)0\Z", before[-2:]):
+        return False  # 0%o and 0%x: octal and hexadecimal numbers
+    if len(found) > 2 or _SINGLE.search(text.replace(found, "", 1)):
+        return False  # %9.9s is one whatever is before it, and a text with one has more
+    return _NUMBER_AT_END.search(before[-20:]) is not None
 
 
 def order_of(text: str) -> str | None:

@@ -144,6 +144,23 @@ def test_a_bracket_belongs_to_an_address_if_it_was_opened_in_it(text: str, kept:
     assert list(found.values()) == [kept]
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("string %Zd is in it", "%Zd"),
+        ("the mode 0%o of it", "%o"),
+        ("the short SHA1 %s is ambiguous", "%s"),
+        ("chmod 0700 %s or %s", "0700 %s"),
+        ("in all ~3 %9.9s of it", "%9.9s"),
+        ("cannot open '%ls' here", "%ls"),
+    ],
+)
+def test_placeholders_behind_a_digit_are_no_percentages(text: str, kept: str):
+    """In catalogs of Debian."""
+    _, found = protect(Segment((text,)), keep_numbers=False)
+    assert kept.split()[-1] in found.values()
+
+
 def test_numbers_are_kept_on_request():
     class Dropping(Swapping):
         def one(self, sentence: str, align: bool) -> Aligned:
