@@ -37,7 +37,7 @@ _PRINTF = (
     # %1$s, %2$-5.2f: with a number or with a width no letter behind it is part of a word
     r"|%\d{1,2}\$[-+ 0#,(']*(?:\d{1,4}|\*(?:\d{1,2}\$)?)?(?:\.(?:\d{1,4}|\*(?:\d{1,2}\$)?))?"
     rf"{_LENGTH}?[a-zA-Z@]"
-    rf"|%[-+0#,(']*(?:\d{{1,4}}|\*)(?:\.(?:\d{{1,4}}|\*))?{_LENGTH}?[diouxXeEfFgGaAcspn@]"
+    rf"|%[-+0#,(']*(?:\d{{1,4}}|\*)(?:\.(?:\d{{1,4}}|\*)?)?{_LENGTH}?[diouxXeEfFgGaAcspn@]"
     rf"|%[-+0#,(']*\.(?:\d{{1,4}}|\*){_LENGTH}?[diouxXeEfFgGaAcspn@]"
     rf"|%[-+0#,(']*(?:{_LENGTH}[diouxXeEfFgGaAcs]|<PRI\w{{2,10}}>|[ds@])"
     r"|%[-+0#,(']*[iouxXeEfFgGaAcpn](?![a-z])"
@@ -210,7 +210,7 @@ def _is_percentage(text: str, before: str, found: str) -> bool:
         return True
     if found[1:] in ("o", "x", "X") and re.search(r"(?<!\d)0\Z", before[-2:]):
         return False  # 0%o and 0%x: octal and hexadecimal numbers
-    if len(found) > 2 or _SINGLE.search(text.replace(found, "", 1)):
+    if len(found) > 2 or text.count(found) > 1 or _SINGLE.search(text.replace(found, "", 1)):
         return False  # %9.9s is one whatever is before it, and a text with one has more
     return _NUMBER_AT_END.search(before[-20:]) is not None
 

@@ -153,6 +153,8 @@ def test_a_bracket_belongs_to_an_address_if_it_was_opened_in_it(text: str, kept:
         ("chmod 0700 %s or %s", "0700 %s"),
         ("in all ~3 %9.9s of it", "%9.9s"),
         ("cannot open '%ls' here", "%ls"),
+        ("%s Ethernet802.2 %s", "%s"),
+        ("%*.s Leaf here", "%*.s"),
     ],
 )
 def test_placeholders_behind_a_digit_are_no_percentages(text: str, kept: str):
