@@ -110,10 +110,10 @@ def train(
     With ``resume`` an earlier run in ``out`` continues from its newest intact checkpoint, as if it
     had never stopped (law: resumed = unbroken); in an empty folder it starts from the beginning.
     ``listener`` is called with every journal event; without one a notebook shows a bar.
-    ``should_stop`` is called after each update; if it returns a reason, the run ends with a checkpoint. ``make_objective`` makes what is
-    minimized, if that is to be another loss than the config's. Under torchrun all processes train
-    the one model together (law: several processes = one), and a run that torchrun restarts resumes
-    by itself.
+    ``should_stop`` is called after each update; if it returns a reason, the run ends with a
+    checkpoint. ``make_objective`` makes what is minimized, if that is to be another loss than the
+    config's. Under torchrun all processes train the one model together (law: several processes =
+    one), and a run that torchrun restarts resumes by itself.
 
     Raises OutputExistsError, LockedError, ConfigError (also for other training text or a model too
     large for the memory there is), DataError, WriteError, DivergedError, MissingExtraError.
