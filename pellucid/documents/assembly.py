@@ -1,7 +1,9 @@
 """A translated segment from its translated sentences: the text joined, the marks put in."""
 
+import bisect
 import dataclasses
 import functools
+import itertools
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -326,7 +328,14 @@ class _Spans:
         """The word next to a point that no other pair has, so that a link is never around nothing;
         the point if there is none.
         """
-        blocked = [*taken, *self._fixed]
+        blocked = sorted([*taken, *self._fixed])
+        # Of the spans up to each one the last end: a paragraph may have hundreds of pairs.
+        ends = list(itertools.accumulate((stop for _, stop in blocked), max, initial=0))
+
+        def is_free(start: int, end: int) -> bool:
+            before = bisect.bisect_left(blocked, (end, end))
+            return allowed[0] <= start and end <= allowed[1] and ends[before] <= start
+
         words = (
             (part.target_start + unit.start, part.target_start + unit.end)
             for part in self._parts
@@ -334,13 +343,7 @@ class _Spans:
             for unit in part.pair.target_units
             if unit.is_word
         )
-        free = [
-            (start, end)
-            for start, end in words
-            if allowed[0] <= start
-            and end <= allowed[1]
-            and not any(start < stop and end > first for first, stop in blocked)
-        ]
+        free = (span for span in words if is_free(*span))
         return min(free, key=lambda span: abs(span[0] - point), default=(point, point))
 
     def _blanks_between(self, node: Node) -> Iterator[Span]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 from urllib.parse import unquote
 
+from pellucid.core.errors import DataError
 from pellucid.documents.attributes import attributes_of
 from pellucid.documents.html_roles import element_says
 from pellucid.documents.markdown_dialects import (
@@ -25,6 +26,10 @@ from pellucid.documents.plain import decode, encode
 from pellucid.documents.protected import is_statement, protect
 from pellucid.documents.segments import Alone, Close, Open, Piece, Ranges, Segment
 
+_SEARCHING = re.compile(r"[\[<`]")
+_MOST_SEARCHED = 10**9
+"""Characters that are searched for the end of each such sign in a paragraph, to its end: a second.
+A paragraph with pictures as text has some millions of characters, and a few signs."""
 _SPAN = "pellucid_span"
 """The key of a token's metadata for where its source is."""
 _ESCAPED = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
@@ -82,7 +87,7 @@ class MarkdownDocument:
 
         # So are lines of dialects that are no text; where these may be is read in normal line ends.
         read, titles = without_marks(text.split("\n"))
-        self._parser = _parser()
+        self._parser = _parser(what)
         self._env: dict[str, Any] = {}
         """The addresses that links name (``[text][name]``), as the parser keeps them."""
         tokens = self._parser.parse("\n".join(read), self._env)
@@ -279,9 +284,22 @@ def _named_in(tokens: Iterable[Any]) -> dict[str, str]:
     return names
 
 
-def _parser() -> Any:
-    """A parser whose inline tokens have the span of their source."""
+def _parser(what: str) -> Any:
+    """A parser whose inline tokens have the span of their source; it raises DataError for a
+    paragraph that takes it quadratic time.
+    """
     found = parser()
+
+    def check(state: Any) -> None:
+        for token in state.tokens:
+            signs = len(_SEARCHING.findall(token.content)) if token.type == "inline" else 0
+            if signs * len(token.content) > _MOST_SEARCHED:
+                raise DataError(
+                    f"{what} has a paragraph in line {token.map[0] + 1} of {len(token.content):,}"
+                    f" characters, {signs:,} of them [, < or `, which takes too long to read"
+                )
+
+    found.core.ruler.after("block", "bounded", check)
     for rule in found.inline.ruler.__rules__:
         rule.fn = _noting_spans(rule.fn)
     found.inline.ruler.__cache__ = None

@@ -14,6 +14,7 @@ from pellucid.text.corpus.dialects import SAMPLE, dialect_of
 _LONGEST_FIELD = 1 << 20
 """Characters of one cell; the default of the csv module is 131,072."""
 _MOST_CELLS = 2_000_000
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _SHOWN_COLUMNS = 20
 
 
@@ -171,7 +172,7 @@ def _chosen(columns: Sequence[str], names: Sequence[str], what: str) -> list[int
     for column in columns:
         if places := _places(column, names):
             chosen += places
-        elif column.isdecimal() and 1 <= int(column) <= len(names):
+        elif _NUMBER.fullmatch(column) and 1 <= int(column) <= len(names):
             chosen.append(int(column) - 1)
         else:
             raise ConfigError(f"{what} has no column {column!r}; it has {known}")

@@ -3,19 +3,25 @@
 import contextlib
 import io
 import json
+import os
+import sys
 import zipfile
 from collections.abc import Callable
 
 import docx
 import pytest
+from document_grammar import file_of, random_files
 from limited import run_limited
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.documents.formats import ReadOptions, read_document
-from pellucid.documents.names import FORMATS
+from pellucid.documents.markup import translate_segments
+from pellucid.documents.names import FORMATS, Format
 from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
 
+COUNT = int(os.environ.get("PELLUCID_FUZZ_COUNT", "100"))
+"""Of files made of tokens, a fourth of this for each of the 16 formats: 5,000 makes 20,000."""
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
@@ -256,3 +262,111 @@ def test_every_cut_and_changed_byte_is_answered(kind: str):
             with contextlib.suppress(DataError, ConfigError):
                 document = read_document(spoilt, kind, f"a.{kind}", ReadOptions(("1",)))
                 document.write(document.segments)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_files_of_the_tokens_of_each_format_are_translated_or_refused(kind: Format):
+    """No error but those of ours, whatever stands beside what."""
+    for data in random_files(kind, COUNT // 4, seed=0):
+        with contextlib.suppress(DataError, ConfigError):
+            document = read_document(data, kind, f"a.{kind}", ReadOptions(("1",)))
+            document.write(translate_segments(document.segments, Upper()))
+
+
+def repeated(before: str, token: str, after: str = "") -> Callable[[int], str]:
+    return lambda count: before + token * count + after
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("txt", repeated("", "red house. ")),
+        ("txt", repeated("", "{a} ")),
+        ("md", repeated("", "[")),
+        ("md", repeated("", "a<![CDATA[")),
+        ("md", repeated("", "![")),
+        ("md", repeated("", "*a **b ")),
+        ("md", repeated("", "- ")),
+        ("html", repeated("", "<b>r<i>o</b>h</i> ")),
+        ("html", repeated("", "a<![CDATA[")),
+        ("html", repeated("<p translate=no>", "<i>")),
+        ("html", repeated("", "<code>")),
+        ("epub", repeated("", "<p>red house.</p>")),
+        ("srt", repeated("1 --> 2\n", "<i>r</i> ")),
+        ("vtt", repeated("WEBVTT\n\n1 --> 2\n", "<00:01.000>a")),
+        ("csv", repeated('"', '""', '"')),
+        ("tsv", repeated("", "red house\tb\n")),
+        ("json", repeated("[", '"red house",', '"a"]')),
+        ("json", repeated("[", "[],", "1]")),
+        ("yaml", repeated("[", "a,", "a]")),
+        ("yaml", repeated("- &a red\n", "- *a\n")),
+        ("po", repeated("", '\nmsgid "red"\nmsgstr ""\n')),
+        ("po", repeated('msgid "a"\nmsgid_plural "b"\n', 'msgstr[0] ""\n')),
+        ("xliff", repeated("<trans-unit><source>", "<g>r</g> ", "</source></trans-unit>")),
+        ("docx", repeated("<w:p>", "<w:r><w:rPr><w:b/></w:rPr><w:t>r </w:t></w:r>", "</w:p>")),
+        ("docx", repeated("<w:p>", '<w:r><w:fldChar w:fldCharType="begin"/></w:r>', "</w:p>")),
+        ("pptx", repeated("", "<a:p><a:r><a:t>red</a:t></a:r></a:p>")),
+        ("odt", repeated("<text:p>", "<text:span>r </text:span>o ", "</text:p>")),
+    ],
+)
+def test_twice_as_much_takes_twice_the_work(kind: Format, make: Callable[[int], str]):
+    """Calls of functions, Python's and C's, while a document is read, translated and written."""
+    # Up to 400 marks of one paragraph are placed by alignment, which takes quadratic time.
+    first = 450 if kind in ("srt", "xliff", "odt") else 50
+    calls_of(kind, file_of(kind, make(1)))  # imports what reads it
+    counts = [calls_of(kind, file_of(kind, make(first * times))) for times in (1, 2, 4)]
+    # Beside what every document takes.
+    assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0]) + 500, counts
+
+
+def calls_of(kind: Format, data: bytes) -> int:
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        with contextlib.suppress(DataError, ConfigError):
+            document = read_document(data, kind, f"a.{kind}", ReadOptions(("1",)))
+            document.write(translate_segments(document.segments, Upper()))
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("a.md", lambda: "a<![CDATA[" * 20_000, "which takes too long to read"),
+        ("a.po", lambda: 'msgid ""\n' + '"red house "\n' * 20_000, "5,000 lines in an entry"),
+        ("a.po", lambda: "# red\n" * 20_000, "5,000 lines in an entry"),
+        ("a.yaml", lambda: "[" * 200_000, "nested too deeply"),
+    ],
+)
+def test_what_would_take_quadratic_time_is_refused(
+    name: str, make: Callable[[], str], message: str
+):
+    assert message in refused(make().encode(), name)
+
+
+@pytest.mark.parametrize(
+    "text", ["!!str", "a: !!str", "- !", "&a", "a: &a", "!<a> ", "- !!str\n- b"]
+)
+def test_a_tag_without_a_value_is_read(text: str):
+    document = read_document(text.encode(), "yaml", "a.yaml")
+    assert document.write(document.segments) == text.encode()
+
+
+def test_a_number_of_a_column_that_no_table_has_is_refused():
+    for column in ("9" * 5_000, "\u0669", "0", "-1"):
+        with pytest.raises(ConfigError, match=r"a\.csv has no column"):
+            read_document(b"a,b\n1,2\n", "csv", "a.csv", ReadOptions((column,)))
+
+
+def test_a_plural_form_with_a_huge_number_is_no_internal_error():
+    data = b'msgid "a"\nmsgid_plural "b"\nmsgstr[' + b"9" * 5_000 + b'] ""\n'
+    with contextlib.suppress(DataError):
+        document = read_document(data, "po", "a.po")
+        document.write(document.segments)
