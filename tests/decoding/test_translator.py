@@ -1,7 +1,9 @@
 import dataclasses
 import logging
 import math
+import os
 import random
+import signal
 import threading
 
 import numpy
@@ -9,6 +11,7 @@ import pandas
 import pyarrow
 import pytest
 import torch
+from forks import fork
 from small_bundle import SENTENCES, small_bundle, tokenizer
 
 from pellucid.core.errors import ConfigError, DataError, PellucidError
@@ -271,6 +274,32 @@ def test_threads_share_one_translator():
     for thread in threads:
         thread.join()
     assert found == dict.fromkeys(range(4), expected)
+
+
+def test_forks_of_a_process_whose_threads_translate_translate_as_it_does():
+    """No lock that a thread holds at that moment is held forever in a fork."""
+    small = translator()
+    expected = [t.text for t in small.translate(SENTENCES)]
+    stops = threading.Event()
+
+    def work() -> None:
+        while not stops.is_set():
+            small.translate(SENTENCES)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    children = []
+    for _ in range(4):
+        if (child := fork()) == 0:
+            signal.alarm(60)  # a fork that waits for a lock would wait forever
+            os._exit([t.text for t in small.translate(SENTENCES)] != expected)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    stops.set()
+    for thread in threads:
+        thread.join()
+    assert codes == [0, 0, 0, 0]
 
 
 def test_a_search_may_be_left_in_the_middle_of_a_stream():
