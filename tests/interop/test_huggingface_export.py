@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ import torch
 from marian_folders import marian_greedy, open_marian
 from small_bundles import our_greedy, sentences, small_bundle
 
+from pellucid.bundle import load_bundle, save_bundle
 from pellucid.core.errors import BundleError, OutputExistsError
 from pellucid.interop.huggingface.export_folder import export_huggingface
 from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 MODELS = {
@@ -83,7 +86,71 @@ def test_transformers_decodes_the_text_that_we_decode(tmp_path: Path):
     _, tokenizer = open_marian(tmp_path / "out")
     for text in [*sentences(5), "où ? 🙂", "a  b"]:
         ids = bundle.target_tokenizer.encode(text)
-        assert tokenizer.decode([2, *ids, 3, 0], skip_special_tokens=True) == text
+        read = bundle.target_tokenizer.read(text)
+        assert tokenizer.decode([2, *ids, 3, 0], skip_special_tokens=True) == read
+
+
+DECOMPOSED = "  je\u00a0suis e\u0301tu\u00addiant "
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_normalization_goes_out_by_way_of_transformers_and_comes_in_again(
+    shared: bool, tmp_path: Path
+):
+    bundle = small_bundle(shared=shared)
+    export_huggingface(bundle, tmp_path / "out")
+    model, tokenizer = open_marian(tmp_path / "out")
+    tokenizer.save_pretrained(tmp_path / "theirs")
+    model.save_pretrained(tmp_path / "theirs")
+
+    save_bundle(tmp_path / "run", read_huggingface(tmp_path / "theirs"), card="", details={})
+    again = load_bundle(tmp_path / "run")
+    assert (again.source_tokenizer is again.target_tokenizer) == shared
+    for ours, theirs in (
+        (bundle.source_tokenizer, again.source_tokenizer),
+        (bundle.target_tokenizer, again.target_tokenizer),
+    ):
+        ids = theirs.encode(DECOMPOSED)
+        assert theirs.tokens(ids) == ours.tokens(ours.encode(DECOMPOSED))
+        assert ids == theirs.encode("je suis étudiant")
+        assert theirs.normalize(DECOMPOSED) == "je suis étudiant"
+    export_huggingface(again, tmp_path / "second")
+    first, second = (
+        json.loads((tmp_path / name / "tokenizer_config.json").read_text())
+        for name in ("out", "second")
+    )
+    assert first["pellucid_normalization"] == {"source": "nfc", "target": "nfc"}
+    assert second == first
+
+
+def test_each_side_keeps_its_own_normalization_and_without_any_nothing_is_written(tmp_path: Path):
+    bundle = small_bundle(shared=False)
+    source = bundle.source_tokenizer
+    assert isinstance(source, SentencePieceTokenizer)
+    plain = SentencePieceTokenizer("bpe", source.model)
+    mixed = dataclasses.replace(bundle, source_tokenizer=plain)
+    export_huggingface(mixed, tmp_path / "mixed")
+    again = read_huggingface(tmp_path / "mixed")
+    assert again.source_tokenizer.normalization == "none"
+    assert again.target_tokenizer.normalization == "nfc"
+
+    both = dataclasses.replace(small_bundle(), source_tokenizer=plain, target_tokenizer=plain)
+    export_huggingface(both, tmp_path / "plain")
+    assert "pellucid" not in (tmp_path / "plain" / "tokenizer_config.json").read_text()
+    assert read_huggingface(tmp_path / "plain").source_tokenizer.normalization == "none"
+
+
+@pytest.mark.parametrize("value", ["nfc", {"source": "nfc"}, {"source": "nfc", "target": 1}, [], 7])
+def test_a_normalization_that_no_export_writes_is_refused(value: object, tmp_path: Path):
+    export_huggingface(small_bundle(), tmp_path / "out")
+    path = tmp_path / "out" / "tokenizer_config.json"
+    path.write_text(json.dumps({"pellucid_normalization": value}))
+    message = "pellucid_normalization must give nfc or none to source and to target, got "
+    with pytest.raises(BundleError, match=re.escape(message + repr(value))):
+        read_huggingface(tmp_path / "out")
+    path.write_text("[1]")
+    with pytest.raises(BundleError, match="must hold a table, got list"):
+        read_huggingface(tmp_path / "out")
 
 
 def test_everything_marian_cannot_express_is_told_at_once(tmp_path: Path):

@@ -102,7 +102,7 @@ def test_its_faults_are_told(tmp_path: Path):
     with pytest.raises(DataError, match="an id must be from 0 to"):
         tokenizer().decode([1000])
     with pytest.raises(BundleError, match=r"x\.spm is not a sentencepiece model"):
-        MarianTokenizer(b"no", Vocabulary.of([]), "x.spm")
+        MarianTokenizer(b"no", Vocabulary.of([]), origin="x.spm")
     tokenizer().save(tmp_path, "source")
     (tmp_path / "source.marian.spm").unlink()
     with pytest.raises(BundleError, match=r"cannot read .*source\.marian\.spm: No such file"):

@@ -16,7 +16,7 @@ from playwright.sync_api import Page
 from pellucid.core.errors import BundleError
 from pellucid.phrasebook import generate
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.normalization import CLASSES, PLAIN, normalize
+from pellucid.text.normalization import CLASSES, PLAIN, Normalization, normalize
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
@@ -85,7 +85,7 @@ def trained(**settings: Any) -> Tokenizer:
     return train_tokenizer(text(), TokenizerConfig(vocabulary_size=600, **settings))
 
 
-def marian(model_type: str, rule: str) -> Tokenizer:
+def marian(model_type: str, rule: str, normalization: Normalization = "none") -> Tokenizer:
     """As in imported models: normalized, without bytes, and with a table of other numbers."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -100,7 +100,8 @@ def marian(model_type: str, rule: str) -> Tokenizer:
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     pieces = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
     # some pieces have no number: such a piece is unknown
-    return MarianTokenizer(model.getvalue(), Vocabulary.of([">>fra<<", *pieces[:-20]]))
+    vocabulary = Vocabulary.of([">>fra<<", *pieces[:-20]])
+    return MarianTokenizer(model.getvalue(), vocabulary, normalization)
 
 
 TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
@@ -113,6 +114,7 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "character, no spaces": lambda: trained(kind="character", keep_spaces=False),
     "wordpiece, lower-cased": lambda: trained(kind="wordpiece", lowercase=True),
     "marian, unigram": lambda: marian("unigram", "nmt_nfkc"),
+    "marian, normalized": lambda: marian("bpe", "identity", "nfc"),
     "marian, bpe, case folded": lambda: marian("bpe", "nmt_nfkc_cf"),
 }
 

@@ -29,6 +29,7 @@ from pellucid.interop.marian.tensors import (
     layers_to_marian,
 )
 from pellucid.interop.marian.vocabulary import (
+    NORMALIZATION_KEY,
     PAD_PIECE,
     START_PIECE,
     STOP_PIECE,
@@ -105,7 +106,10 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
     files = {
         "config.json": table,
         "generation_config.json": generation,
-        "tokenizer_config.json": _tokenizer_table(longest, source_ids, target_ids),
+        "tokenizer_config.json": {
+            **_tokenizer_table(longest, source_ids, target_ids),
+            **_normalization_table(source, target),
+        },
         "vocab.json": _numbers(source_ids),
         **({} if source_ids == target_ids else {"target_vocab.json": _numbers(target_ids)}),
     }
@@ -219,6 +223,11 @@ def _tokenizer_table(longest: int, source_ids: MarianIds, target_ids: MarianIds)
         "model_max_length": longest,
         "clean_up_tokenization_spaces": False,
     }
+
+
+def _normalization_table(source: SubwordTokenizer, target: SubwordTokenizer) -> dict[str, Any]:
+    sides = {"source": source.normalization, "target": target.normalization}
+    return {} if set(sides.values()) == {"none"} else {NORMALIZATION_KEY: sides}
 
 
 def _numbers(ids: MarianIds) -> Mapping[str, int]:

@@ -5,7 +5,7 @@ import logging
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -33,11 +33,12 @@ from pellucid.interop.marian.tensors import (
     features_from_marian,
     layers_from_marian,
 )
-from pellucid.interop.marian.vocabulary import ImportedIds, number_for_us
+from pellucid.interop.marian.vocabulary import NORMALIZATION_KEY, ImportedIds, number_for_us
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.stored import fill_tensors, model_tensors
+from pellucid.text.normalization import Normalization
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _COPY_BIAS = -100.0
@@ -189,17 +190,40 @@ def _read_tokenizers(
     folder: Path, sides: list[ImportedIds]
 ) -> tuple[MarianTokenizer, MarianTokenizer]:
     """Both tokenizers; one object if they are the same."""
+    names = "source.spm", "target.spm"
+    normalizations = _read_normalizations(folder / "tokenizer_config.json")
     tokenizers = []
-    for name, side in zip(("source.spm", "target.spm"), sides, strict=True):
+    for name, side, normalization in zip(names, sides, normalizations, strict=True):
+        path = folder / name
         try:
-            model = read_plain(folder / name, LARGEST_TABLE)
+            model = read_plain(path, LARGEST_TABLE)
         except OSError as error:
-            raise InputMissingError(f"cannot read {folder / name}: {error.strerror}") from error
-        tokenizers.append(MarianTokenizer(model, side.vocabulary, str(folder / name)))
+            raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+        tokenizers.append(MarianTokenizer(model, side.vocabulary, normalization, str(path)))
 
     source, target = tokenizers
     # One object, so that the bundle stores a joint tokenizer once.
     return (source, source) if source.fingerprint == target.fingerprint else (source, target)
+
+
+def _read_normalizations(path: Path) -> list[Normalization]:
+    """The normalization of the source and of the target side: none unless we exported one."""
+    table = _read_json(path) if path.exists() else {}
+    sides = table.get(NORMALIZATION_KEY, {"source": "none", "target": "none"})
+    names: tuple[Normalization, ...] = get_args(Normalization)
+    # Compared with each name, so that a name out of a file becomes one of the literals.
+    found = [
+        name
+        for side in ("source", "target")
+        for name in names
+        if isinstance(sides, dict) and sides.get(side) == name
+    ]
+    if len(found) != 2 or len(sides) != 2:
+        raise BundleError(
+            f"{path}: {NORMALIZATION_KEY} must give nfc or none to source and to target,"
+            f" got {repr(sides)[:100]}"
+        )
+    return found
 
 
 def _build(

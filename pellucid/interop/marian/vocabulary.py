@@ -17,6 +17,10 @@ _OTHER_START_PIECE = "<start>"
 """The start piece if ``<s>`` is an ordinary piece, as in the vocabularies of OPUS-MT tc-big."""
 _START_PIECES = (START_PIECE, _OTHER_START_PIECE)
 
+NORMALIZATION_KEY = "pellucid_normalization"
+"""The entry of tokenizer_config.json with the normalization of each side, which the
+MarianTokenizer of transformers ignores; only an export of a tokenizer that normalizes has it."""
+
 SubwordTokenizer = SentencePieceTokenizer | MarianTokenizer
 
 

@@ -14,7 +14,7 @@ import sentencepiece
 
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
-from pellucid.text.normalization import check_text
+from pellucid.text.normalization import Normalization, check_text
 from pellucid.text.tokenizers.interface import SILENT_IDS
 from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
 
@@ -32,6 +32,8 @@ class MarianTokenizer(VocabularyTokenizer):
 
     A text may begin with a language code such as ``>>fra<<``, which is one token. Text that the
     sentencepiece model normalizes is not restored; pieces that are not in the table are unknown.
+    ``normalization`` is "nfc" only for what was exported from a bundle that had it: OPUS-MT models
+    have their rules in the sentencepiece model.
     Differs: the MarianTokenizer of transformers reads a literal ``</s>`` as the end of the
     sentence; here text never gives a special id.
 
@@ -39,8 +41,14 @@ class MarianTokenizer(VocabularyTokenizer):
     message.
     """
 
-    def __init__(self, model: bytes, vocabulary: Vocabulary, origin: str = "the model") -> None:
-        super().__init__(VocabularyFile(MARIAN_KIND, {}, vocabulary))
+    def __init__(
+        self,
+        model: bytes,
+        vocabulary: Vocabulary,
+        normalization: Normalization = "none",
+        origin: str = "the model",
+    ) -> None:
+        super().__init__(VocabularyFile(MARIAN_KIND, {}, vocabulary, normalization))
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -97,7 +105,7 @@ class MarianTokenizer(VocabularyTokenizer):
     def normalize(self, text: str) -> str:
         """The text as its pieces give it back. Raises DataError for a lone surrogate."""
         check_text(text)
-        return self._join(self.split(text))
+        return self._join(self.split(self.read(text)))
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.vocab.json`` and ``NAME.marian.spm`` (as sentencepiece writes it)."""
@@ -116,14 +124,14 @@ def load_marian(folder: Path, name: str, file: VocabularyFile) -> MarianTokenize
 
     Raises BundleError if the model is missing or invalid, CorruptError if the file has options.
     """
-    if file.options or file.normalization != "none":
+    if file.options:
         raise CorruptError(f"{name}.vocab.json should have no options, has {sorted(file.options)}")
     path = _model_path(folder, name)
     try:
         model = read_plain(path, LARGEST_TABLE)
     except OSError as error:
         raise BundleError(f"cannot read {path}: {error.strerror}") from error
-    return MarianTokenizer(model, file.vocabulary, origin=str(path))
+    return MarianTokenizer(model, file.vocabulary, file.normalization, origin=str(path))
 
 
 def _model_path(folder: Path, name: str) -> Path:
