@@ -118,9 +118,16 @@ def train(
     if dry_run and resume:
         raise click.UsageError("--dry-run starts from the beginning; leave --resume out")
 
+    from pellucid.training.presets import read_overrides
+
     # Wrong names and settings are refused before PyTorch is loaded, which takes seconds; a bundle
     # to begin with needs it.
-    if not _are_text_files(texts) and init is None:
+    are_text_files = _are_text_files(texts)
+    folder = out or default_folder(texts)
+    is_chosen = are_text_files and not (resume and (folder / CONFIG_FILE).is_file())
+    if is_chosen and init is None:
+        read_overrides(overrides)
+    elif not are_text_files and init is None:
         _read(texts[0], minutes, valid, overrides, None)
 
     quiet = obj["quiet"]
@@ -141,10 +148,8 @@ def train(
             overrides = (f"training.max_epochs={epochs}", *overrides)
         has_no_clock = epochs is not None and minutes is None
 
-        folder = out or default_folder(texts)
-
         recipe: Recipe | None = None
-        if _are_text_files(texts) and not (resume and (folder / CONFIG_FILE).is_file()):
+        if is_chosen:
             _refuse_what_has_no_recipe(init, is_alone=world.is_alone)
             # A resumed run and a config that is only saved do not claim the folder, so it need
             # not be free.
@@ -155,7 +160,7 @@ def train(
         else:
             # a config, or the name of a preset
             name = texts[0]
-            if _are_text_files(texts):  # a stopped run goes on with what was chosen for it
+            if are_text_files:  # a stopped run goes on with what was chosen for it
                 # Choosing again could give other settings, because the machine is timed again.
                 name = str(folder / CONFIG_FILE)
                 overrides = (*_data_overrides(texts), *overrides)

@@ -62,6 +62,28 @@ class Config(pydantic.BaseModel):
         """
         return _parse(cls.model_validate, (cls,), table, origin)
 
+    @classmethod
+    def check_each(cls, table: Mapping[str, Any], origin: str = "config") -> None:
+        """Raise ConfigError for the settings of ``table`` that are wrong whatever the others are.
+
+        Settings that are missing, and rules between several of them, are left to ``parse``.
+        """
+        given = by_dotted_name(table)
+        try:
+            cls.model_validate(table)
+        except pydantic.ValidationError as error:
+            wrong = [
+                fault
+                for fault in error.errors(include_url=False)
+                if fault["type"] != "missing"
+                and (
+                    fault["type"] != "value_error"
+                    or ".".join(_without_kinds((cls,), fault["loc"])) in given
+                )
+            ]
+            if wrong:
+                raise ConfigError(f"{origin}: {_describe_all((cls,), wrong)}") from None
+
     def to_table(self) -> dict[str, Any]:
         """Plain values, as TOML can hold them; settings that are None are left out."""
         return self.model_dump(mode="json", exclude_none=True)
@@ -90,7 +112,9 @@ def _parse(
         return validate(dict(table) if isinstance(table, Mapping) else table)
     except pydantic.ValidationError as error:
         # ``from None``: the reader needs the sentence, not pydantic's own report below it.
-        raise ConfigError(f"{origin}: {_describe_all(configs, error)}") from None
+        raise ConfigError(
+            f"{origin}: {_describe_all(configs, error.errors(include_url=False))}"
+        ) from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -193,9 +217,8 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-def _describe_all(configs: Sequence[type[Config]], error: pydantic.ValidationError) -> str:
+def _describe_all(configs: Sequence[type[Config]], faults: Sequence[Any]) -> str:
     """The faults as the end of a sentence: the first of them, and how many more there are."""
-    faults = error.errors(include_url=False)
     described = [_describe(configs, fault) for fault in faults[:MOST_FAULTS]]
     return list_faults(described, len(faults))
 

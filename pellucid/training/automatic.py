@@ -2,11 +2,10 @@
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pellucid.core.config import apply_overrides, by_dotted_name
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import RECIPE_FILE, write_file
 from pellucid.text.config import DataConfig
@@ -18,6 +17,7 @@ from pellucid.training.data import read_validation
 from pellucid.training.folder import refuse_if_used
 from pellucid.training.held_out import held_out_count
 from pellucid.training.journal import Listener
+from pellucid.training.presets import read_overrides
 from pellucid.training.recipe import Recipe
 from pellucid.training.train import TrainingResult, train
 
@@ -48,8 +48,7 @@ def choose_config(
     files = _data_settings(source, target, valid)
 
     # Before reading the corpus, which takes time: a misspelled setting raises at once.
-    given = by_dotted_name(apply_overrides({}, overrides))
-    _refuse_bundles(given)
+    given = read_overrides(overrides)
     data = DataConfig.parse(files, origin="the text files")
 
     # Before the corpus, too: blank validation text is found at once.
@@ -105,22 +104,6 @@ def keeping(recipe: Recipe, out: Path, listener: Listener | None = None) -> List
             listener(event)
 
     return hear
-
-
-def _refuse_bundles(given: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a bundle among the settings: model or tokenizer would be that one's."""
-    if "training.init" in given:
-        raise ConfigError(
-            "training.init goes on with the settings of a bundle, so there is nothing to choose",
-            hint="name the preset finetune, and the files by --set data.source=... --set"
-            " data.target=...",
-        )
-    if "training.teacher" in given:
-        raise ConfigError(
-            "training.teacher decides the tokenizer, which would be chosen here",
-            hint="write the chosen settings to a file by --save-config my.toml, remove [tokenizer]"
-            " from it, then train that with --set training.teacher=...",
-        )
 
 
 def _data_settings(

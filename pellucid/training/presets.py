@@ -1,15 +1,15 @@
 """Configs by name or by file, with settings changed on the way."""
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import open_any_bundle
-from pellucid.core.config import apply_overrides, did_you_mean, read_toml
+from pellucid.core.config import apply_overrides, by_dotted_name, did_you_mean, read_toml
 from pellucid.core.config_text import commented_toml
-from pellucid.core.errors import InputMissingError
+from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import as_names
 from pellucid.training.config import RunConfig
@@ -59,6 +59,19 @@ def read_config(
     if teachers and isinstance(teachers, tuple) and all(isinstance(each, str) for each in teachers):
         table = taught_by(table, [open_any_bundle(each) for each in teachers], chosen)
     return RunConfig.parse(table, origin=name)
+
+
+def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
+    """Settings by their dotted names, for a run whose other settings are chosen.
+
+    Raises ConfigError for those that are wrong whatever is chosen, and for bundles to begin with or
+    to learn from, which would decide what is to be chosen.
+    """
+    table = apply_overrides({}, overrides)
+    given = by_dotted_name(table)
+    _refuse_bundles(given)
+    RunConfig.check_each(table, origin="--set")
+    return given
 
 
 def preset_comment(name: str) -> list[str]:
@@ -122,6 +135,22 @@ def _read(name: str) -> dict[str, Any]:
         with resources.as_file(resources.files("pellucid") / "presets" / f"{name}.toml") as preset:
             return read_toml(preset)
     return read_toml(path)
+
+
+def _refuse_bundles(given: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a bundle among the settings: model or tokenizer would be that one's."""
+    if "training.init" in given:
+        raise ConfigError(
+            "training.init goes on with the settings of a bundle, so there is nothing to choose",
+            hint="name the preset finetune, and the files by --set data.source=... --set"
+            " data.target=...",
+        )
+    if "training.teacher" in given:
+        raise ConfigError(
+            "training.teacher decides the tokenizer, which would be chosen here",
+            hint="write the chosen settings to a file by --save-config my.toml, remove [tokenizer]"
+            " from it, then train that with --set training.teacher=...",
+        )
 
 
 def _without_old_hashes(table: dict[str, Any], named: Collection[str]) -> dict[str, Any]:

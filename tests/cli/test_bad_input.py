@@ -62,6 +62,15 @@ def test_a_folder_in_the_place_of_a_file(tiny_run: Path, tmp_path: Path):
         (["a.json"], "a.json is not text or a table of pairs; hint: write an object a line"),
         (["book.xlsx"], "book.xlsx is not text or a table of pairs; hint: save it as .csv"),
         (["demo", "--set", "model.dropuot=1"], "demo: model.dropuot is not a setting"),
+        (["a.en", "b.de", "--set", "model.dropuot=0.1"], "--set: model.dropuot is not a setting; "),
+        (
+            ["a.en", "b.de", "--set", "model.dropout=2"],
+            "--set: model.dropout: input should be less",
+        ),
+        (["a.en", "b.de", "--set", "modle.norm=pre"], "--set: modle is not a setting; did you"),
+        (["a.en", "b.de", "--set", "model.norm=x"], "--set: model.norm: input should be 'post' or"),
+        (["a.en", "b.de", "--set", "nonsense"], "a setting must look like section.key=value"),
+        (["a.en", "b.de", "--set", "training.init=x"], "training.init goes on with the settings"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused_before_pytorch_is_loaded(
@@ -70,6 +79,8 @@ def test_what_cannot_be_trained_on_is_refused_before_pytorch_is_loaded(
     (tmp_path / "large.txt").write_text("a line of plain text\n" * 60_000)
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
     (tmp_path / "folder").mkdir()
+    for name in ("a.en", "b.de"):
+        (tmp_path / name).write_text("a line of plain text\n")
     result = pellucid("train", *arguments, folder=tmp_path)
     assert result.code in (65, 78)
     assert result.err.startswith(f"error: {message}")  # and no "loading PyTorch" before it
