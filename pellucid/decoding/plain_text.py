@@ -7,8 +7,8 @@ import torch
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError, ConfigError, DataError
 from pellucid.core.special import MASK_ID, SPECIAL_COUNT, STOP_ID
+from pellucid.core.texts import check_texts
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.requests import check_texts
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.search import inference, search
 from pellucid.model.seq2seq import SequenceModel

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
+from pellucid.core.texts import check_texts, texts_among
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
 from pellucid.decoding.odd_lines import OddLine
@@ -19,13 +20,11 @@ from pellucid.decoding.requests import (
     Request,
     Translatable,
     as_requests,
-    check_texts,
     read_constraints,
     read_requests,
     read_sources,
     source_limit,
     spell_terms,
-    texts_among,
 )
 from pellucid.decoding.result import Alternative, Translation, blank_translation, write_translations
 from pellucid.decoding.sentences import SplitLine

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from pellucid.core.errors import DataError, NotFittedError, list_faults
 from pellucid.core.files import write_file
-from pellucid.decoding.requests import texts_among
+from pellucid.core.texts import texts_among
 from pellucid.decoding.translator import Translator
 from pellucid.engines import EngineName
 from pellucid.engines.load import load

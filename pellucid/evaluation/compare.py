@@ -7,6 +7,7 @@ from typing import Any
 
 from sacrebleu.metrics.chrf import CHRF
 
+from pellucid.core.texts import lines_of
 from pellucid.evaluation.metrics import check_lines
 from pellucid.evaluation.scoring import bleu_fault, scoring_of
 from pellucid.evaluation.significance import Comparison, both_tests
@@ -88,6 +89,9 @@ def compare(
     Raises DataError if the line counts differ or there is no line, ConfigError if samples < 1, and
     as ``evaluate`` for a language or a tokenizer.
     """
+    baseline = lines_of(baseline, "baseline lines")
+    system = lines_of(system, "system lines")
+    references = lines_of(references, "references")
     check_lines({"baseline lines": baseline, "system lines": system, "references": references})
 
     # Checked before the first metric: sacreBLEU itself would notice only when it scores.

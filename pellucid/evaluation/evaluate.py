@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import DataError
-from pellucid.decoding.requests import check_texts, texts_among
+from pellucid.core.texts import lines_of
 from pellucid.decoding.suspicious import KINDS, WarningKind, kinds_of
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import (
@@ -86,19 +86,14 @@ def evaluate(
     line has text, ConfigError for a language that is not a code or a beam size out of its range,
     and what ``check_tokenizer`` raises if a tokenizer lacks a package or a file.
     """
-    sources = list(texts_among(sources, "sources"))
-    references = _reference_lines(references)
-    check_lines({"sources": sources, "references": references})
-    check_texts(sources, 1)
+    sources, alternatives = lines_of(sources, "sources"), accepted(references)
+    check_lines({"sources": sources, "references": alternatives})
     if not any(map(str.strip, sources)):
         raise DataError(
             f"no source line has text, so there is nothing to translate, got {len(sources)} blank"
             " lines",
             hint="is the file of sources the right one?",
         )
-    alternatives = accepted(references)
-    for number, line in enumerate(alternatives, start=1):
-        check_texts(line, number)
     pronunciations = are_single_words(sources) if pronunciations is None else pronunciations
 
     _warn_of_other_form(translator, alternatives)
@@ -115,7 +110,7 @@ def evaluate(
     # Log-probabilities cost time and change no score; sentences are not split, as a line has one
     # reference.
     text_only = settings.model_copy(update={"token_log_probs": False})
-    translations = translator.without_log().translate(list(sources), text_only, split=False)
+    translations = translator.without_log().translate(sources, text_only, split=False)
     seconds = time.perf_counter() - began
     warnings = Counter(kind for each in translations for kind in kinds_of(each.warnings))
     hypotheses = [translation.text for translation in translations]
@@ -174,16 +169,6 @@ def _warn_of_other_form(translator: Translator, references: Sequence[Sequence[st
             len(references),
             others[0],
         )
-
-
-def _reference_lines(references: References) -> list[str | list[str]]:
-    """A line each: one reference, or the list of all accepted ones, as rows of a table are."""
-    if getattr(references, "ndim", 1) == 2:
-        # A table of pandas as the array that it holds.
-        values: Any = getattr(references, "values", references)
-        rows: list[str | list[str]] = values.tolist()
-        return rows
-    return list(texts_among(references, "references"))
 
 
 def are_single_words(sources: Sequence[str]) -> bool:

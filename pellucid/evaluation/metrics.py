@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.texts import check_texts, lines_of, texts_among
 from pellucid.evaluation.moses import language_code, moses_lc_tok
 from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName, check_tokenizer
 from pellucid.text.scripts import SPACELESS_LETTER
@@ -51,7 +52,7 @@ class SentenceScores:
 class Output:
     """The translations of a test set, their references, and how both are read.
 
-    Raises DataError if the line counts differ or there is no line.
+    Raises DataError if the line counts differ, there is no line, one accepts nothing or is no text.
     """
 
     hypotheses: Sequence[str]
@@ -64,11 +65,13 @@ class Output:
     """Each line is one word, and its tokens are phones."""
 
     def __post_init__(self) -> None:
-        check_lines({"hypotheses": self.hypotheses, "references": self.references})
+        # Columns of tables and arrays become lists; what is frozen is set by its base class.
+        object.__setattr__(self, "hypotheses", lines_of(self.hypotheses, "hypotheses"))
+        check_lines({"hypotheses": self.hypotheses, "references": self.alternatives})
 
     @functools.cached_property
     def alternatives(self) -> list[list[str]]:
-        """All accepted references of each line. Raises DataError for a line that has none."""
+        """All accepted references of each line."""
         return accepted(self.references)
 
     @functools.cached_property
@@ -184,25 +187,32 @@ def exact_match(hypotheses: Sequence[str], references: References) -> float:
 
     Raises DataError.
     """
-    check_lines({"hypotheses": hypotheses, "references": references})
-    lines = zip(hypotheses, accepted(references), strict=True)
+    output = Output(hypotheses, references)
+    lines = zip(output.hypotheses, output.alternatives, strict=True)
     equal = sum(hypothesis in alternatives for hypothesis, alternatives in lines)
-    return 100.0 * equal / len(references)
+    return 100.0 * equal / len(output.hypotheses)
 
 
 def accepted(references: References) -> list[list[str]]:
     """All accepted references of each line, as a list even if there is only one.
 
-    Raises DataError naming the line that accepts nothing.
+    A table has a line in each row. Raises DataError naming the line that accepts nothing, or
+    something that is no text.
     """
-    # One that is neither is refused later, with the number of its line.
+    rows: Iterable[Any]
+    if getattr(references, "ndim", 1) == 2:
+        table: Any = getattr(references, "values", references)  # pandas holds it as an array
+        rows = table.tolist()
+    else:
+        rows = texts_among(references, "references")
     lines = [
         list(each) if isinstance(each, Iterable) and not isinstance(each, str) else [each]
-        for each in references
+        for each in rows
     ]
     for number, alternatives in enumerate(lines, start=1):
         if not alternatives:
             raise DataError(f"line {number} must have at least one accepted reference, has none")
+        check_texts(alternatives, number)
     return lines
 
 

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from pellucid.core.texts import lines_of
 from pellucid.decoding.odd_lines import emoji_of, without_emoji
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import References, accepted, bleu, check_lines
@@ -59,8 +60,9 @@ def evaluate_robustness(
     ``language`` and ``tokenize`` are those of ``pellucid.evaluation.evaluate.evaluate``, and what
     it raises is raised here.
     """
-    check_lines({"sources": sources, "references": references})
-    scoring = scoring_of(accepted(references), language, tokenize)
+    sources, alternatives = lines_of(sources, "sources"), accepted(references)
+    check_lines({"sources": sources, "references": alternatives})
+    scoring = scoring_of(alternatives, language, tokenize)
     translator = translator.without_log()  # the copies are odd on purpose
     settings = translator.settings.best_alone()
     text_only = settings.model_copy(update={"token_log_probs": False})
@@ -72,7 +74,7 @@ def evaluate_robustness(
         copied = [_copied(name, line, number) for number, line in enumerate(sources)]
         wanted = [
             [_reference(name, each, source != plain) for each in line]
-            for line, source, plain in zip(accepted(references), copied, sources, strict=True)
+            for line, source, plain in zip(alternatives, copied, sources, strict=True)
         ]
         found = [each.text for each in translator.translate(copied, text_only, split=False)]
 

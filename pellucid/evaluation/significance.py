@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pellucid.core.errors import ConfigError
+from pellucid.core.texts import lines_of
 from pellucid.evaluation.metrics import COMPARED_BY, METRICS, Output, check_lines
 from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName
 
@@ -198,6 +199,9 @@ def _read(
     language: str | None,
     tokenize: TokenizerName,
 ) -> _Pair:
+    baseline = lines_of(baseline, "baseline lines")
+    system = lines_of(system, "system lines")
+    references = lines_of(references, "references")
     check_lines({"baseline lines": baseline, "system lines": system, "references": references})
     count = METRICS[name].statistics if name in METRICS else None
     if count is None:

@@ -48,9 +48,11 @@ WORKS_WITHOUT_TORCH = {
         "serve/live.py",
         "serve/models.py",
         "serve/service.py",
+        "training/presets.py",
     )
 }
-"""What a sentence passes on its way through CTranslate2 (tests/engines/test_without_torch.py):
+"""What a sentence passes on its way through CTranslate2 (tests/engines/test_without_torch.py), and
+what refuses a wrong config (tests/cli/test_bad_input.py):
 here what needs torch, or another package that takes long to import, is imported when it is used."""
 FORBIDDEN_MODULES = {"pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 

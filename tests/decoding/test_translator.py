@@ -156,7 +156,7 @@ def test_a_translation_says_how_it_came_about():
         assert other.score == pytest.approx(sum(other.token_log_probs) / penalty)
         mean = sum(other.token_log_probs) / len(other.token_log_probs)
         assert other.perplexity == pytest.approx(math.exp(-mean))
-    assert tokenizer().decode(tokenizer().encode(found.text)) == found.text
+    assert tokenizer().decode(tokenizer().encode(found.text)) == tokenizer().read(found.text)
 
 
 def test_settings_of_one_call_go_before_those_of_the_translator():

@@ -1,9 +1,13 @@
 """Two systems are compared by both tests, and the sentences that changed most come first."""
 
+import numpy
+import pandas
+import pyarrow
 import pytest
 
 from pellucid.core.errors import DataError
 from pellucid.evaluation.compare import compare
+from pellucid.evaluation.metrics import bleu, exact_match
 from pellucid.evaluation.significance import approximate_randomization, paired_bootstrap
 
 REFERENCES = [f"the cat number {number} sleeps on the old red mat" for number in range(30)]
@@ -33,6 +37,22 @@ def test_other_metrics_and_tokenizers_are_compared_by():
     assert "|tok:moses-zh|" in contest.bootstrap["bleu_lc_tok"].signature
     by_character = compare(*texts, language="zh", tokenize="char", samples=2)
     assert "|tok:char|" in by_character.bootstrap["bleu"].signature
+
+
+def test_columns_of_tables_are_compared_as_lists():
+    texts = [WORSE, REFERENCES, REFERENCES]
+    contest = compare(*texts, samples=2)
+    for column in (numpy.array, pandas.Series, pyarrow.array, iter):
+        assert compare(*map(column, texts), samples=2) == contest
+        assert bleu(column(WORSE), column(REFERENCES)) == bleu(WORSE, REFERENCES)
+        assert exact_match(column(WORSE), column([[line] for line in WORSE])) == 100
+    for wrong, message in (
+        (pandas.DataFrame({"a": WORSE}), "baseline lines must be one column of strings, got a t"),
+        ([*WORSE[1:], None], "line 30 must be a string, got NoneType"),
+        ("a", "baseline lines must be a list of strings, got one str"),
+    ):
+        with pytest.raises(DataError, match=message):
+            compare(wrong, REFERENCES, REFERENCES)
 
 
 def test_what_changed_most_comes_first_for_better_or_worse():

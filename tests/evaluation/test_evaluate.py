@@ -160,7 +160,7 @@ def test_references_without_a_word_have_no_error_rate(translator):
     result = evaluate(translator, ["il pleut"], [""])
     assert (result.wer, result.per) == (None, None)
     assert "wer" not in result.to_dict()
-    nearest_is_empty = evaluate(translator, [""], [["", "il pleut"]])
+    nearest_is_empty = evaluate(translator, ["il pleut", ""], [[""], ["", "il pleut"]])
     assert nearest_is_empty.wer is None
 
 

@@ -3,11 +3,15 @@
 import dataclasses
 import json
 
+import numpy
+import pandas
+import pyarrow
 import pytest
 from commands import pellucid
 from evaluated_bundle import SOURCES, evaluated_bundle
 
 from pellucid.bundle import save_bundle
+from pellucid.core.errors import DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.odd_lines import emoji_of
 from pellucid.decoding.translator import Translator
@@ -22,6 +26,9 @@ SETTINGS = DecodingConfig(beam_size=2, max_length=8)
 
 class Echo(Translator):
     """Translates nothing: its answer is what it was given, so scores are those of the copies."""
+
+    def without_log(self):
+        return self
 
     def translate(self, texts, settings=None, **_options):
         self.given = list(texts)
@@ -43,6 +50,15 @@ def test_each_copy_is_scored_against_its_own_references():
     assert scores["title"].bleu < 90
     assert (scores["emoji"].emoji, scores["emoji"].emoji_lost) == (4, 0)
     assert len({score.signature for score in scores.values()}) == len(COPIES)
+
+
+def test_columns_of_tables_are_read_as_lists():
+    echo = Echo(evaluated_bundle(), SETTINGS)
+    scores = evaluate_robustness(echo, LINES, LINES)
+    assert evaluate_robustness(echo, numpy.array(LINES), pandas.Series(LINES)) == scores
+    assert evaluate_robustness(echo, pyarrow.array(LINES), iter(LINES)) == scores
+    with pytest.raises(DataError, match="sources must be a list of strings, got one str"):
+        evaluate_robustness(echo, "a", LINES)
 
 
 def test_the_figures_are_those_of_the_translations_and_lost_emoji_are_counted(monkeypatch):

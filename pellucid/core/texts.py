@@ -1,0 +1,56 @@
+"""Texts as a caller gives them: lists, arrays, columns of tables.
+
+The packages of arrays and tables are not imported here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from pellucid.core.errors import DataError
+
+
+def lines_of(texts: object, what: str = "texts") -> list[str]:
+    """The texts as a list of strings. Raises as ``texts_among`` and ``check_texts`` do."""
+    lines = list(texts_among(texts, what))
+    check_texts(lines, 1)
+    return lines
+
+
+def check_texts(texts: Sequence[object], first_line: int) -> None:
+    """Raise DataError, with the number of the line, unless every text is a string."""
+    for number, text in enumerate(texts, start=first_line):
+        if not isinstance(text, str):
+            is_missing = text is None or text != text  # NaN alone differs from itself
+            raise DataError(
+                f"line {number} must be a string, got {type(text).__name__}",
+                hint="an empty cell is no text: fill it, for example series.fillna('')"
+                if is_missing
+                else "",
+            )
+
+
+def texts_among(texts: object, what: str = "texts") -> Iterable[Any]:
+    """The texts that a caller gave in a list, an array, a column of a table or any iterable.
+
+    A column of pandas or NumPy is read as it is, one of Arrow as Python's values. Raises DataError
+    for one string, and for what has no order or no single column of texts.
+    """
+    if isinstance(texts, str | bytes | bytearray):
+        raise DataError(f"{what} must be a list of strings, got one {type(texts).__name__}")
+    # Arrays of NumPy and tables of pandas have dimensions; neither package is imported here.
+    dimensions = getattr(texts, "ndim", 1)
+    if dimensions == 2 or hasattr(texts, "column_names"):
+        raise DataError(
+            f"{what} must be one column of strings, got a table ({type(texts).__name__})",
+            hint="name the column, for example table['source']",
+        )
+    if (
+        dimensions != 1
+        or not isinstance(texts, Iterable)
+        or isinstance(texts, Mapping | AbstractSet)
+    ):
+        raise DataError(
+            f"{what} must be strings in a list or another sequence, got {type(texts).__name__}"
+        )
+    return texts.to_pylist() if hasattr(texts, "to_pylist") else texts
