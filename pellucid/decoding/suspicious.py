@@ -202,12 +202,12 @@ class WarningLog:
         self.note(
             translation.warnings,
             [
-                (f"line {number}, sentence {place}" if several else f"line {number}", each.warnings)
-                for place, each in enumerate(several or (translation,), start=1)
+                (f"line {number}, sentence {index}" if several else f"line {number}", each.warnings)
+                for index, each in enumerate(several or (translation,), start=1)
             ],
         )
 
-    def note(self, warnings: Warnings, places: Iterable[tuple[str, Warnings]]) -> None:
+    def note(self, warnings: Warnings, parts: Iterable[tuple[str, Warnings]]) -> None:
         """Count ``warnings`` once, and say them with the places that have them."""
         if not warnings:
             return
@@ -215,7 +215,7 @@ class WarningLog:
         shown = {kind for kind in kinds if self.counts[kind] < self._SHOWN}
         self.counts.update(kinds)
         self._not_shown.update(kinds - shown)
-        for where, own in places:
+        for where, own in parts:
             for warning in own:
                 if warning.kind in shown:
                     self._say(f"{where}: {warning.message}")

@@ -119,8 +119,8 @@ def _media_types(archive: Archive) -> dict[str, str]:
 def _with_language(package: bytes, language: str) -> bytes:
     """A package that says the language of the translation; the others that it names stay."""
 
-    def said(found: re.Match[bytes]) -> bytes:
+    def renamed(found: re.Match[bytes]) -> bytes:
         same = is_same_language(found[2].decode(), language)
         return found[0] if same else found[1] + language.encode() + found[3]
 
-    return _LANGUAGE.sub(said, package, count=1) if language else package
+    return _LANGUAGE.sub(renamed, package, count=1) if language else package

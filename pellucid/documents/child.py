@@ -70,11 +70,11 @@ def frame_of(content: bytes) -> bytes:
 def answer_of(found: Sequence[Aligned]) -> bytes:
     """The parent's answer to a question."""
     return message_of(
-        {"answers": [[each.text, each.links, _told(each.warnings)] for each in found]}
+        {"answers": [[each.text, each.links, _reported(each.warnings)] for each in found]}
     )
 
 
-def _told(warnings: Warnings) -> list[list[str]]:
+def _reported(warnings: Warnings) -> list[list[str]]:
     return [[each.kind, each.message] for each in warnings]
 
 
@@ -124,7 +124,7 @@ def main() -> None:
     parent.source_language = task.language
     _bound(task)
     try:
-        translation, told = _translated(task, data, parent)
+        translation, remarks = _translated(task, data, parent)
     except (DataError, ConfigError) as error:
         parent.send(message_of({"detail": str(error)}))
     except MemoryError:
@@ -136,7 +136,7 @@ def main() -> None:
     except BaseException as error:  # also the panic of a library, which is no Exception
         parent.send(message_of({"failure": place_of(error)}))
     else:
-        parent.send(message_of(told) + frame_of(translation))
+        parent.send(message_of(remarks) + frame_of(translation))
 
 
 def _translated(task: DocumentTask, data: bytes, parent: _Parent) -> tuple[bytes, dict[str, Any]]:

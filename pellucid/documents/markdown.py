@@ -107,7 +107,7 @@ class MarkdownDocument:
             count = len(self._places)
             seen = self._add(token, lines, starts, seen, in_table)
             if in_heading and len(self._places) > count:
-                texts = (each.content for each in token.children or [] if each.type in _SAID)
+                texts = (each.content for each in token.children or [] if each.type in _SHOWN)
                 headings.append((self._places[-1], "".join(texts)))
         for title in titles:
             self._add_title(title, starts)
@@ -263,7 +263,7 @@ def _line_starts(source: str) -> list[int]:
     return [0, *ends, len(source)]
 
 
-_SAID = frozenset(("text", "text_special", "code_inline"))
+_SHOWN = frozenset(("text", "text_special", "code_inline"))
 """Tokens whose text is part of the name of a heading."""
 
 

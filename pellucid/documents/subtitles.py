@@ -114,10 +114,10 @@ class SubtitleDocument:
             lines = [line for group in groups for line in group]
             if translated[part] != self.segments[part]:
                 text = self._texts[part].text_with(translated[part])
-                said = text.split("\n")
-                if len(said) == len(groups):
+                rows = text.split("\n")
+                if len(rows) == len(groups):
                     lines = []
-                    for each, group in zip(said, groups, strict=True):
+                    for each, group in zip(rows, groups, strict=True):
                         lines += _divided(each.strip(), group)
                 else:
                     lines = _divided(text, lines)

@@ -39,7 +39,7 @@ from pellucid.serve.server.errors import (
     UnavailableError,
 )
 from pellucid.serve.service import Service, glossary_of, search_settings
-from pellucid.serve.shelf import Order, Record, Shelf, Told
+from pellucid.serve.shelf import Order, Record, Remarks, Shelf
 
 _LOG = logging.getLogger("pellucid.serve")
 _AT_ONCE = 4
@@ -218,8 +218,8 @@ class Documents:
         try:
             try:
                 async with asyncio.timeout(seconds):
-                    translation, told = await self._translated(order, data)
-                await asyncio.to_thread(self._shelf.finish, order.key, translation, told)
+                    translation, remarks = await self._translated(order, data)
+                await asyncio.to_thread(self._shelf.finish, order.key, translation, remarks)
             except (DeadlineError, TimeoutError):
                 detail = f"it was not translated within {seconds:g} seconds"
                 self._shelf.fail(order.key, detail)
@@ -240,7 +240,7 @@ class Documents:
             del self._running[order.key]
             self._wakes.set()
 
-    async def _translated(self, order: Order, data: bytes) -> tuple[bytes, Told]:
+    async def _translated(self, order: Order, data: bytes) -> tuple[bytes, Remarks]:
         """The translated file, and what its reader must know."""
         limits = self._service.limits
         served = self._service.find(order.model)
@@ -270,7 +270,7 @@ class Documents:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            # Not drained: a process that ended without reading all of it has told why.
+            # Not drained: a process that ended without reading all of it has answered why.
             task_message = message_of(dataclasses.asdict(task))
             process.stdin.writelines((task_message, frame_of(data)))
             while True:
@@ -290,8 +290,8 @@ class Documents:
                     _LOG.error("a document failed: %s", message["failure"])
                     raise DataError("an unexpected error occurred; see the server log")
                 else:
-                    told = Told(message["warnings"], message["notes"])
-                    return await _receive(process.stdout), told
+                    remarks = Remarks(message["warnings"], message["notes"])
+                    return await _receive(process.stdout), remarks
         except asyncio.IncompleteReadError:
             raise DataError(_reason(await process.wait(), task)) from None
         finally:

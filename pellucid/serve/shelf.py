@@ -46,7 +46,7 @@ class Order:
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class Remarks:
     """What the reader of a translated document must know."""
 
     warnings: dict[WarningKind, int]
@@ -300,13 +300,13 @@ class Shelf:
             if record is not None:
                 record.done, record.total = done, total
 
-    def finish(self, key: str, translation: bytes, told: Told) -> None:
+    def finish(self, key: str, translation: bytes, remarks: Remarks) -> None:
         """Keep the translation of a document, unless it was dropped. Raises WriteError."""
         with self._changing(key) as record:
             if record is not None:
                 self._files.write(key + _DATA, translation)
                 record.state = "done"
-                record.warnings, record.notes = told.warnings, told.notes
+                record.warnings, record.notes = remarks.warnings, remarks.notes
                 record.until = time.monotonic() + self._seconds
 
     def fail(self, key: str, detail: str) -> None:

@@ -84,7 +84,7 @@ MAY_MOVE = frozenset(
 )
 """Files whose text and not whose path decides, once a checkpoint has recorded its hashes: it is
 compared when the run has read it. Other training text is refused, other validation text is ranked
-anew."""
+again."""
 
 _log = logging.getLogger("pellucid")
 

@@ -341,7 +341,7 @@ class Run:
         if not self.progress.rank_by(self.ranking):
             _log.warning(
                 "this run was validated on other text or by another figure until now: what is best"
-                " is decided anew from here"
+                " is decided again from here"
             )
 
     @property

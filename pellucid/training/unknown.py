@@ -20,7 +20,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer, unknown_parts
 
 _MOST = 1 / 3
 """Of the tokens of a side; a text with more is not of the vocabulary's language or script."""
-_SAID_FROM = 0.01
+_WARNED_FROM = 0.01
 """Words that a vocabulary of words lacks are a few in a thousand of every text."""
 _COUNTED_ROWS = 20_000
 """Rows, spread evenly over a corpus, whose tokens are counted."""
@@ -50,7 +50,7 @@ def judge_text(
     for side, name in enumerate(("source", "target")):
         tokenizer = tokenizers[side]
         share = unknown_share(store.target if side else store.source)
-        if share < _SAID_FROM:
+        if share < _WARNED_FROM:
             continue
         read = _first(pairs) if read is None else read
         examples = ", ".join(shown(each) for each in _examples((p[side] for p in read), tokenizer))

@@ -47,8 +47,8 @@ class Verdict:
     def __str__(self) -> str:
         unit = "%" if self.figure == "exact_match" else ""
         shown = f"{TITLES[self.figure]} {self.score:.1f}{unit}"
-        said = f"{self.level}: {_MEANS[self.level]} (validation {shown})"
-        return f"{said}; {self.advice}" if self.advice else said
+        line = f"{self.level}: {_MEANS[self.level]} (validation {shown})"
+        return f"{line}; {self.advice}" if self.advice else line
 
 
 def level_of(figure: str, score: float) -> Level:

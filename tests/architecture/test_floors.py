@@ -148,7 +148,7 @@ def test_late_imports_only_where_start_up_counts_or_a_package_is_optional(path: 
     if area_of(path) in ("cli", None) or path in WORKS_WITHOUT_TORCH:
         return
     optional = {"matplotlib", "tensorboard", "torch.utils.tensorboard", "ctranslate2", "onnx"}
-    optional |= {"lxml", "markdown_it", "polib", "yaml"}
+    optional |= {"lxml", "markdown_it", "mdit_py_plugins", "polib", "yaml"}
     optional |= {"fsspec", "pyarrow", "zstandard", "datasets", "ray", "py3langid"}
     optional |= {f"torch.distributed.{part}" for part in ("device_mesh", "fsdp", "tensor")}
     if area_of(path) == "evaluation":  # the command line's help reads the table of metrics

@@ -27,7 +27,7 @@ from pellucid.serve.server.auth import KeyRing
 from pellucid.serve.server.errors import OverloadedError
 from pellucid.serve.server.guard import Policy
 from pellucid.serve.service import Service
-from pellucid.serve.shelf import FolderFiles, MemoryFiles, Order, Shelf, Told
+from pellucid.serve.shelf import FolderFiles, MemoryFiles, Order, Remarks, Shelf
 
 KEY = "a-key-that-is-long-enough"
 HTML = b"<p>je suis <b>\xc3\xa9tudiant</b></p>\n"
@@ -261,7 +261,7 @@ def test_clients_take_turns(tmp_path: Path):
         for key in keys[10:]:
             assert shelf.add(Order(key, f"one {key}", "m", "a.md"), b"")
         assert [shelf.take(2)[0].key for _ in range(2)] == keys[10:]
-        shelf.finish(keys[0], b"", Told({}, []))
+        shelf.finish(keys[0], b"", Remarks({}, []))
         assert shelf.take(2)[0].key == keys[2]
 
 

@@ -133,18 +133,18 @@ def make_deepl_routes(service: Service) -> APIRouter:
             source = _code_of(body.source_lang, [each.source_language for each in models])
         target = _code_of(body.target_lang, [each.target_language for each in models])
         model = choose_model(service, source, target, found)
-        said = await while_connected(request.receive, _translated(service, marked, body, model))
-        said = note_languages(said, model, found)
+        answered = await while_connected(request.receive, _translated(service, marked, body, model))
+        answered = note_languages(answered, model, found)
         language = model.source_language.upper()
         answer = DeeplResponse(
             translations=[
                 DeeplTranslation(
                     detected_source_language=language, text=text, billed_characters=len(given)
                 )
-                for given, text in zip(_texts_of(body), said.texts, strict=True)
+                for given, text in zip(_texts_of(body), answered.texts, strict=True)
             ]
         )
-        return JSONResponse(answer.model_dump(), headers=said.headers)
+        return JSONResponse(answer.model_dump(), headers=answered.headers)
 
     @router.get(LANGUAGES, response_model=list[DeeplLanguage], responses=documented(422))
     async def deepl_languages(

@@ -298,15 +298,15 @@ def _check_limits(body: LibreRequest, limits: Limits) -> None:
 def _libre_answer(
     body: LibreRequest,
     model: LoadedModel,
-    said: TextsAnswer,
+    answered: TextsAnswer,
     found: Sequence[Sequence[Detected]] | None,
 ) -> dict[str, Any]:
     several = not isinstance(body.q, str)
-    answer: dict[str, Any] = {"translatedText": said.texts if several else said.texts[0]}
+    answer: dict[str, Any] = {"translatedText": answered.texts if several else answered.texts[0]}
     if body.alternatives:
-        answer["alternatives"] = said.alternatives if several else said.alternatives[0]
+        answer["alternatives"] = answered.alternatives if several else answered.alternatives[0]
     if body.source == AUTO:
-        detected = [_read_as(model, each) for each in found or [()] * len(said.texts)]
+        detected = [_read_as(model, each) for each in found or [()] * len(answered.texts)]
         answer["detectedLanguage"] = detected if several else detected[0]
     return answer
 
