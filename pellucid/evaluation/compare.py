@@ -9,7 +9,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.core.texts import lines_of
 from pellucid.evaluation.metrics import check_lines
-from pellucid.evaluation.scoring import bleu_fault, scoring_of
+from pellucid.evaluation.scoring import bleu_fault, scoring_of, tokenized_fault
 from pellucid.evaluation.significance import Comparison, both_tests
 from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.scripts import SPACELESS_LETTER
@@ -101,6 +101,10 @@ def compare(
     if fault:
         _log.warning("%s; go by chrf", fault)
     texts = baseline, system, references
+    sides = {"baseline's lines": baseline, "system's lines": system, "references": references}
+    fault = tokenized_fault(sides, scoring)
+    if fault:
+        _log.warning("%s", fault)
     bootstrap, randomization = {}, {}
 
     for name in metrics:

@@ -1,6 +1,7 @@
 """``evaluate``: translate a test set and score the translations."""
 
 import dataclasses
+import itertools
 import logging
 import time
 import unicodedata
@@ -21,7 +22,7 @@ from pellucid.evaluation.metrics import (
     accepted,
     check_lines,
 )
-from pellucid.evaluation.scoring import bleu_fault, scoring_of
+from pellucid.evaluation.scoring import bleu_fault, scoring_of, tokenized_fault
 from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.config import file_format
@@ -80,7 +81,8 @@ def evaluate(
     (English ones if None, and the signature says so). ``tokenize`` is the sacreBLEU tokenizer of
     ``bleu``; None takes that of the language or of the script (``scoring_of``). ``beam_size``
     replaces the translator's. ``per_sentence`` also scores each line by itself. Of several
-    translations of a line the first one counts. Warns where BLEU cannot count.
+    translations of a line the first one counts. Warns where BLEU cannot count, and of
+    tokenized text.
 
     Raises before the first line is translated: DataError if the line counts differ, or no source
     line has text, ConfigError for a language that is not a code or a beam size out of its range,
@@ -114,6 +116,11 @@ def evaluate(
     seconds = time.perf_counter() - began
     warnings = Counter(kind for each in translations for kind in kinds_of(each.warnings))
     hypotheses = [translation.text for translation in translations]
+
+    sides = {"translations": hypotheses, "references": list(itertools.chain(*alternatives))}
+    fault = "" if pronunciations else tokenized_fault(sides, scoring)
+    if fault:
+        _log.warning("%s", fault)
 
     output = scoring.output(hypotheses, alternatives)
     found = {name: metric.score(output) for name, metric in METRICS.items()}

@@ -389,8 +389,9 @@ def _make_bleu(tokenize: TokenizerName, effective_order: bool) -> "BLEU":
     from sacrebleu.metrics.bleu import BLEU
 
     check_tokenizer(tokenize)  # sacrebleu would download a file that is missing
-    # Without a tokenizer, tokenized text is meant, which sacrebleu would warn of.
-    return BLEU(tokenize=tokenize, force=tokenize == "none", effective_order=effective_order)
+    # ``force`` takes nothing but sacrebleu's advice away, which names options of its own; ours is
+    # ``scoring.tokenized_fault``.
+    return BLEU(tokenize=tokenize, force=True, effective_order=effective_order)
 
 
 def _make_chrf(word_order: int) -> "CHRF":

@@ -32,6 +32,9 @@ _LEAST_WITH_GRAMS = 0.5
 """Share of the references that must have four words for BLEU to decide. BLEU multiplies the
 precision of n-grams, so where most references are shorter, the few others decide alone: a system
 that has all short lines right and these wrong then scores below one that babbles."""
+_LEAST_TOKENIZED, _TOKENIZED_SHARE = 5, 0.5
+"""Lines that end in a space and a full stop, and their share of those with a full stop, from which
+on text looks tokenized: no language writes a space there. sacreBLEU warns from 100 lines on."""
 _LOOKED_AT = 1000
 """References whose letters are counted, spread evenly; enough to know a script by."""
 _KANA_SHARE = 0.05
@@ -150,6 +153,39 @@ def bleu_fault(references: Alternatives, scoring: Scoring) -> str:
         f"BLEU cannot count: it needs references of four words (tok:{scoring.tokenize}), which"
         f" {long:,} of {len(references):,} have"
     )
+
+
+def tokenized_fault(sides: Mapping[str, Sequence[str]], scoring: Scoring) -> str:
+    """What is wrong if some of these texts, by name, look tokenized; empty if nothing is."""
+    looks = {name: _looks_tokenized(lines) for name, lines in sides.items()}
+    tokenized = _listed([name for name in looks if looks[name]])
+    if all(looks.values()):
+        if scoring.tokenize == "none":
+            return ""
+        return (
+            f"the {tokenized} look tokenized (a space before the full stop), so BLEU counts other"
+            f" words than in ordinary text (tok:{scoring.tokenize}): to count them as they are"
+            " spaced, say tokenize=none (--tokenize none)"
+        )
+    if not tokenized:
+        return ""
+    others = _listed([name for name in looks if not looks[name]])
+    return (
+        f"the {tokenized} look tokenized (a space before the full stop) and the {others} do not,"
+        " so the scores are too low: score text of one kind; sacremoses -l en detokenize < FILE"
+        " joins the tokens of English"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names or [""]
+    return f"{', the '.join(first)} and the {last}" if first else last
+
+
+def _looks_tokenized(lines: Sequence[str]) -> bool:
+    apart = sum(line.endswith(" .") for line in lines)
+    stops = sum(line.endswith(".") for line in lines)
+    return apart >= _LEAST_TOKENIZED and apart >= _TOKENIZED_SHARE * stops
 
 
 def rank(figures: Mapping[str, float], by: str) -> list[float]:

@@ -76,6 +76,38 @@ def test_length_ratios_count_words():
     assert contest.length_ratios == (1.5, 3.5)
 
 
+TOKENIZED = [f"{line} ." for line in REFERENCES]
+ORDINARY = [f"{line}." for line in REFERENCES]
+
+
+@pytest.mark.parametrize(
+    ("texts", "tokenize", "said"),
+    [
+        ([ORDINARY] * 3, None, ""),
+        ([TOKENIZED] * 3, "none", ""),
+        # a few lines are a way of writing
+        ([[*TOKENIZED[:4], *ORDINARY[4:]], ORDINARY, ORDINARY], None, ""),
+        (
+            [TOKENIZED] * 3,
+            None,
+            "the baseline's lines, the system's lines and the references look tokenized (a space"
+            " before the full stop), so BLEU counts other words than in ordinary text (tok:13a):"
+            " to count them as they are spaced, say tokenize=none (--tokenize none)",
+        ),
+        (
+            [ORDINARY, TOKENIZED, ORDINARY],
+            "none",
+            "the system's lines look tokenized (a space before the full stop) and the baseline's"
+            " lines and the references do not, so the scores are too low: score text of one kind;"
+            " sacremoses -l en detokenize < FILE joins the tokens of English",
+        ),
+    ],
+)
+def test_tokenized_text_is_said_once_in_our_words(texts, tokenize, said, caplog):
+    compare(*(each * 4 for each in texts), samples=2, tokenize=tokenize)
+    assert [record.getMessage() for record in caplog.records] == [said][: len(said)]
+
+
 def test_equal_systems_do_not_differ():
     contest = compare(WORSE, WORSE, REFERENCES, samples=20)
     assert (contest.changed_count, contest.most_changed) == (0, [])

@@ -164,6 +164,15 @@ def test_references_without_a_word_have_no_error_rate(translator):
     assert nearest_is_empty.wer is None
 
 
+def test_tokenized_references_are_said_and_sacrebleu_is_silent(translator, caplog):
+    references = [f"the line number {number} ." for number in range(120)]
+    evaluate(translator, ["un petit chat dort ici"] * 120, references, per_sentence=True)
+    [record] = caplog.records
+    assert record.getMessage().startswith(
+        "the references look tokenized (a space before the full stop) and the translations do not"
+    )
+
+
 def test_single_words_are_told_from_text():
     assert are_single_words(["abbot", "a.d.", ""])
     assert are_single_words(["a b b o t", "a"])
