@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import counted
 from pellucid.decoding.suspicious import in_words, kinds_of
 from pellucid.decoding.translator import Translator
 from pellucid.engines import ComputeType, Device, EngineName
@@ -88,7 +89,9 @@ class Translate:
             added[self.warnings] = [" ".join(sorted(each)) for each in kinds]
         elif any(kinds):
             counts = Counter(kind for each in kinds for kind in each)
-            _log.warning("%d translations, with warnings: %s", len(found), in_words(counts))
+            _log.warning(
+                "%s, with warnings: %s", counted(len(found), "translation"), in_words(counts)
+            )
         return added
 
 

@@ -1,4 +1,4 @@
-"""Texts as a caller gives them: lists, arrays, columns of tables.
+"""Texts as a caller gives them: lists, arrays, columns of tables; and counts in messages.
 
 The packages of arrays and tables are not imported here.
 """
@@ -8,6 +8,11 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from pellucid.core.errors import DataError
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 token``, ``2,000 tokens``: a count with its noun, which takes an s."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def lines_of(texts: object, what: str = "texts") -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pellucid.core.special import UNK_ID
+from pellucid.core.texts import counted
 from pellucid.text.languages import code_fault
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -98,7 +99,7 @@ def source_warnings(
             found.append(TranslationWarning("unknown", message))
 
     if len(ids) > limit:
-        message = f"only the first {limit} of its {len(ids)} tokens are read"
+        message = f"only the first {limit:,} of its {len(ids):,} tokens are read"
         found.append(TranslationWarning("truncated", message))
     return found
 
@@ -127,7 +128,7 @@ def compare(
         return [TranslationWarning("empty", message)]
 
     found = []
-    sizes = f"({len(tokens)} tokens from {len(source_tokens)})"
+    sizes = f"({counted(len(tokens), 'token')} from {len(source_tokens):,})"
     if len(source_tokens) >= _SHORT_FROM and _SHORT * len(tokens) < len(source_tokens):
         message = f"the translation is suspiciously short {sizes}"
         found.append(TranslationWarning("short", message))

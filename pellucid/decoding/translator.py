@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
-from pellucid.core.texts import check_texts, texts_among
+from pellucid.core.texts import check_texts, counted, texts_among
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
 from pellucid.decoding.odd_lines import OddLine
@@ -538,10 +538,10 @@ class Translator:
         needed = sum(min(map(len, group)) for group in groups if group)
         if needed > limit:
             _log.warning(
-                "line %d: its terms take %d tokens, and its translation may have %d; it is"
+                "line %d: its terms take %s, and its translation may have %d; it is"
                 " translated without them",
                 number,
-                needed,
+                counted(needed, "token"),
                 limit,
             )
         return needed <= limit

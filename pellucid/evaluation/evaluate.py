@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import DataError
-from pellucid.core.texts import lines_of
+from pellucid.core.texts import counted, lines_of
 from pellucid.decoding.suspicious import KINDS, WarningKind, kinds_of
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import (
@@ -92,8 +92,8 @@ def evaluate(
     check_lines({"sources": sources, "references": alternatives})
     if not any(map(str.strip, sources)):
         raise DataError(
-            f"no source line has text, so there is nothing to translate, got {len(sources)} blank"
-            " lines",
+            "no source line has text, so there is nothing to translate, got"
+            f" {counted(len(sources), 'blank line')}",
             hint="is the file of sources the right one?",
         )
     pronunciations = are_single_words(sources) if pronunciations is None else pronunciations
@@ -169,11 +169,11 @@ def _warn_of_other_form(translator: Translator, references: Sequence[Sequence[st
     ]
     if others:
         _log.warning(
-            "the references of %d of %d lines have accents apart from their letters (not NFC),"
+            "the references of %d of %s have accents apart from their letters (not NFC),"
             " first in line %d; translations have them composed, so the scores are too low:"
             " pellucid check --fix composes",
             len(others),
-            len(references),
+            counted(len(references), "line"),
             others[0],
         )
 

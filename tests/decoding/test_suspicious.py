@@ -48,7 +48,7 @@ def test_a_translation_far_shorter_than_its_source_is_suspicious():
     assert kinds("a b c d e f g h", "x") == ["short"]
     assert kinds("a b c d e f g h", "x y") == []
     assert kinds("a b c d e f g", "x") == []
-    said = "the translation is suspiciously short (1 tokens from 8)"
+    said = "the translation is suspiciously short (1 token from 8)"
     assert message("a b c d e f g h", "x") == said
 
 

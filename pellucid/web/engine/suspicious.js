@@ -23,6 +23,8 @@ const BYTE = /^<0x([0-9A-F]{2})>$/;
 const CODE = /^>>[^<>\s]+<<$/;
 const CODE_IN_FRONT = /^\s*>>([^<>\s]*)<</u;
 
+/** With commas between thousands. */
+const grouped = (count) => count.toLocaleString("en-US");
 const warning = (kind, message) => ({ kind, message });
 
 /** What a source shows by itself: `all` its ids, of which the first `most` are read. */
@@ -41,7 +43,7 @@ export function sourceWarnings(tokenizer, text, all, most) {
     }
   }
   if (all.length > most) {
-    found.push(warning("truncated", `only the first ${most} of its ${all.length} tokens are read`));
+    found.push(warning("truncated", `only the first ${grouped(most)} of its ${grouped(all.length)} tokens are read`));
   }
   return found;
 }
@@ -61,7 +63,7 @@ export function compare(source, text, read, tokens) {
     return [warning("empty", "nothing is left of it: the translation has neither a letter nor a digit")];
   }
   const found = [];
-  const sizes = `(${tokens.length} tokens from ${read.length})`;
+  const sizes = `(${grouped(tokens.length)} token${tokens.length === 1 ? "" : "s"} from ${grouped(read.length)})`;
   if (read.length >= SHORT_FROM && SHORT * tokens.length < read.length) {
     found.push(warning("short", `the translation is suspiciously short ${sizes}`));
   }
