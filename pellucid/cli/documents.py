@@ -30,6 +30,7 @@ _REFUSED = {
 _SHOWN = 10
 """Files of a folder that are left out and named."""
 _WITH_COLUMNS = frozenset(("csv", "tsv", "json", "yaml"))
+_TABLES = ("csv", "tsv")
 LINES = "lines"
 """The format that reads any file line by line."""
 
@@ -61,6 +62,7 @@ def translate_files(
     kind: "Format | None",
     columns: Sequence[str],
     keep_numbers: bool,
+    guard_cells: bool,
     quiet: bool,
 ) -> int:
     """Translate a document, or each one in a folder into the folder ``output``.
@@ -71,7 +73,7 @@ def translate_files(
     from pellucid.documents.formats import ReadOptions
     from pellucid.documents.names import format_of, is_document
 
-    options = ReadOptions(columns=tuple(columns))
+    options = ReadOptions(columns=tuple(columns), guard_cells=guard_cells)
     source = Path(file)
     if file == "-" or not source.is_dir():
         read_as = kind or format_of("standard input" if file == "-" else source.name)
@@ -79,6 +81,8 @@ def translate_files(
             raise click.UsageError(
                 f"--columns is for {', '.join(sorted(_WITH_COLUMNS))}, not {read_as}."
             )
+        if guard_cells and read_as not in _TABLES:
+            raise click.UsageError(f"--guard-cells is for {' and '.join(_TABLES)}, not {read_as}.")
         _translate_one(translator, file, output, kind, options, keep_numbers, quiet)
         return 0
 

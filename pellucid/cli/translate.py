@@ -290,6 +290,11 @@ _PACKED_DOCUMENTS = ("docx", "pptx", "odt", "epub", "pdf", "xlsx")
 @click.option(
     "--keep-numbers", is_flag=True, help="Of a document: leave every number as it is written."
 )
+@click.option(
+    "--guard-cells",
+    is_flag=True,
+    help="Of a table: put an apostrophe before each cell that a spreadsheet may run as a formula.",
+)
 @json_lines_option
 @click.pass_obj
 def translate(
@@ -314,6 +319,7 @@ def translate(
     kind: "Literal['lines'] | Format | None",
     columns: str | None,
     keep_numbers: bool,
+    guard_cells: bool,
     as_json: bool,
 ) -> int:
     """Translate FILE, or stdin, with BUNDLE: a bundle folder or a run folder.
@@ -381,8 +387,8 @@ def translate(
         raise click.UsageError(
             f"-o must be a text file for lines of text, not a .{ending_of(output)} file."
         )
-    elif columns is not None or keep_numbers:
-        raise click.UsageError("--columns and --keep-numbers are for documents.")
+    elif columns is not None or keep_numbers or guard_cells:
+        raise click.UsageError("--columns, --keep-numbers and --guard-cells are for documents.")
 
     # Before the model is opened, which may take seconds.
     terms = None if glossary is None else Glossary.read(glossary, domains)
@@ -404,6 +410,7 @@ def translate(
             kind=None if kind == "lines" else kind,
             columns=[name.strip() for name in (columns or "").split(",") if name.strip()],
             keep_numbers=keep_numbers,
+            guard_cells=guard_cells,
             quiet=obj["quiet"],
         )
 

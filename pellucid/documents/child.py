@@ -47,6 +47,7 @@ class DocumentTask:
     """As in ``ReadOptions``."""
     columns: tuple[str, ...] = ()
     keep_numbers: bool = False
+    guard_cells: bool = False
     by_text: bool = False
     """As in ``translate_segments``."""
     most_chars: int = 1_000_000
@@ -140,7 +141,7 @@ def main() -> None:
 
 
 def _translated(task: DocumentTask, data: bytes, parent: _Parent) -> tuple[bytes, dict[str, Any]]:
-    options = ReadOptions(task.columns, task.target_language)
+    options = ReadOptions(task.columns, task.target_language, task.guard_cells)
     read = read_document(data, task.kind, "the document", options)
     size = sum(len(segment.text) for segment in read.segments)
     if size > task.most_chars:

@@ -31,6 +31,8 @@ class ReadOptions:
     target_language: str = ""
     """The code of the language of the translation, such as ``ru``. Of po: its plural forms, if the
     file does not say them. Of html and epub: the language that they say they are in."""
+    guard_cells: bool = False
+    """Of a table: whether cells that a spreadsheet may run as a formula get an apostrophe."""
 
 
 def read_document(
@@ -63,9 +65,9 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "srt" | "vtt" | "ass":
             return SubtitleDocument(data, what, kind)
         case "csv":
-            return MessageDocument(TableDocument(data, what, options.columns, is_tsv=False))
+            return MessageDocument(_table(data, what, options, is_tsv=False))
         case "tsv":
-            return MessageDocument(TableDocument(data, what, options.columns, is_tsv=True))
+            return MessageDocument(_table(data, what, options, is_tsv=True))
         case "odt":
             return OpenDocument(data, what)
         case "epub":
@@ -80,3 +82,9 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
             return MessageDocument(YamlDocument(data, what, options.columns))
         case _:
             assert_never(kind)
+
+
+def _table(data: bytes, what: str, options: ReadOptions, *, is_tsv: bool) -> TableDocument:
+    return TableDocument(
+        data, what, options.columns, is_tsv=is_tsv, guard_cells=options.guard_cells
+    )

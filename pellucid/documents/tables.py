@@ -16,6 +16,11 @@ _LONGEST_FIELD = 1 << 20
 _MOST_CELLS = 2_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _SHOWN_COLUMNS = 20
+_RUN = re.compile(r"""[\s"]*[=+\-@\uff0b\uff0d\uff1d\uff20]|[\t\r]""")
+"""The beginning of a cell that spreadsheets may run as a formula, also behind the quotes that a
+program takes off, and in the full width of Chinese and Japanese. Source: OWASP, CSV Injection."""
+_PLAIN_NUMBER = re.compile(r"[+-]?[0-9][0-9.,' \u00a0\u202f]*%?")
+"""Begins with a sign and is run by nothing."""
 
 
 class TableDocument:
@@ -25,8 +30,20 @@ class TableDocument:
     far as they are needed.
     """
 
-    def __init__(self, data: bytes, what: str, columns: Sequence[str], *, is_tsv: bool) -> None:
-        """The encoding and the delimiter of CSV are found out. Raises DataError, ConfigError."""
+    def __init__(
+        self,
+        data: bytes,
+        what: str,
+        columns: Sequence[str],
+        *,
+        is_tsv: bool,
+        guard_cells: bool = False,
+    ) -> None:
+        """The encoding and the delimiter of CSV are found out. Raises DataError, ConfigError.
+
+        With ``guard_cells`` every cell that a spreadsheet may run gets an apostrophe in front.
+        """
+        self._guards_cells = guard_cells
         self._file = GuessedText(data, what)
         self.notes = self._file.notes
         self._dialect = dialect_of(
@@ -67,6 +84,13 @@ class TableDocument:
             if before != after:
                 self._rows[number][column] = cell.text_with(after)
                 changed.setdefault(number, set()).add(column)
+
+        if self._guards_cells:
+            for number, row in enumerate(self._rows):
+                for column, value in enumerate(row):
+                    if _RUN.match(value) and not _PLAIN_NUMBER.fullmatch(value):
+                        row[column] = f"'{value}"
+                        changed.setdefault(number, set()).add(column)
 
         written = []
         for number, raw in enumerate(self._raw):

@@ -97,6 +97,7 @@ class Documents:
         *,
         columns: str = "",
         keep_numbers: bool = False,
+        guard_cells: bool = False,
         glossary: str | None = None,
     ) -> DocumentState:
         """Take a document of a ``client``, by whatever name tells it from others.
@@ -120,6 +121,7 @@ class Documents:
             name=name,
             columns=tuple(each.strip() for each in columns.split(",") if each.strip()),
             keep_numbers=keep_numbers,
+            guard_cells=guard_cells,
             glossary=glossary,
         )
         try:
@@ -260,6 +262,7 @@ class Documents:
             target_language=served.model.target_language,
             columns=order.columns,
             keep_numbers=order.keep_numbers,
+            guard_cells=order.guard_cells,
             by_text=not served.model.has_attention,
             most_chars=limits.max_document_chars,
             most_bytes=limits.max_document_memory_bytes,

@@ -42,6 +42,7 @@ class Order:
     """The name of the file."""
     columns: tuple[str, ...] = ()
     keep_numbers: bool = False
+    guard_cells: bool = False
     glossary: str | None = None
 
 

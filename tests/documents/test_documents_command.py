@@ -25,7 +25,14 @@ class Capitals:
         return [Aligned(each.upper()) for each in sentences]
 
 
-def run(translator: Capitals, file: Path, output: Path | str, columns: Sequence[str] = ()) -> int:
+def run(
+    translator: Capitals,
+    file: Path,
+    output: Path | str,
+    columns: Sequence[str] = (),
+    *,
+    guard_cells: bool = False,
+) -> int:
     return translate_files(
         translator,  # type: ignore[arg-type]  # it translates sentences, as a Translator does
         str(file),
@@ -33,6 +40,7 @@ def run(translator: Capitals, file: Path, output: Path | str, columns: Sequence[
         kind=None,
         columns=columns,
         keep_numbers=False,
+        guard_cells=guard_cells,
         quiet=True,
     )
 
@@ -73,6 +81,8 @@ def test_an_ending_that_is_no_format_is_taken(page: Path):
 def test_columns_are_refused_where_there_are_none(page: Path):
     with pytest.raises(click.UsageError, match="csv, json, tsv, yaml, not html"):
         run(Capitals(), page, "-", columns=["fr"])
+    with pytest.raises(click.UsageError, match="--guard-cells is for csv and tsv, not html"):
+        run(Capitals(), page, "-", guard_cells=True)
 
 
 @pytest.mark.parametrize("name", ["strings.json", "strings.yaml"])

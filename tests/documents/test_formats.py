@@ -1,5 +1,6 @@
 """Each format gives back all that is no text as it was, and its text translated."""
 
+import dataclasses
 import io
 import json
 import re
@@ -487,6 +488,36 @@ def test_tables_keep_other_columns_and_rows_without_a_change():
     assert translated("a\tb\nx\tred house\n", "a.tsv", options=ReadOptions(columns=("2",))) == (
         "a\tb\nx\tHOUSE RED\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("cell", "guarded"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+SUM(A1)", "'+SUM(A1)"),
+        ("-1+cmd|' /C calc'!A0", "'-1+cmd|' /C calc'!A0"),
+        (' "@red"', ' "\'@red"'),
+        ('"\t=1"', '"\'\t=1"'),
+        ("＝1", "'＝1"),
+        ("-5", "-5"),
+        ("+1.250", "+1.250"),
+        ("a=1", "a=1"),
+    ],
+)
+def test_cells_that_a_spreadsheet_may_run_are_guarded_on_request(cell: str, guarded: str):
+    """In the columns that are not translated and in the names, too; numbers stay."""
+    source = f"@a,text\n{cell},red house\n{cell},\n"
+    columns = ReadOptions(columns=("text",))
+    assert translated(source, "a.csv", options=columns) == (f"@a,text\n{cell},HOUSE RED\n{cell},\n")
+    options = dataclasses.replace(columns, guard_cells=True)
+    assert translated(source, "a.csv", options=options) == (
+        f"'@a,text\n{guarded},HOUSE RED\n{guarded},\n"
+    )
+
+
+def test_translations_and_quoted_cells_of_tsv_are_guarded():
+    options = ReadOptions(columns=("b",), guard_cells=True)
+    assert translated('a\tb\n"=1"\t=red\n', "a.tsv", options=options) == ("a\tb\n'\"=1\"\t'=RED\n")
 
 
 def test_columns_of_a_table_must_be_named_and_known():

@@ -94,8 +94,11 @@ def test_what_cannot_be_read_fails_with_a_reason(client: TestClient):
 
     table = finished(client, upload(client, "a.csv", b"a,b\nje,tu\n").json()["id"])
     assert "'a', 'b'" in table["detail"]
-    table = finished(client, upload(client, "a.csv", b"a,b\nje,tu\n", columns="b").json()["id"])
+    fields = {"columns": "b", "guard_cells": "true"}
+    table = finished(client, upload(client, "a.csv", b"a,b\n@je,tu\n", **fields).json()["id"])
     assert table["state"] == "done"
+    content = client.get(f"/v1/documents/{table['id']}/file").content
+    assert content.startswith(b"a,b\n'@je,")
 
 
 @pytest.mark.parametrize(
@@ -113,6 +116,7 @@ def test_other_bodies_and_fields_are_refused(client: TestClient):
     assert client.post("/v1/documents", data={"a": "b"}).status_code == 415
     assert upload(client, other="1").status_code == 422
     assert upload(client, keep_numbers="maybe").status_code == 422
+    assert upload(client, guard_cells="maybe").status_code == 422
     assert upload(client, model="none").status_code == 404
     two = [("file", ("a.md", b"a")), ("file", ("b.md", b"b"))]
     assert client.post("/v1/documents", files=two).status_code == 400

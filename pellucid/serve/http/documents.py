@@ -76,14 +76,15 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
         response_model=DocumentState,
         status_code=202,
         responses=documented(404, 422, 429),
-        openapi_extra=_form("model", "columns", "keep_numbers", "glossary"),
+        openapi_extra=_form("model", "columns", "keep_numbers", "guard_cells", "glossary"),
     )
     async def upload_document(request: Request) -> Response:
         """Begin to translate a file; its format is that of its name. ``columns`` are those of a
-        table, with commas between; ``keep_numbers`` is ``true`` or ``false``; ``glossary`` names
-        one from ``GET /v1/models``, whose terms are in the translation.
+        table, with commas between; ``keep_numbers`` and ``guard_cells``, which puts an apostrophe
+        before cells that a spreadsheet may run, are ``true`` or ``false``; ``glossary`` names one
+        from ``GET /v1/models``, whose terms are in the translation.
         """
-        known = ("model", "columns", "keep_numbers", "glossary", "api_key")
+        known = ("model", "columns", "keep_numbers", "guard_cells", "glossary", "api_key")
         upload = uploaded(request, known)
         fields = upload.fields
         state = await documents.add(
@@ -92,7 +93,8 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
             upload.name,
             upload.data,
             columns=fields.get("columns", ""),
-            keep_numbers=_flag(fields.get("keep_numbers", "false")),
+            keep_numbers=_flag(fields, "keep_numbers"),
+            guard_cells=_flag(fields, "guard_cells"),
             glossary=fields.get("glossary"),
         )
         return JSONResponse(state.model_dump(), status_code=202)
@@ -189,9 +191,10 @@ def _client(request: Request, fields: Mapping[str, str]) -> str:
     return hashlib.sha256((key or address).encode()).hexdigest()
 
 
-def _flag(value: str) -> bool:
+def _flag(fields: Mapping[str, str], name: str) -> bool:
+    value = fields.get(name, "false")
     if value not in ("true", "false"):
-        raise InvalidError([Fault("keep_numbers", "must be true or false", value)])
+        raise InvalidError([Fault(name, "must be true or false", value)])
     return value == "true"
 
 
