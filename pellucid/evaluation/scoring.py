@@ -183,9 +183,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _looks_tokenized(lines: Sequence[str]) -> bool:
-    apart = sum(line.endswith(" .") for line in lines)
+    spaced = sum(line.endswith(" .") for line in lines)
     stops = sum(line.endswith(".") for line in lines)
-    return apart >= _LEAST_TOKENIZED and apart >= _TOKENIZED_SHARE * stops
+    return spaced >= _LEAST_TOKENIZED and spaced >= _TOKENIZED_SHARE * stops
 
 
 def rank(figures: Mapping[str, float], by: str) -> list[float]:
