@@ -248,7 +248,9 @@ def _by_comparison(
     if unknown in found.tokens and unknown in found.text:
         message = f"the translation has {unknown} for words that the model cannot write"
         warnings.append(TranslationWarning("unknown", message))
-    unseen = seen.not_copied(found.source, found.text) if seen is not None else []
+    # A word that the model cannot read was never seen either, and is named already.
+    is_named = any(each.kind == "unknown" for each in warnings)
+    unseen = [] if seen is None or is_named else seen.not_copied(found.source, found.text)
     if unseen:
         message = f"the training text never had {_named(unseen)}: what stands for it is a guess"
         warnings.append(TranslationWarning("unseen", message))

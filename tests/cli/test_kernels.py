@@ -14,7 +14,8 @@ class Finder:
         if name == "torch":
             seen.append(os.environ.get("LRU_CACHE_CAPACITY"))
 sys.meta_path.insert(0, Finder())
-click.testing.CliRunner().invoke(train, ["no-such-preset"], obj={"quiet": True})
+arguments = ["finetune", "--init", "no-such-bundle"]
+click.testing.CliRunner().invoke(train, arguments, obj={"quiet": True})
 print(seen, os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"])
 """
 

@@ -136,6 +136,7 @@ def test_evaluate_prints_one_json_object(tiny_run: Path, tmp_path: Path):
         "sentences",
         "seconds",
         "tokens_per_second",
+        "warnings",
     }
     plain = pellucid("evaluate", tiny_run, *write_pair(tmp_path)).out
     assert plain.startswith("bleu ")
@@ -162,13 +163,19 @@ def test_evaluate_prints_the_figures_that_are_asked_for(tiny_run: Path, tmp_path
     asked = pellucid("evaluate", tiny_run, table, "--metric", "per", "--metric", "wer")
     assert asked.code == 0, asked.err
     lines = [line.split() for line in asked.out.splitlines()]
-    assert [line[0] for line in lines] == ["per", "wer", "2"]
+    assert [line[0] for line in lines] == ["per", "wer", "2", "translations"]
     assert [line[2].split("|search")[0] for line in lines[:2]] == [
         "nrefs:var|phone:token",
         "nrefs:var|word:line",
     ]
     unasked = pellucid("evaluate", tiny_run, table).out.splitlines()
-    assert [line.split()[0] for line in unasked] == ["wer", "per", "exact_match", "2"]
+    assert [line.split()[0] for line in unasked] == [
+        "wer",
+        "per",
+        "exact_match",
+        "2",
+        "translations",
+    ]
     as_text = pellucid("evaluate", tiny_run, table, "--no-pronunciations", "--json", "--metric=wer")
     table_of_text = json.loads(as_text.out)
     assert "|word:token|" in table_of_text["signatures"]["wer"]
@@ -178,6 +185,7 @@ def test_evaluate_prints_the_figures_that_are_asked_for(tiny_run: Path, tmp_path
         "sentences",
         "seconds",
         "tokens_per_second",
+        "warnings",
     }
 
 

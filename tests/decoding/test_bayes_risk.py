@@ -60,5 +60,12 @@ def test_of_all_candidates_the_n_best_by_expected_utility_are_given(sampling):
         ]
         best = sorted(expected, reverse=True)[:3]
         assert [t.expected_utility for t in found.n_best] == pytest.approx(best)
-        assert found.text == found.n_best[0].text == everything[expected.index(max(expected))].text
+        # two samples may have the same utility but for rounding
+        best_texts = {
+            t.text
+            for t, each in zip(everything, expected, strict=True)
+            if each == pytest.approx(best[0])
+        }
+        assert found.text == found.n_best[0].text
+        assert found.text in best_texts
         assert {t.text for t in found.n_best} <= {t.text for t in everything}

@@ -205,7 +205,7 @@ def test_sources_are_cited_by_names_that_their_page_defines(writer: ModuleType):
     files += sorted(ROOT.glob("*.md"))
     kinds_of_text = {".py", ".md", ".toml", ".js", ".css", ".html"}
     cited = re.compile(
-        r"\bseeds? 00\d|Source: 00\d|(?<![\d,])00[0-4] (?:§|Def|\()|\bseed documents?",
+        r"\bseeds? 00\d|Source: 00\d|(?<![\d,.])00[0-4] (?:§|Def|\()|\bseed documents?",
         re.IGNORECASE,
     )
     found = [
