@@ -272,9 +272,12 @@ def test_the_tokenizers_of_an_exported_folder_are_read_or_refused(bundle: Path, 
         path = bundle / name
         content = path.read_bytes()
         refused = []
+        older = json.loads(content)
+        older.pop("normalization", None)
         for table in spoilt_tables(json.loads(content), 60):
             path.write_bytes(manifest_text(table) if _is_table(name, table) else dumped(table))
-            refused.append(is_refused(lambda: load_tokenizers(bundle)))
+            # A file without normalization is one that earlier code wrote.
+            refused.append(is_refused(lambda: load_tokenizers(bundle)) or table == older)
         counts[name] = sum(refused)
         path.write_bytes(content)
     # Much of a manifest says nothing about tokenizers.

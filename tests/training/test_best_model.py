@@ -164,7 +164,7 @@ def test_files_that_moved_are_the_same_text_and_others_start_a_ranking(
     few = dict(list(CHINESE.items())[:1])
     with caplog.at_level(logging.WARNING, logger="pellucid"):
         resume(config_of(tmp_path / "other", CHINESE, few, *SHORT, suffix="zh"), run, 6)
-    assert caplog.text.count("what is best is decided anew from here") == 1
+    assert caplog.text.count("what is best is decided again from here") == 1
     *_, before, after = validations(run)
     assert before["ranking"] != after["ranking"]
     assert after["is_best"]

@@ -202,6 +202,8 @@ def test_how_a_model_reads_lines_and_terms_outlives_fine_tuning(
 ):
     """By default it follows from the noise of the run, and the new run has none."""
     bundle = open_any_bundle(tiny_run)
+    # without what the preset says itself
+    bundle = dataclasses.replace(bundle, settings={**bundle.settings, "decoding": {}})
     noisy = dataclasses.replace(bundle, settings={**bundle.settings, "noise": {share: 0.1}})
     table = {"training": {"max_steps": 1}, "decoding": {setting: False}}
     assert begin_with(table, noisy, [])["decoding"][setting] is True

@@ -306,12 +306,15 @@ def load_sentencepiece(folder: Path, name: str) -> SentencePieceTokenizer:
         about = json.loads(about_bytes)
         kind, digest = about["kind"], about["sha256"]
         normalization = about.get("normalization", "none")
+        unknown = about.keys() - {"kind", "sha256", "normalization"}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptError(f"{about_path} is damaged: {error!r}") from error
 
     if kind not in ("bpe", "unigram"):
         raise CorruptError(f"{about_path} is damaged: kind must be bpe or unigram, got {kind!r}")
 
+    if unknown:
+        raise CorruptError(f"{about_path} has unknown entries, {sorted(unknown)}")
     if normalization not in ("nfc", "none"):
         raise CorruptError(f"{about_path} has an unknown normalization, {normalization!r}")
 
