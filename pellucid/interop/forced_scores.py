@@ -25,6 +25,10 @@ def random_lines(bundle: Bundle[SequenceModel]) -> list[tuple[Tensor, Tensor]]:
     # one position is for the stop, or for the start
     longest = _LENGTHS[-1][1] if bundle.max_length is None else bundle.max_length - 1
     sizes = bundle.source_tokenizer.vocabulary_size, bundle.target_tokenizer.vocabulary_size
+    if isinstance(bundle.model, Seq2Seq):
+        # as many as both know, should they differ
+        known = bundle.model.source_vocabulary_size, bundle.model.target_vocabulary_size
+        sizes = min(sizes[0], known[0]), min(sizes[1], known[1])
 
     def draw(size: int, length: int) -> Tensor:
         # a vocabulary without a word has its special tokens alone

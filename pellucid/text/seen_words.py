@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
+from pellucid.core.errors import CorruptError
 from pellucid.core.files import read_plain
 from pellucid.text.normalization import normalize
 from pellucid.text.scripts import SPACELESS_LETTER, combining_marks
@@ -22,6 +23,7 @@ MOST_WORDS = 20_000
 """Different words of a text whose words are kept: twice those of Multi30k's English."""
 _LARGEST_FILE = 8 << 20
 """Bytes: so many words of 100 letters of four bytes."""
+_SPACE = re.compile(r"\s")
 _WORD = re.compile(rf"[^\W\d_][\w{combining_marks()}]*")
 
 
@@ -33,12 +35,23 @@ class SeenWords:
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """The words saved in ``folder``; None if there are none."""
+        """The words saved in ``folder``; None if there are none.
+
+        Raises CorruptError for a file that ``save`` did not write.
+        """
         path = folder / WORDS_FILE
         if not path.exists():
             return None
-        text = read_plain(path, _LARGEST_FILE).decode("utf-8", errors="replace")
-        return cls(frozenset(text.split("\n")) - {""})
+        try:
+            text = read_plain(path, _LARGEST_FILE).decode("utf-8")
+        except UnicodeDecodeError:
+            raise CorruptError(f"{path} must be text in UTF-8") from None
+
+        *words, last = text.split("\n")
+        are_words = all(_WORD.search(word) and not _SPACE.search(word) for word in words)
+        if last or not words or words != sorted(set(words)) or not are_words:
+            raise CorruptError(f"{path} must have one word on each line, in their order, each once")
+        return cls(frozenset(words))
 
     def save(self, folder: Path) -> None:
         """Write the file that ``read`` reads."""

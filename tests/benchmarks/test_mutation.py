@@ -23,24 +23,6 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("mutate")
 
 
-def test_no_file_is_newer_than_its_figures(scripts: ModuleType):
-    """Newer is what computes something else. Comments, docstrings, layout and imports do not count,
-    or a better sentence and a moved file would ask for minutes of measuring.
-    """
-    known = json.loads(RESULT.read_text(encoding="utf-8"))["files"]
-    measured = {(each["area"], each["content"]) for each in known}
-    stale = [
-        path.as_posix()
-        for area, each in scripts.AREAS.items()
-        for path in scripts.files_of(each)
-        if (area, scripts.content_hash(path)) not in measured
-    ]
-    assert stale == [], (
-        f"{stale} changed after their mutants were tried: `python scripts/mutate.py` tries the"
-        " mutants of these files again and writes benchmarks/results/mutation.md"
-    )
-
-
 def test_what_is_not_code_keeps_the_figures(scripts: ModuleType, tmp_path: Path):
     path = tmp_path / "a.py"
     texts = {

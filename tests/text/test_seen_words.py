@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from pellucid.core.errors import CorruptError
 from pellucid.text import seen_words
-from pellucid.text.seen_words import SeenWords, WordCollector
+from pellucid.text.seen_words import WORDS_FILE, SeenWords, WordCollector
 
 
 def words_of_sources(*sources: str) -> SeenWords | None:
@@ -51,3 +54,21 @@ def test_words_come_back_from_their_file(tmp_path: Path):
     assert SeenWords.read(tmp_path) is None
     seen.save(tmp_path)
     assert SeenWords.read(tmp_path) == seen
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "one word on each line"),
+        (b"cat\ndog", "one word on each line"),
+        (b"dog\ncat\n", "one word on each line"),
+        (b"cat\ncat\n", "one word on each line"),
+        (b"a cat\n", "one word on each line"),
+        (b"[[[[\n", "one word on each line"),
+        (b"\x80\x04\n", "must be text in UTF-8"),
+    ],
+)
+def test_a_file_that_was_not_saved_so_is_refused(content: bytes, message: str, tmp_path: Path):
+    (tmp_path / WORDS_FILE).write_bytes(content)
+    with pytest.raises(CorruptError, match=message):
+        SeenWords.read(tmp_path)

@@ -137,6 +137,8 @@ def test_one_pair_is_refused_before_anything_is_measured(tmp_path: Path):
         choose_config(tmp_path / "train.a", tmp_path / "train.b", minutes=1)
 
 
+BYTES = ["tokenizer.kind=bpe", "tokenizer.vocabulary_size=290"]
+"""A tokenizer that knows every text."""
 PAIRS = [(f"satz nummer {number}", f"sentence {number}") for number in range(20)]
 
 
@@ -144,7 +146,7 @@ def test_validation_text_that_is_also_learned_from_is_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     valid = [("Satz  Nummer 3!", "x"), ("satz nummer 4", "y"), ("neu", "z")]
-    settings = with_valid(tmp_path, valid)
+    settings = [*with_valid(tmp_path, valid), *BYTES]
     with caplog.at_level(logging.WARNING, logger="pellucid"):
         data = prepare_data(config_of(tmp_path, PAIRS, *settings), tmp_path / "run")
     assert len(data.rows) == 20
@@ -191,7 +193,8 @@ def test_blank_validation_text_is_refused_before_the_training_text_is_read(tmp_p
 def test_validation_pairs_that_do_not_count_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    settings = with_valid(tmp_path, [("neu", "new"), ("", "a"), ("b", " "), ("c " * 300, "d")])
+    valid = [("neu", "new"), ("", "a"), ("b", " "), ("c " * 300, "d")]
+    settings = [*with_valid(tmp_path, valid), *BYTES]
     with caplog.at_level(logging.WARNING, logger="pellucid"):
         data = prepare_data(config_of(tmp_path, PAIRS, *settings), tmp_path / "run")
     assert "2 of 4 validation pairs are blank on a side and do not count" in caplog.messages
