@@ -96,7 +96,7 @@ def test_ten_thousand_characters_are_translated_or_cut_with_a_warning(
     count = len(translator.bundle.source_tokenizer.encode(text))
     assert found[1].truncated
     assert len(found[1].source_tokens) == 1024
-    assert f"line 2: only the first 1024 of its {count} tokens are read" in caplog.messages
+    assert f"line 2: only the first 1,024 of its {count:,} tokens are read" in caplog.messages
     word = "x" * 10_000
     assert translator.translate(word).source == word
 
