@@ -135,7 +135,8 @@ def test_a_dry_run_that_is_terminated_leaves_nothing(tmp_path: Path):
 LONG_CALL = 'hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)'
 """Of an hour, in which Python runs no handler of a signal."""
 BUSY = """
-import hashlib, sys, threading
+import hashlib, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 from pellucid.cli import main, signals
 from pellucid.text.check import check
 
