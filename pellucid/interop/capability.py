@@ -160,7 +160,7 @@ _TRANSFORMER = {
 _SPEED_ALONE = _all_any("use_cache", "batch_tokens", "stream_lines", "cache_lines")
 """Search settings that change no translation."""
 _ABOUT_A_TRANSLATION = _all_any("align", "align_layer", "align_head", "token_log_probs")
-"""Search settings that change what is told about a translation."""
+"""Search settings that add facts about a translation and change no word of it."""
 _ABOUT_A_BEAM = _all_any(
     "beam_size",
     "n_best",
