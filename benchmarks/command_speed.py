@@ -23,10 +23,10 @@ from typing import Any
 
 import machine
 
+from pellucid.backends.ctranslate2.cache import CACHE_FOLDER
+from pellucid.backends.load import load
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.special import STOP_ID
-from pellucid.engines.cache import CACHE_FOLDER
-from pellucid.engines.load import load
 from pellucid.model.build import build_model
 from pellucid.model.config import TransformerConfig
 from pellucid.text.config import TokenizerConfig

@@ -51,8 +51,8 @@ def _open(name: str, model: Path, lines: list[str]) -> Translate:
 
 def _pellucid(model: Path, lines: list[str], name: str) -> Translate:
     """Text to text, tokenization included."""
+    from pellucid.backends.load import load
     from pellucid.decoding.config import DecodingConfig
-    from pellucid.engines.load import load
 
     translator = load(model, "torch", "cpu", "bfloat16" if name.endswith("bf16") else "float32")
     tokenizer = translator.bundle.target_tokenizer
@@ -140,8 +140,8 @@ def _ctranslate2(model: Path, lines: list[str], compute_type: str) -> Translate:
 
 def _latency(model: Path, name: str, lines: list[str], tokens: int) -> dict[str, Any]:
     """Seconds for one sentence at a time, each seen for the first time, beam 4."""
+    from pellucid.backends.load import load
     from pellucid.decoding.config import DecodingConfig
-    from pellucid.engines.load import load
 
     translator = load(model, "torch", "cpu", "bfloat16" if name.endswith("bf16") else "float32")
     settings = DecodingConfig(max_length=tokens, min_length=tokens, beam_size=4)

@@ -20,7 +20,7 @@ from typing import Any
 
 import machine
 
-from pellucid.engines.load import load
+from pellucid.backends.load import load
 from pellucid.text.corpus.lines import read_lines
 
 

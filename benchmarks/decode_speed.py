@@ -25,9 +25,9 @@ from typing import Any
 
 import machine
 
+from pellucid.backends.ctranslate2.export import export_ctranslate2
+from pellucid.backends.huggingface.export_folder import export_huggingface
 from pellucid.bundle import Bundle, load_bundle, save_bundle
-from pellucid.interop.ctranslate2.export import export_ctranslate2
-from pellucid.interop.huggingface.export_folder import export_huggingface
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig

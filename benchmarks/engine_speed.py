@@ -25,12 +25,12 @@ from typing import Any
 import ctranslate2
 import machine
 
+from pellucid.backends.ctranslate2.cache import converted
+from pellucid.backends.load import load
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.engines.cache import converted
-from pellucid.engines.load import load
 from pellucid.model.build import build_model
 from pellucid.model.config import TransformerConfig
 from pellucid.text.corpus.lines import read_lines

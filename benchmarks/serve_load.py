@@ -23,7 +23,7 @@ from serving import (
     write_result,
 )
 
-from pellucid.engines.load import load
+from pellucid.backends.load import load
 
 
 async def drive(

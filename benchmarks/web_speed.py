@@ -32,12 +32,12 @@ from typing import Any
 import machine
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from pellucid.backends.web.content import web_content
+from pellucid.backends.web.export import make_page
+from pellucid.backends.web.weights import WEIGHTS_TYPES
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.web.content import web_content
-from pellucid.web.export import make_page
-from pellucid.web.weights import WEIGHTS_TYPES
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _WARM_UP = 20

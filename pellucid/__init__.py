@@ -33,6 +33,7 @@ nothing.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pellucid.backends.load import load as load
     from pellucid.bundle import clear as clear
     from pellucid.bundle import load_bundle as load_bundle
     from pellucid.bundle import save_bundle as save_bundle
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from pellucid.decoding.requests import Request as Request
     from pellucid.decoding.result import Translation as Translation
     from pellucid.decoding.translator import Translator as Translator
-    from pellucid.engines.estimator import Seq2SeqTranslator as Seq2SeqTranslator
-    from pellucid.engines.load import load as load
+    from pellucid.estimator import Seq2SeqTranslator as Seq2SeqTranslator
     from pellucid.evaluation.evaluate import evaluate as evaluate
     from pellucid.inspection.capture import Capture as Capture
     from pellucid.inspection.capture import inspect as inspect
@@ -87,7 +87,7 @@ _LOADERS = ("AutoModel", "AutoModelForSeq2SeqLM", "MarianMTModel", "from_pretrai
 def __getattr__(name: str) -> Any:
     match name:
         case "load":
-            from pellucid.engines.load import load
+            from pellucid.backends.load import load
 
             return load
         case "clear":
@@ -155,7 +155,7 @@ def __getattr__(name: str) -> Any:
 
             return train
         case "Seq2SeqTranslator":
-            from pellucid.engines.estimator import Seq2SeqTranslator
+            from pellucid.estimator import Seq2SeqTranslator
 
             return Seq2SeqTranslator
         case "write_report":

@@ -23,12 +23,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pellucid.backends import ComputeType, Device, EngineName
+from pellucid.backends.load import load
 from pellucid.core.errors import DataError
 from pellucid.core.texts import counted
 from pellucid.decoding.suspicious import in_words, kinds_of
 from pellucid.decoding.translator import Translator
-from pellucid.engines import ComputeType, Device, EngineName
-from pellucid.engines.load import load
 from pellucid.text.check.check import far_lengths
 from pellucid.text.check.scan import LINE_FAULTS, scan_block
 from pellucid.text.corpus.readers import ONE_LINE

@@ -21,10 +21,10 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
+from pellucid.backends.web.export import export_web
 from pellucid.bundle import load_any_bundle
 from pellucid.inspection.film import film
 from pellucid.inspection.report.page import write_report
-from pellucid.web.export import export_web
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,6 +17,10 @@ import ctranslate2  # noqa: F401
 import fastapi  # noqa: F401
 import uvicorn  # noqa: F401
 
+import pellucid.backends.ctranslate2.engine
+import pellucid.backends.ctranslate2.export
+import pellucid.backends.ctranslate2.search
+import pellucid.backends.load
 import pellucid.cli.ablate
 import pellucid.cli.check
 import pellucid.cli.demo
@@ -31,10 +35,6 @@ import pellucid.cli.translate
 import pellucid.decoding.attention
 import pellucid.decoding.ensemble
 import pellucid.decoding.search.scoring
-import pellucid.engines.ctranslate2_engine
-import pellucid.engines.ctranslate2_search
-import pellucid.engines.load
-import pellucid.engines.parts
 import pellucid.evaluation.evaluate
 import pellucid.inspection.capture
 import pellucid.inspection.figures.canvas
@@ -42,7 +42,7 @@ import pellucid.inspection.heads
 import pellucid.inspection.laws
 import pellucid.inspection.lens
 import pellucid.inspection.saliency
-import pellucid.interop.ctranslate2.export
+import pellucid.parts
 import pellucid.serve.models
 import pellucid.serve.schema
 import pellucid.serve.server.process

@@ -120,8 +120,8 @@ def _until(asked: Callable[[], str | None], minutes: float) -> Callable[[], str 
 def _show(config: "RunConfig", out: Path, seconds: float, *, quiet: bool) -> float:
     """Translate, write the figures, and draw; returns how many percent are exactly right."""
     from pellucid import phrasebook
+    from pellucid.backends.load import load
     from pellucid.cli.display import Display, next_commands
-    from pellucid.engines.load import load
 
     wanted = config.phrasebook
     with Display(quiet=quiet) as display:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from pellucid.interop.ctranslate2 import Quantization
+from pellucid.backends.ctranslate2 import Quantization
 
 if TYPE_CHECKING:
+    from pellucid.backends.web.weights import WeightsType
     from pellucid.bundle import Bundle
-    from pellucid.web.weights import WeightsType
 
 _bundle = click.argument("bundle")
 _new_folder = click.argument("out", type=click.Path(path_type=Path))
@@ -42,7 +42,7 @@ def import_huggingface(folder: Path, out: Path) -> None:
     Nothing is downloaded, and nothing in FOLDER is run. The bundle is held to Marian's own
     definition on a few sentences before it is written.
     """
-    from pellucid.interop.huggingface.import_folder import import_huggingface as read_and_write
+    from pellucid.backends.huggingface.import_folder import import_huggingface as read_and_write
 
     bundle = read_and_write(folder, out)
     # A tied matrix counts once, as ``parameters`` yields it once.
@@ -70,8 +70,8 @@ def export() -> None:
 @_new_folder
 def export_huggingface(bundle: str, out: Path) -> None:
     """Write BUNDLE to the new folder OUT for transformers (MarianMTModel, MarianTokenizer)."""
+    from pellucid.backends.huggingface.export_folder import export_huggingface as write
     from pellucid.bundle import load_bundle
-    from pellucid.interop.huggingface.export_folder import export_huggingface as write
 
     opened = load_bundle(bundle)
     write(opened, out)
@@ -101,9 +101,9 @@ def _tell_of_normalization(bundle: "Bundle", program: str) -> None:
 )
 def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
     """Write BUNDLE to the new folder OUT for CTranslate2 (needs pellucid[fast])."""
+    from pellucid.backends.ctranslate2.export import export_ctranslate2
+    from pellucid.backends.ctranslate2.support import int8_fault
     from pellucid.bundle import load_bundle
-    from pellucid.interop.ctranslate2.export import export_ctranslate2
-    from pellucid.interop.ctranslate2.support import int8_fault
 
     opened = load_bundle(bundle)
     export_ctranslate2(opened, out, quantization)
@@ -119,8 +119,8 @@ def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
 @_new_folder
 def onnx(bundle: str, out: Path) -> None:
     """Write BUNDLE to the new folder OUT as ONNX graphs (needs pellucid[onnx])."""
+    from pellucid.backends.onnx.export import export_onnx
     from pellucid.bundle import load_bundle
-    from pellucid.interop.onnx.export import export_onnx
 
     export_onnx(load_bundle(bundle), out)
     click.echo(f"wrote {out}", err=True)
@@ -164,9 +164,9 @@ def web(
     Any model but word vectors can be exported. Open the file in a browser, also from a disk or a
     phone: nothing is loaded and nothing is sent.
     """
+    from pellucid.backends.web.export import export_web
+    from pellucid.backends.web.invitation import sample_of_run
     from pellucid.bundle import load_any_bundle
-    from pellucid.web.export import export_web
-    from pellucid.web.invitation import sample_of_run
 
     loaded = load_any_bundle(bundle)
     frames = None

@@ -357,6 +357,6 @@ def _set_level(*, quiet: bool, verbose: bool) -> None:
 
     logging.getLogger("pellucid").setLevel(logging.WARNING if quiet else logging.INFO)
     shows_engines = verbose and not quiet
-    logging.getLogger("pellucid.engines").setLevel(
+    logging.getLogger("pellucid.backends").setLevel(
         logging.INFO if shows_engines else logging.WARNING
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from pellucid.engines import ComputeType, Device, EngineName
+from pellucid.backends import ComputeType, Device, EngineName
 
 if TYPE_CHECKING:
     from pellucid.decoding.config import DecodingConfig
@@ -289,7 +289,7 @@ def open_translator(
     Raises ConfigError for a value out of range, click.UsageError for options that exclude one
     another, and what opening the bundles raises.
     """
-    from pellucid.engines.load import load
+    from pellucid.backends.load import load
 
     # Checked before the bundle is opened, which may take seconds.
     changes = _changes(search, sampling)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pellucid.decoding.requests import Request
     from pellucid.decoding.result import Translation
     from pellucid.decoding.translator import Translator
-    from pellucid.engines.parts import Form, PartProgress
+    from pellucid.parts import Form, PartProgress
 
 _SECONDS_BETWEEN_LINES = 30.0
 """Seconds; the output of many jobs of an array goes to as many files."""
@@ -34,7 +34,7 @@ def write_part(
     Raises what ``translate_part`` raises, click.UsageError without a file and a folder.
     """
     from pellucid.cli.display import EXIT_CODES, StopRequests
-    from pellucid.engines.parts import Part, PartTask, translate_part
+    from pellucid.parts import Part, PartTask, translate_part
 
     part = Part.parse(named)
     if file == "-" or output == "-":
@@ -88,7 +88,7 @@ def join(folder: Path, output: str) -> None:
       pellucid join parts | gzip > test.de.gz
     """
     from pellucid.cli.translate import opened
-    from pellucid.engines.parts import join_parts
+    from pellucid.parts import join_parts
 
     if output == "-":
         # What is written to stdout cannot be taken back: read twice, and hashed the first time.

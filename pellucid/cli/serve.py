@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from pellucid.backends import ComputeType, EngineName
 from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
-from pellucid.engines import ComputeType, EngineName
 from pellucid.serve.limits import Limits
 from pellucid.serve.server import SHARED_FIGURES
 from pellucid.serve.server.starting import answer_while_starting
@@ -449,4 +449,4 @@ def _log_in_lines(*, quiet: bool) -> None:
     own.setLevel(logging.WARNING if quiet else logging.INFO)
 
     # A terminal shows the choice of an engine only with --verbose; a server's log always does.
-    logging.getLogger("pellucid.engines").setLevel(logging.NOTSET)
+    logging.getLogger("pellucid.backends").setLevel(logging.NOTSET)

@@ -1,17 +1,14 @@
 """``pellucid translate``: one sentence a line in, one translation a line out.
 
-The file holds the formats of a line (plain, n-best, JSON), the division of a file among the
-processes of torchrun, ``--explain-search``, the warnings about translations, and the
-command itself.
+The file holds the formats of a line (plain, n-best, JSON), ``--explain-search``, the warnings
+about translations, and the command itself.
 """
 
 import contextlib
 import json
-import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -33,7 +30,7 @@ from pellucid.cli.options import (
 )
 from pellucid.cli.parts import write_part
 from pellucid.cli.streams import standard_input, standard_output
-from pellucid.core.errors import DataError, InputMissingError
+from pellucid.core.errors import DataError
 from pellucid.core.files import open_user_file, write_errors
 from pellucid.documents.names import FORMATS, ending_of
 
@@ -118,60 +115,6 @@ def _alignment(translation: "Translation") -> str:
 def _pharaoh(translation: "Translation") -> str:
     """Word links in the Pharaoh format, as fast_align and Moses write them."""
     return " ".join(f"{source}-{target}" for source, target in translation.word_alignment or ())
-
-
-def is_one_of_several(file: str, *, explains: bool) -> bool:
-    """Whether this process is one of several that translate shares of one file.
-
-    Raises InputMissingError for standard input, which only one process can read, ConfigError if the
-    variables of torchrun contradict each other, click.UsageError with ``--explain-search``.
-    """
-    from pellucid.core.world import world_of_environment
-
-    if world_of_environment().is_alone:
-        return False
-    if file == "-":
-        raise InputMissingError(
-            "under torchrun each process reads the input itself, and standard input is one's alone",
-            hint="name a file",
-        )
-    if explains:
-        raise click.UsageError("--explain-search is for one process, not for torchrun.")
-    return True
-
-
-def write_together(
-    translator: "Translator",
-    lines: "Iterable[str | Request]",
-    render: "Callable[[int, Translation], bytes]",
-    opened: Callable[[], AbstractContextManager[IO[bytes]]],
-) -> None:
-    """Translate this process's share of the lines; the first process writes all, in order."""
-    from pellucid.core.world import joined, world_of_environment
-    from pellucid.engines.distributed import in_order
-
-    beginning = world_of_environment()
-    # All processes together read as many lines ahead as a single one would.
-    block_size = max(1, translator.settings.stream_lines // beginning.size)
-
-    def work(first: int, block: "Sequence[str | Request]") -> bytes:
-        # A block is translated as one list: batched by length, returned in order.
-        found = translator.translate_block(block, first + 1)
-        # Rendered here, so that every process does its share, and bytes are what is sent.
-        return b"".join(render(first + index, each) for index, each in enumerate(found))
-
-    with joined(beginning) as world:
-        # Each process translates its own blocks; the first one receives all of them in order.
-        blocks = in_order(world, lines, block_size, work)
-        if world.is_first:
-            with opened() as out:
-                out.writelines(blocks)
-        else:
-            logging.getLogger("pellucid").setLevel(logging.WARNING)
-            # Drawing the blocks translates this process's share and sends
-            # it; they hold nothing here.
-            for _ in blocks:
-                pass
 
 
 def explained_lines(
@@ -326,8 +269,7 @@ def translate(
 
     Every line in gives one line out, an empty one an empty one. A line of several sentences is
     split if the model was trained on single ones. With --n-best each line gives
-    several, as NUMBER ||| TRANSLATION ||| SCORE. Under torchrun the lines are shared out among
-    the processes, and written in order by the first.
+    several, as NUMBER ||| TRANSLATION ||| SCORE.
 
     A document (docx, html, md, srt, ...) or a folder of documents gives the same with its text
     translated and everything else as it is; docs/documents.md lists the formats.
@@ -361,8 +303,13 @@ def translate(
         raise click.UsageError("--explain-search takes no --glossary.")
     if domains and glossary is None:
         raise click.UsageError("--domain must go with --glossary.")
-    if part is not None and (explain_search or "RANK" in os.environ):
-        raise click.UsageError("--part is for neither --explain-search nor torchrun.")
+    if part is not None and explain_search:
+        raise click.UsageError("--part takes no --explain-search.")
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        raise click.UsageError(
+            "translate is one process: under torchrun each would write all lines. Give each process"
+            " its --part K/N, and join the parts with pellucid join."
+        )
 
     # Before any text is split.
     add_abbreviations(abbreviations)
@@ -381,8 +328,6 @@ def translate(
             "--detect": detect,
         }
         refuse_line_options(search, unused)
-        if "RANK" in os.environ and is_one_of_several(file, explains=False):
-            raise click.UsageError("a document is translated by one process, not under torchrun.")
     elif ending_of(output) in _PACKED_DOCUMENTS:
         raise click.UsageError(
             f"-o must be a text file for lines of text, not a .{ending_of(output)} file."
@@ -419,7 +364,7 @@ def translate(
         translator.split = split
 
     reports = _Reports(OtherLanguages(translator.source_language) if detect else None)
-    # With the lines that are written: of several processes or parts each would count from 1.
+    # With the lines that are written: each part would count from 1.
     translator.logs_warnings = False
     several = translator.settings.n_best > 1
     render = reports.reporting(_renderer(as_json=as_json, several=several))
@@ -440,12 +385,6 @@ def translate(
 
     lines = iterate_lines(standard_input() if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
-    # Only torchrun sets RANK; without it the module of process groups is not imported.
-    if "RANK" in os.environ and is_one_of_several(file, explains=explain_search):
-        write_together(translator, requests, render, lambda: opened(output))
-        reports.end()
-        return 0
-
     with opened(output) as out:
         if explain_search:
             for line in explained_lines(translator, requests, reference):

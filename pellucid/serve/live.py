@@ -26,8 +26,8 @@ def make_live_page(model: LoadedModel, limits: Limits, watcher: SearchWatcher) -
     the watcher raises.
     """
     # imported here: they import torch, which a server that only translates does without
+    from pellucid.backends.web.export import make_page
     from pellucid.inspection.report.scenes import scenes_content
-    from pellucid.web.export import make_page
 
     watcher.before_step(0)
     scenes_content()  # once in a process: a second's work of its own, so others may run after it

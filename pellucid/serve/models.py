@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pellucid.backends import ComputeType, EngineName
+from pellucid.backends.load import load_parts
 from pellucid.bundle import Bundle, StoredModel
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
@@ -18,8 +20,6 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator
 from pellucid.documents.protected import stays_whole
-from pellucid.engines import ComputeType, EngineName
-from pellucid.engines.load import load_parts
 from pellucid.model.config import TranslatorSettings
 from pellucid.serve.schema import ModelEntry
 from pellucid.text.glossary import Glossary

@@ -23,15 +23,15 @@ FLOORS = {
     "evaluation": 5,
     "training": 6,
     "inspection": 7,
-    "interop": 7,
-    "engines": 8,
-    "web": 8,
+    "backends": 8,
     "batch": 9,
+    "estimator": 9,
+    "parts": 9,
     "serve": 9,
     "cli": 10,
 }
 FORBIDDEN_CALLS = {"eval", "exec", "compile"}
-READS_PICKLES = PACKAGE / "interop" / "huggingface" / "pytorch_file.py"
+READS_PICKLES = PACKAGE / "backends" / "huggingface" / "pytorch_file.py"
 """The one file that may call torch.load, and only with weights_only=True."""
 WORKS_WITHOUT_TORCH = {
     PACKAGE / name
@@ -40,10 +40,10 @@ WORKS_WITHOUT_TORCH = {
         "decoding/engine.py",
         "decoding/result.py",
         "decoding/translator.py",
-        "engines/cache.py",
-        "engines/ctranslate2_engine.py",
-        "engines/load.py",
-        "engines/parts.py",
+        "backends/ctranslate2/cache.py",
+        "backends/ctranslate2/engine.py",
+        "backends/load.py",
+        "parts.py",
         "evaluation/signature.py",
         "serve/live.py",
         "serve/models.py",

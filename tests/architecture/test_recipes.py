@@ -33,7 +33,7 @@ from pellucid.equations import transformer
 from pellucid.inspection.parts import parts_of
 from pellucid.inspection.report.facts import model_facts
 from pellucid.inspection.report.walk import Vocabularies, walk_through
-from pellucid.interop.capability import BACKENDS
+from pellucid.backends.capability import BACKENDS
 from pellucid.model.clear import clear_model
 from pellucid.model.trace import Trace
 from pellucid.training.presets import read_config
@@ -84,7 +84,7 @@ assert load_tokenizer(Path("."), "learned").fingerprint == learned.fingerprint
 
 import math
 from pellucid.decoding.config import DecodingConfig
-from pellucid.engines.ctranslate2_engine import setting_refusals
+from pellucid.backends.ctranslate2.engine import setting_refusals
 from pellucid.evaluation.signature import search_signature
 from table_models import A, B, C, TableModel, sources as lines
 from pellucid.core.special import STOP_ID

@@ -16,7 +16,7 @@ from commands import pellucid, running
 from pellucid import phrasebook
 from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.files import manifest_text
-from pellucid.engines.parts import Part, join_parts
+from pellucid.parts import Part, join_parts
 
 SEARCH = ("--beam-size", 2, "--max-length", 6, "--buffer-size", 16, "--engine", "ctranslate2")
 LINES = 500

@@ -14,8 +14,8 @@ import torch
 from commands import Running, pellucid, running
 
 from pellucid import phrasebook
+from pellucid.backends.load import load
 from pellucid.bundle import load_bundle, save_bundle
-from pellucid.engines.load import load
 from pellucid.text.corpus.lines import iterate_lines
 from pellucid.training.synthesis import add_text_noise
 

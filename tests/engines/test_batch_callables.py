@@ -12,9 +12,9 @@ import pytest
 import tiny_runs
 
 from pellucid import batch
+from pellucid.backends.load import load
 from pellucid.batch import Check, Score, Translate
 from pellucid.core.errors import DataError
-from pellucid.engines.load import load
 
 TEXTS = ["je suis étudiant", "", "le chat dort", "vous partez"]
 TARGETS = ["i am a student", "you", "the cat sleeps", "you leave"]

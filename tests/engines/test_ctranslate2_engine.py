@@ -11,6 +11,10 @@ import pytest
 from engine_bundles import random_bundle, said, saved, sentences, tokenizer
 from processors import pretend_processor
 
+from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
+from pellucid.backends.ctranslate2.support import int8_fault
+from pellucid.backends.ctranslate2.workers import open_workers
+from pellucid.backends.load import choose_engine, load
 from pellucid.core.errors import CancelledError, ConfigError, PellucidError
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
@@ -19,10 +23,6 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.search.candidates import WatchedStep
 from pellucid.decoding.search.scoring import score_ids
 from pellucid.decoding.translator import Translator
-from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
-from pellucid.engines.load import choose_engine, load
-from pellucid.engines.workers import open_workers
-from pellucid.interop.ctranslate2.support import int8_fault
 
 LINES = sentences(200)
 
@@ -265,7 +265,7 @@ def test_demands_of_a_single_line_are_refused_too(fast):
 def test_auto_turns_to_torch_for_what_the_other_cannot_do_and_says_so_once(
     bundle_folder: Path, ours: Translator, caplog: pytest.LogCaptureFixture
 ):
-    caplog.set_level(logging.INFO, "pellucid.engines")
+    caplog.set_level(logging.INFO, "pellucid.backends")
     auto = load(bundle_folder, device="cpu")
     assert auto.engine.name == "ctranslate2"
     assert auto.engine.reason.startswith(

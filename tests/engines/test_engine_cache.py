@@ -11,11 +11,17 @@ import pytest
 from engine_bundles import random_bundle, said, saved, sentences
 from processors import pretend_processor
 
+from pellucid.backends.ctranslate2.cache import (
+    CACHE_FOLDER,
+    converted,
+    own_folder,
+    own_secret,
+    prove,
+)
+from pellucid.backends.ctranslate2.export import export_ctranslate2
+from pellucid.backends.load import load
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import WriteError
-from pellucid.engines.cache import CACHE_FOLDER, converted, own_folder, own_secret, prove
-from pellucid.engines.load import load
-from pellucid.interop.ctranslate2.export import export_ctranslate2
 
 LINES = sentences(20)
 
@@ -32,7 +38,7 @@ def times_converted(caplog: pytest.LogCaptureFixture) -> int:
 
 @pytest.fixture(autouse=True)
 def _informed(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "pellucid.engines")
+    caplog.set_level(logging.INFO, "pellucid.backends")
 
 
 def test_the_second_start_takes_what_the_first_converted(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pellucid import Seq2SeqTranslator
+from pellucid.backends.load import load
 from pellucid.core.errors import DataError, NotFittedError, OutputExistsError
-from pellucid.engines.load import load
 
 PAIRS = [
     ("le chat dort ici", "the cat sleeps here"),

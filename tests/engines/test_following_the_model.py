@@ -9,11 +9,11 @@ import torch
 from engine_bundles import random_bundle, said, sentences
 from torch import nn
 
+from pellucid.backends.ctranslate2.cache import CACHE_FOLDER
+from pellucid.backends.load import choose_engine, load, load_parts
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.engines.cache import CACHE_FOLDER
-from pellucid.engines.load import choose_engine, load, load_parts
 from pellucid.model.seq2seq import Seq2Seq
 
 LINES = sentences(20)
@@ -45,7 +45,7 @@ CHANGES = [zero_data, zero_in_place, zero_through_numpy, exchange_the_parameter]
 def test_auto_answers_from_the_changed_model(
     change: Callable[[Seq2Seq], None], bundle_folder: Path, caplog: pytest.LogCaptureFixture
 ):
-    caplog.set_level(logging.INFO, "pellucid.engines")
+    caplog.set_level(logging.INFO, "pellucid.backends")
     translator = load(bundle_folder, device="cpu")
     before = said(translator.translate(LINES))
     assert translator.engine.name == "ctranslate2"
@@ -86,7 +86,7 @@ def test_a_hook_is_followed_by_auto_and_refused_by_ctranslate2(bundle_folder: Pa
 def test_ctranslate2_asked_for_by_name_converts_the_changed_model(
     bundle_folder: Path, caplog: pytest.LogCaptureFixture
 ):
-    caplog.set_level(logging.INFO, "pellucid.engines")
+    caplog.set_level(logging.INFO, "pellucid.backends")
     translator = load(bundle_folder, "ctranslate2", device="cpu")
     before = said(translator.translate(LINES, beam_size=1))
     kept = sorted((bundle_folder.parent / CACHE_FOLDER).glob("[!.]*"))

@@ -9,10 +9,10 @@ import torch
 from engine_bundles import random_bundle, said, saved, sentences
 
 import pellucid
+from pellucid.backends.ctranslate2.cache import CACHE_FOLDER
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.load import load
 from pellucid.core.errors import BundleError, ConfigError, InputMissingError, MissingExtraError
-from pellucid.engines.cache import CACHE_FOLDER
-from pellucid.engines.load import load
-from pellucid.interop.huggingface.export_folder import export_huggingface
 
 LINES = sentences(30)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from engine_bundles import sentences
 
+from pellucid.backends.load import load, load_parts
 from pellucid.bundle import StoredModel
 from pellucid.cli.translate import json_line
-from pellucid.engines.load import load, load_parts
 
 LINES = sentences(6)
 CHILD = """

@@ -28,12 +28,12 @@ import torch
 from mutations import mutate
 from sealing import reseal
 
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.huggingface.import_folder import read_huggingface
+from pellucid.backends.load import load
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import PellucidError
 from pellucid.core.files import manifest_text
-from pellucid.engines.load import load
-from pellucid.interop.huggingface.export_folder import export_huggingface
-from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig

@@ -16,10 +16,10 @@ from fuzz import tiny_bundle
 from limited import MOST_BYTES, run_limited
 from sealing import reseal
 
+from pellucid.backends.load import load
 from pellucid.bundle import save_bundle
 from pellucid.core.errors import BundleError, ConfigError, CorruptError
 from pellucid.core.files import manifest_text
-from pellucid.engines.load import load
 from pellucid.training.presets import read_config
 
 POINTER = (

@@ -13,12 +13,12 @@ import tiny_runs
 from fuzz import tiny_bundle
 from sealing import reseal
 
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.huggingface.import_folder import read_huggingface
+from pellucid.backends.load import load
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import PellucidError, UnsafeFormatError
 from pellucid.core.files import manifest_text
-from pellucid.engines.load import load
-from pellucid.interop.huggingface.export_folder import export_huggingface
-from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 
 PICKLE = b"\x80\x02cos\nsystem\nX\x05\x00\x00\x00false\x85R."

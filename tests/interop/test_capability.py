@@ -6,10 +6,7 @@ from typing import get_args
 import pytest
 from small_bundles import small_bundle
 
-from pellucid.core.errors import BundleError
-from pellucid.decoding.config import DecodingConfig
-from pellucid.engines.load import choose_engine
-from pellucid.interop.capability import (
+from pellucid.backends.capability import (
     BACKENDS,
     CTRANSLATE2,
     MARIAN,
@@ -18,13 +15,16 @@ from pellucid.interop.capability import (
     Backend,
     shown_setting,
 )
-from pellucid.interop.ctranslate2 import export as ctranslate2_export
-from pellucid.interop.ctranslate2.export import export_ctranslate2
-from pellucid.interop.huggingface.export_folder import export_huggingface
-from pellucid.interop.onnx.export import export_onnx
+from pellucid.backends.ctranslate2 import export as ctranslate2_export
+from pellucid.backends.ctranslate2.export import export_ctranslate2
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.load import choose_engine
+from pellucid.backends.onnx.export import export_onnx
+from pellucid.backends.web.content import SEARCH
+from pellucid.backends.web.export import make_page
+from pellucid.core.errors import BundleError
+from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import KINDS, TransformerConfig, parse_model_config
-from pellucid.web.content import SEARCH
-from pellucid.web.export import make_page
 
 by_name = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 

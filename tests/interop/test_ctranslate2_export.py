@@ -11,6 +11,15 @@ from marian_folders import marian_folder, marian_greedy, open_marian
 from processors import pretend_processor
 from small_bundles import NEW_TOKENS, our_greedy, sentences, small_bundle
 
+from pellucid.backends.ctranslate2.export import export_ctranslate2
+from pellucid.backends.ctranslate2.support import (
+    ctranslate2_faults,
+    int8_fault,
+    vocabulary_pieces,
+)
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.huggingface.import_folder import read_huggingface
+from pellucid.backends.load import choose_engine
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.cli.exchange import export
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
@@ -18,15 +27,6 @@ from pellucid.core.files import read_manifest
 from pellucid.core.special import SPECIAL_COUNT, START_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.engines.load import choose_engine
-from pellucid.interop.ctranslate2.export import export_ctranslate2
-from pellucid.interop.ctranslate2.support import (
-    ctranslate2_faults,
-    int8_fault,
-    vocabulary_pieces,
-)
-from pellucid.interop.huggingface.export_folder import export_huggingface
-from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer

@@ -7,8 +7,8 @@ from commands import pellucid
 from marian_folders import marian_folder, open_marian
 from tiny_runs import set_options
 
+from pellucid.backends.huggingface.export_folder import export_huggingface
 from pellucid.bundle import load_bundle
-from pellucid.interop.huggingface.export_folder import export_huggingface
 
 PAIRS = [
     ("je suis étudiant", "a black cat"),

@@ -13,10 +13,10 @@ import pytest
 import torch
 from marian_folders import marian_folder
 
+from pellucid.backends.huggingface.import_folder import read_huggingface
+from pellucid.backends.huggingface.pytorch_file import load_torch_tensors
 from pellucid.core.errors import BundleError, InputMissingError, PellucidError, UnsafeFormatError
 from pellucid.core.tensors import load_tensors
-from pellucid.interop.huggingface.import_folder import read_huggingface
-from pellucid.interop.huggingface.pytorch_file import load_torch_tensors
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_absurd_sizes_in_a_marian_config_are_refused(
     table = json.loads(path.read_text())
     keys = ("vocab_size", "decoder_vocab_size") if key == "both" else (key,)
     path.write_text(json.dumps({**table, **dict.fromkeys(keys, value)}))
-    monkeypatch.setattr("pellucid.interop.huggingface.import_folder.build_unfilled", None)
+    monkeypatch.setattr("pellucid.backends.huggingface.import_folder.build_unfilled", None)
     with pytest.raises(BundleError, match=message):
         read_huggingface(folder)
 
@@ -143,7 +143,7 @@ def test_an_import_needs_no_transformers(whole: Path, tmp_path: Path):
         "import sys\n"
         "sys.modules['transformers'] = None\n"  # importing it now fails
         "from pathlib import Path\n"
-        "from pellucid.interop.huggingface.import_folder import import_huggingface\n"
+        "from pellucid.backends.huggingface.import_folder import import_huggingface\n"
         f"import_huggingface(Path({str(whole)!r}), Path({str(tmp_path / 'out')!r}))\n"
         "assert sys.modules['transformers'] is None\n"
         "assert not [name for name in sys.modules if name.startswith('transformers.')]\n"

@@ -11,10 +11,10 @@ import torch
 from marian_folders import marian_greedy, open_marian
 from small_bundles import our_greedy, sentences, small_bundle
 
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.huggingface.import_folder import read_huggingface
 from pellucid.bundle import load_bundle, save_bundle
 from pellucid.core.errors import BundleError, OutputExistsError
-from pellucid.interop.huggingface.export_folder import export_huggingface
-from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import train_tokenizer

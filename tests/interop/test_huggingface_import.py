@@ -15,6 +15,10 @@ import torch
 from marian_folders import marian_folder, marian_greedy, open_marian
 from small_bundles import WORDS, our_greedy, sentences, small_bundle
 
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.huggingface.import_folder import import_huggingface, read_huggingface
+from pellucid.backends.load import load
+from pellucid.backends.marian import self_check
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import (
     BundleError,
@@ -25,10 +29,6 @@ from pellucid.core.errors import (
 )
 from pellucid.core.special import START_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.engines.load import load
-from pellucid.interop.huggingface.export_folder import export_huggingface
-from pellucid.interop.huggingface.import_folder import import_huggingface, read_huggingface
-from pellucid.interop.marian import self_check
 from pellucid.model.stored import model_tensors
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -517,7 +517,7 @@ def test_an_imported_bundle_translates(opus: Path, tmp_path: Path):
 
 def test_the_self_check_notices_a_wrong_feature(opus: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
-        "pellucid.interop.huggingface.import_folder.features_from_marian",
+        "pellucid.backends.huggingface.import_folder.features_from_marian",
         lambda tensor, axis: tensor,
     )
     with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!'"):
@@ -528,8 +528,8 @@ IMPORT = """
 import sys
 from pathlib import Path
 from pellucid.core.errors import BundleError
-from pellucid.interop.huggingface.import_folder import import_huggingface
-from pellucid.interop.marian import self_check
+from pellucid.backends.huggingface.import_folder import import_huggingface
+from pellucid.backends.marian import self_check
 
 def memory(kind):
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -8,12 +8,12 @@ from marian_folders import marian_greedy, open_marian
 from small_bundles import our_greedy, sentences, small_bundle
 
 import pellucid as package
-from pellucid.bundle import save_bundle
-from pellucid.interop.capability import MARIAN
-from pellucid.interop.huggingface.export_folder import (
+from pellucid.backends.capability import MARIAN
+from pellucid.backends.huggingface.export_folder import (
     MARIAN_OPTIONS,
     export_huggingface,
 )
+from pellucid.bundle import save_bundle
 from pellucid.model.config import parse_model_config
 from pellucid.training.presets import read_config
 

@@ -14,10 +14,10 @@ from commands import pellucid
 from small_bundles import sentences, small_bundle
 from trained_model import unseen_sentences
 
+from pellucid.backends.load import load
+from pellucid.backends.onnx.export import export_onnx
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
-from pellucid.engines.load import load
-from pellucid.interop.onnx.export import export_onnx
 
 MODELS: dict[str, dict[str, Any]] = {
     "the paper's": {},
@@ -136,7 +136,7 @@ def test_everything_the_graphs_cannot_express_is_told_at_once(tmp_path: Path):
 
 
 def test_the_self_check_notices_a_wrong_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pellucid.interop.onnx.graphs.math.sqrt", lambda x: x**0.4)
+    monkeypatch.setattr("pellucid.backends.onnx.graphs.math.sqrt", lambda x: x**0.4)
     with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!', read by the"):
         export_onnx(small_bundle(), tmp_path / "out")
 
@@ -148,7 +148,7 @@ def test_nothing_is_overwritten_by_an_onnx_export(tmp_path: Path):
 
 
 def test_a_model_beyond_two_gigabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pellucid.interop.onnx.export._LARGEST_FILE", 100)
+    monkeypatch.setattr("pellucid.backends.onnx.export._LARGEST_FILE", 100)
     with pytest.raises(BundleError, match="holds at most 2 GB, too little for encoder_model, dec"):
         export_onnx(small_bundle(), tmp_path / "out")
 

@@ -12,14 +12,14 @@ from marian_folders import marian_greedy, open_marian
 from small_bundles import our_greedy, sentences, small_bundle
 from switch_pairs import random_settings
 
+from pellucid.backends.capability import CTRANSLATE2, MARIAN, ONNX, Backend
+from pellucid.backends.ctranslate2.export import export_ctranslate2
+from pellucid.backends.ctranslate2.support import vocabulary_pieces
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.onnx.export import export_onnx
 from pellucid.bundle import Bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.interop.capability import CTRANSLATE2, MARIAN, ONNX, Backend
-from pellucid.interop.ctranslate2.export import export_ctranslate2
-from pellucid.interop.ctranslate2.support import vocabulary_pieces
-from pellucid.interop.huggingface.export_folder import export_huggingface
-from pellucid.interop.onnx.export import export_onnx
 
 EACH = int(os.environ.get("PELLUCID_FUZZ_COUNT", "12"))
 TEXTS = sentences(6)

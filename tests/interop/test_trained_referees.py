@@ -16,15 +16,15 @@ from marian_folders import open_marian
 from trained_model import unseen_sentences
 from transformers import MarianMTModel, MarianTokenizer
 
+from pellucid.backends.ctranslate2 import Quantization
+from pellucid.backends.ctranslate2.export import export_ctranslate2
+from pellucid.backends.ctranslate2.support import int8_fault
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.huggingface.import_folder import read_huggingface
 from pellucid.bundle import Bundle
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.interop.ctranslate2 import Quantization
-from pellucid.interop.ctranslate2.export import export_ctranslate2
-from pellucid.interop.ctranslate2.support import int8_fault
-from pellucid.interop.huggingface.export_folder import export_huggingface
-from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.model.stored import model_tensors
 
 TEXTS = unseen_sentences()

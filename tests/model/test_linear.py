@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from pellucid.backends.load import load
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import ConfigError
-from pellucid.engines.load import load
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.layers import linear, narrow

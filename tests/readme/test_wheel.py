@@ -39,8 +39,8 @@ def test_it_carries_every_file_of_the_pages_and_of_reports(site: Path):
         "pellucid/serve/page": "index.html",
         "pellucid/inspection/report/assets": "report.js",
         "pellucid/inspection/ui": "ui.css",
-        "pellucid/web/engine": "model.js",
-        "pellucid/web/page": "page.html",
+        "pellucid/backends/web/engine": "model.js",
+        "pellucid/backends/web/page": "page.html",
     }
     ours = _files_of_pages(ROOT)
     assert {f"{folder}/{file}" for folder, file in main.items()} <= ours
@@ -74,7 +74,7 @@ def test_it_trains_and_translates_from_an_empty_folder(site: Path, tmp_path: Pat
         "print(pathlib.Path(pellucid.__file__).parent)\n"
         "print(len(pellucid.load('run').translate(['je suis étudiant'])))\n"
         "from pellucid.bundle import load_bundle\n"
-        "from pellucid.web.export import make_page\n"
+        "from pellucid.backends.web.export import make_page\n"
         "print('<title>' in make_page(load_bundle('run')))"
     )
     translate = subprocess.run(

@@ -8,6 +8,8 @@ import pytest
 from served_models import bundle, client_of, make_service, model, serving
 from starlette.testclient import TestClient
 
+from pellucid.backends.web.export import make_page
+from pellucid.backends.web.scripts import page_policy
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.serve.http.app import make_routed_app
@@ -15,8 +17,6 @@ from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.server.auth import KeyRing
 from pellucid.serve.server.guard import Policy
-from pellucid.web.export import make_page
-from pellucid.web.scripts import page_policy
 
 KEY = "0123456789abcdef"
 

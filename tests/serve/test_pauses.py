@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from served_models import LINES, make_service, write_bundle
 
-from pellucid.engines import EngineName
+from pellucid.backends import EngineName
 from pellucid.serve.models import ModelPlace, open_model
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.pauses import Turnstile

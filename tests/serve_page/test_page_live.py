@@ -9,9 +9,9 @@ from page_server import serving_with_key
 from playwright.sync_api import Browser, Page, expect
 from test_page_typing import SENTENCE, said
 
+from pellucid.backends.web.export import make_page
 from pellucid.decoding.translator import Translator
 from pellucid.serve.limits import Limits
-from pellucid.web.export import make_page
 
 KEY = "0123456789abcdef"
 

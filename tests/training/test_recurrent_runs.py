@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.backends.load import load
 from pellucid.bundle import load_bundle
-from pellucid.engines.load import load
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 

@@ -6,7 +6,7 @@ import pytest
 from opened_models import Opened, open_in
 from playwright.sync_api import Browser, Page
 
-from pellucid.web.scripts import join_modules
+from pellucid.backends.web.scripts import join_modules
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,10 @@ from typing import Any
 
 from playwright.sync_api import Page
 
+from pellucid.backends.web.content import web_content
+from pellucid.backends.web.weights import WeightsType
 from pellucid.bundle import Bundle
 from pellucid.model.seq2seq import SequenceModel
-from pellucid.web.content import web_content
-from pellucid.web.weights import WeightsType
 
 OPEN = """
 ([header, weights, isPlain, shift]) => {

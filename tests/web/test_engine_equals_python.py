@@ -12,13 +12,13 @@ from opened_models import Opened
 from playwright.sync_api import Page
 from switch_pairs import random_settings, settings_that_meet_every_pair
 
+from pellucid.backends.capability import WEB
+from pellucid.backends.web.content import web_content
+from pellucid.backends.web.weights import WeightsType
 from pellucid.bundle import Bundle
 from pellucid.inspection.capture import Capture, inspect
-from pellucid.interop.capability import WEB
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
-from pellucid.web.content import web_content
-from pellucid.web.weights import WeightsType
 
 SOURCE, TARGET = "a b c d e", "f g h a"
 EVERY_PAIR = settings_that_meet_every_pair()

@@ -9,6 +9,8 @@ import pytest
 import tiny_models
 from click.testing import CliRunner
 
+from pellucid.backends.web.content import web_content
+from pellucid.backends.web.invitation import known_words, sample_of_run
 from pellucid.bundle import Bundle, load_any_bundle, save_bundle
 from pellucid.cli.main import cli
 from pellucid.model.build import build_any_model
@@ -17,8 +19,6 @@ from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
-from pellucid.web.content import web_content
-from pellucid.web.invitation import known_words, sample_of_run
 
 
 def make_run(folder: Path, *samples: Any, bundle: Bundle[Any] | None = None) -> Path:

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Browser, Page
 
+from pellucid.backends.web.scripts import join_modules
 from pellucid.inspection.report.steps import label_words, labeler
-from pellucid.web.scripts import join_modules
 
 WHOLE = ["▁see", "ing", "▁", "<0x41>", "<0xC3>", "<0xA9>", "</s>"]
 LABELS = ["see", "-ing", "▁", "A", "é 1/2", "é 2/2", "</s>"]

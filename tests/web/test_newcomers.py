@@ -8,13 +8,13 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 from taught import taught_bundle
 
+from pellucid.backends.web.export import make_page
 from pellucid.bundle import Bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.inspection.ablation import model_without
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.why import why
-from pellucid.web.export import make_page
 
 SENTENCE = "je ne vois pas les maisons rouges"
 CROSS = "decoder.layers.1.cross_attention"

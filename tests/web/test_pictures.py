@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from taught import taught_bundle
 
-from pellucid.web.export import make_page
+from pellucid.backends.web.export import make_page
 
 SENTENCE = "je ne vois pas les maisons rouges"
 FEED_FORWARD = "encoder.layers.0.feed_forward"

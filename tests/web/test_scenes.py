@@ -9,6 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from taught import pairs, taught_bundle
 
+from pellucid.backends.web.export import make_page
 from pellucid.bundle import Bundle
 from pellucid.equations.attention import attention, attention_scores
 from pellucid.inspection.capture import inspect
@@ -26,7 +27,6 @@ from pellucid.model.build import build_any_model
 from pellucid.model.config import DecoderConfig, RnnAttentionConfig
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
-from pellucid.web.export import make_page
 
 AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
 

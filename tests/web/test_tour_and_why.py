@@ -9,9 +9,9 @@ import tiny_models
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from pellucid.backends.web.export import make_page
 from pellucid.bundle import Bundle
 from pellucid.inspection.why import Why, why
-from pellucid.web.export import make_page
 
 SOURCE = "a b c"
 SHORT = {"decoding": {"max_length_extra": 4, "min_length": 2}}

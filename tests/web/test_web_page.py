@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from click.testing import CliRunner
 from playwright.sync_api import Browser, Page, Request, expect
 
+from pellucid.backends.web.export import make_page
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.cli.main import cli
 from pellucid.core.errors import BundleError
@@ -20,7 +21,6 @@ from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
-from pellucid.web.export import make_page
 
 AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
 HOSTILE = "</script><img src=x onerror=alert(1)>"

@@ -9,6 +9,8 @@ import tiny_models
 from opened_models import Opened
 from playwright.sync_api import Browser
 
+from pellucid.backends.web.content import web_content
+from pellucid.backends.web.scripts import join_modules
 from pellucid.bundle import Bundle
 from pellucid.decoding.alternatives import find_alternatives
 from pellucid.decoding.config import DecodingConfig
@@ -17,8 +19,6 @@ from pellucid.decoding.suspicious import compare
 from pellucid.decoding.translator import Translator
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
-from pellucid.web.content import web_content
-from pellucid.web.scripts import join_modules
 
 TRANSLATE = "([lines, options]) => lines.map((line) => model.translate(line, options))"
 TOGETHER = """

@@ -13,6 +13,9 @@ import pytest
 import sentencepiece
 from playwright.sync_api import Page
 
+from pellucid.backends.web.scripts import join_modules
+from pellucid.backends.web.sentencepiece_model import read_sentencepiece_model
+from pellucid.backends.web.tokenizers import describe_tokenizer
 from pellucid.core.errors import BundleError
 from pellucid.phrasebook import generate
 from pellucid.text.config import TokenizerConfig
@@ -21,9 +24,6 @@ from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
-from pellucid.web.scripts import join_modules
-from pellucid.web.sentencepiece_model import read_sentencepiece_model
-from pellucid.web.tokenizers import describe_tokenizer
 
 # spaces and marks of many kinds, letters that change when they are normalized or lower-cased,
 # scripts without spaces, joined emoji, and what looks like special tokens

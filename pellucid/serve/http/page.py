@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 import pellucid.inspection.report
-from pellucid.web.scripts import script_sources
+from pellucid.backends.web.scripts import script_sources
 
 FOLDER = Path(__file__).parents[1] / "page"
 REPORT_FOLDER = Path(pellucid.inspection.report.__file__).parent / "assets"

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from pellucid.backends.web.scripts import page_policy
 from pellucid.serve.limits import Limits
 from pellucid.serve.schema import (
     AlternativesRequest,
@@ -24,7 +25,6 @@ from pellucid.serve.server.errors import Problem, ServiceError, request_id_of
 from pellucid.serve.server.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.server.problems import CONTENT_TYPE as PROBLEM
 from pellucid.serve.service import Service
-from pellucid.web.scripts import page_policy
 
 NDJSON = "application/x-ndjson"
 _PIECE = 1 << 16

@@ -5,18 +5,18 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from pellucid.backends.capability import WEB, shown_setting
+from pellucid.backends.forced_scores import forced_log_probs, random_lines
+from pellucid.backends.web.invitation import known_words
+from pellucid.backends.web.tokenizers import describe_tokenizer
+from pellucid.backends.web.weights import WeightsType, as_stored, pack_tensors
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.suspicious import usual_of
-from pellucid.interop.capability import WEB, shown_setting
-from pellucid.interop.forced_scores import forced_log_probs, random_lines
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.languages import language_name, languages_of
-from pellucid.web.invitation import known_words
-from pellucid.web.tokenizers import describe_tokenizer
-from pellucid.web.weights import WeightsType, as_stored, pack_tensors
 
 FORMAT = 1
 """The version of the header, raised when older pages can no longer be read."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pellucid.backends.web.sentencepiece_model import read_sentencepiece_model
 from pellucid.core.errors import BundleError
 from pellucid.text.config import WORD_KINDS
 from pellucid.text.normalization import CLASSES, PLAIN
@@ -9,7 +10,6 @@ from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from pellucid.text.tokenizers.vocabulary import VocabularyTokenizer
-from pellucid.web.sentencepiece_model import read_sentencepiece_model
 
 
 def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pellucid import __version__
+from pellucid.backends.ctranslate2.cache import content_of
 from pellucid.bundle import Bundle
 from pellucid.core.errors import (
     ConfigError,
@@ -46,7 +47,6 @@ from pellucid.core.processor import processor_name
 from pellucid.decoding.requests import Request, Translatable
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
-from pellucid.engines.cache import content_of
 from pellucid.text.corpus.lines import iterate_blocks, iterate_lines
 from pellucid.text.corpus.readers import address_of
 

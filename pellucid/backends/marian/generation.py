@@ -7,12 +7,12 @@ from typing import Any, Literal
 import pydantic
 from pydantic import Field
 
+from pellucid.backends.capability import MARIAN, shown_setting
+from pellucid.backends.marian.settings import MarianSettings
+from pellucid.backends.marian.vocabulary import ImportedIds, MarianIds
 from pellucid.core.config import Config
 from pellucid.core.errors import BundleError, ConfigError, list_faults
 from pellucid.decoding.config import DecodingConfig
-from pellucid.interop.capability import MARIAN, shown_setting
-from pellucid.interop.marian.settings import MarianSettings
-from pellucid.interop.marian.vocabulary import ImportedIds, MarianIds
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _NEUTRAL: dict[str, Any] = {

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never, get_args
 
+from pellucid.backends import ComputeType, Device, EngineName
+from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
+from pellucid.backends.ctranslate2.support import ctranslate2_faults
+from pellucid.backends.ctranslate2.workers import onnxruntime_is_loaded, open_workers
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.config import did_you_mean
 from pellucid.core.errors import BundleError, ConfigError, WriteError
@@ -19,16 +23,12 @@ from pellucid.decoding.sentences import knows_single_sentences
 from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator, settings_of_search
 from pellucid.documents.protected import stays_whole
-from pellucid.engines import ComputeType, Device, EngineName
-from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
-from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
-from pellucid.interop.ctranslate2.support import ctranslate2_faults
 from pellucid.text.languages import languages_of
 
 _GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """The device files of GPU drivers: NVIDIA, AMD, Windows Subsystem for Linux."""
 
-_log = logging.getLogger("pellucid.engines")
+_log = logging.getLogger("pellucid.backends")
 
 
 class AutoEngine(Engine):
@@ -224,7 +224,7 @@ def _bundle_faults(bundle: Bundle) -> list[str]:
 def _open(path: Path, device: str, seconds: float, engine: EngineName) -> Bundle:
     """Open a bundle or a Marian folder; for the engine torch the model is read now."""
     if (path / "config.json").is_file() and not (path / "config.toml").exists():
-        from pellucid.interop.huggingface.import_folder import read_huggingface
+        from pellucid.backends.huggingface.import_folder import read_huggingface
 
         bundle = read_huggingface(path)
         bundle.model.to(device)

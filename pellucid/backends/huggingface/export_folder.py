@@ -9,17 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.bundle import Bundle
-from pellucid.core.errors import BundleError
-from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.core.special import PAD_ID, START_ID
-from pellucid.core.tensors import save_tensors
-from pellucid.decoding.config import DecodingConfig
-from pellucid.interop.capability import MARIAN
-from pellucid.interop.marian.generation import generation_table
-from pellucid.interop.marian.self_check import prove_equal
-from pellucid.interop.marian.settings import MARIAN_NORM_EPS, MarianSettings
-from pellucid.interop.marian.tensors import (
+from pellucid.backends.capability import MARIAN
+from pellucid.backends.marian.generation import generation_table
+from pellucid.backends.marian.self_check import prove_equal
+from pellucid.backends.marian.settings import MARIAN_NORM_EPS, MarianSettings
+from pellucid.backends.marian.tensors import (
     OUTPUT_BIAS,
     OUTPUT_WEIGHT,
     SHARED,
@@ -28,7 +22,7 @@ from pellucid.interop.marian.tensors import (
     features_to_marian,
     layers_to_marian,
 )
-from pellucid.interop.marian.vocabulary import (
+from pellucid.backends.marian.vocabulary import (
     NORMALIZATION_KEY,
     PAD_PIECE,
     START_PIECE,
@@ -39,6 +33,12 @@ from pellucid.interop.marian.vocabulary import (
     number_for_marian,
     vocabulary_faults,
 )
+from pellucid.bundle import Bundle
+from pellucid.core.errors import BundleError
+from pellucid.core.files import refuse_to_overwrite, write_folder
+from pellucid.core.special import PAD_ID, START_ID
+from pellucid.core.tensors import save_tensors
+from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 

@@ -9,15 +9,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pellucid.backends.ctranslate2 import Quantization
+from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_faults, vocabulary_pieces
+from pellucid.backends.forced_scores import forced_log_probs, random_lines
+from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import START_ID
 from pellucid.equations.positions import sinusoidal_positions
-from pellucid.interop.ctranslate2 import Quantization
-from pellucid.interop.ctranslate2.support import POSITIONS, ctranslate2_faults, vocabulary_pieces
-from pellucid.interop.forced_scores import forced_log_probs, random_lines
-from pellucid.interop.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.model.config import TransformerConfig
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from pellucid.backends import EngineName
+from pellucid.backends.load import load
 from pellucid.core.errors import DataError, NotFittedError, list_faults
 from pellucid.core.files import write_file
 from pellucid.core.texts import texts_among
 from pellucid.decoding.translator import Translator
-from pellucid.engines import EngineName
-from pellucid.engines.load import load
 from pellucid.evaluation.metrics import bleu, check_lines
 from pellucid.training.automatic import DEFAULT_MINUTES, train_files
 from pellucid.training.presets import read_config

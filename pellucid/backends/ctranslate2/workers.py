@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pellucid.backends import ComputeType
+from pellucid.backends.ctranslate2.cache import Convert, converted, converted_for_now
+from pellucid.backends.ctranslate2.support import int8_fault, vocabulary_pieces
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, MissingExtraError
 from pellucid.core.special import SPECIAL_COUNT
-from pellucid.engines import ComputeType
-from pellucid.engines.cache import Convert, converted, converted_for_now
-from pellucid.interop.ctranslate2.support import int8_fault, vocabulary_pieces
 
 _TRIAL_LINES = 16
 _TRIAL_TOKENS = 16

@@ -7,16 +7,16 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pellucid.backends.capability import CTRANSLATE2, shown_setting
+from pellucid.backends.ctranslate2.search import Row, Search
+from pellucid.backends.ctranslate2.support import POSITIONS, vocabulary_pieces
+from pellucid.backends.ctranslate2.workers import Workers, open_changed
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, token_batches
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
-from pellucid.engines.ctranslate2_search import Row, Search
-from pellucid.engines.workers import Workers, open_changed
-from pellucid.interop.capability import CTRANSLATE2, shown_setting
-from pellucid.interop.ctranslate2.support import POSITIONS, vocabulary_pieces
 
 
 @functools.lru_cache(maxsize=64)
@@ -62,9 +62,9 @@ def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
 
 
 if TYPE_CHECKING:
-    from pellucid.engines.model_watch import ModelWatch
+    from pellucid.backends.ctranslate2.model_watch import ModelWatch
 
-_log = logging.getLogger("pellucid.engines")
+_log = logging.getLogger("pellucid.backends")
 
 _BATCH_TOKENS = 2560
 """Source tokens times beams of a batch: the fastest of 1,280 to 20,480 on two cores."""
@@ -120,7 +120,7 @@ class Ctranslate2Engine(Engine):
         self._bundle.when_read(self._begin_to_watch)
 
     def _begin_to_watch(self) -> None:
-        from pellucid.engines.model_watch import ModelWatch
+        from pellucid.backends.ctranslate2.model_watch import ModelWatch
 
         watch = ModelWatch(self._bundle.model)
         with self._lock:

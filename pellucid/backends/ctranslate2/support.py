@@ -6,11 +6,11 @@ This module does not import torch: a model that was converted once translates wi
 import os
 import platform
 
+from pellucid.backends.capability import CTRANSLATE2
+from pellucid.backends.marian.vocabulary import special_pieces, taken_names
 from pellucid.bundle import Bundle
 from pellucid.core.processor import processor_fields
 from pellucid.core.special import SPECIAL_COUNT
-from pellucid.interop.capability import CTRANSLATE2
-from pellucid.interop.marian.vocabulary import special_pieces, taken_names
 from pellucid.text.tokenizers.interface import Tokenizer
 
 POSITIONS = 2048

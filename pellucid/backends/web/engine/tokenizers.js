@@ -22,7 +22,7 @@ const NO_SPACE_AFTER = new Set("([{«¿¡'’-/");
 const CONTINUATION = "##";
 const LONGEST_PIECE = 256;
 
-/** The tokenizer of a description that Python wrote (pellucid/web/tokenizers.py). */
+/** The tokenizer of a description that Python wrote (pellucid/backends/web/tokenizers.py). */
 export function openTokenizer(description) {
   switch (description.kind) {
     case "bpe":

@@ -13,10 +13,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pellucid.backends.marian.settings import MARIAN_NORM_EPS
 from pellucid.core.config import Config
 from pellucid.core.config_text import toml_value
 from pellucid.decoding.config import DecodingConfig
-from pellucid.interop.marian.settings import MARIAN_NORM_EPS
 from pellucid.model.config import BlockSettings, ModelConfig
 
 SENTENCES = (

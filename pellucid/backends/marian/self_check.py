@@ -15,11 +15,11 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+from pellucid.backends.capability import SENTENCES
+from pellucid.backends.marian.settings import MARIAN_NORM_EPS, MarianSettings
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.special import START_ID, STOP_ID
-from pellucid.interop.capability import SENTENCES
-from pellucid.interop.marian.settings import MARIAN_NORM_EPS, MarianSettings
 from pellucid.model.config import TransformerConfig
 
 _MOST_PIECES = 64

@@ -11,6 +11,18 @@ import torch
 from torch import Tensor
 
 from pellucid import __version__
+from pellucid.backends.huggingface.pytorch_file import load_torch_tensors
+from pellucid.backends.marian.generation import decoding_table, read_generation
+from pellucid.backends.marian.self_check import Converted, prove_equal
+from pellucid.backends.marian.settings import MarianSettings
+from pellucid.backends.marian.tensors import (
+    OUTPUT_BIAS,
+    MarianEmbeddings,
+    check_tensors,
+    features_from_marian,
+    layers_from_marian,
+)
+from pellucid.backends.marian.vocabulary import NORMALIZATION_KEY, ImportedIds, number_for_us
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import (
     BundleError,
@@ -22,18 +34,6 @@ from pellucid.core.errors import (
 from pellucid.core.files import LARGEST_TABLE, read_plain, refuse_to_overwrite
 from pellucid.core.special import START_ID
 from pellucid.core.tensors import TensorFile
-from pellucid.interop.huggingface.pytorch_file import load_torch_tensors
-from pellucid.interop.marian.generation import decoding_table, read_generation
-from pellucid.interop.marian.self_check import Converted, prove_equal
-from pellucid.interop.marian.settings import MarianSettings
-from pellucid.interop.marian.tensors import (
-    OUTPUT_BIAS,
-    MarianEmbeddings,
-    check_tensors,
-    features_from_marian,
-    layers_from_marian,
-)
-from pellucid.interop.marian.vocabulary import NORMALIZATION_KEY, ImportedIds, number_for_us
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq

@@ -5,6 +5,9 @@ import html
 from pathlib import Path
 from typing import Any
 
+from pellucid.backends.web.content import web_content
+from pellucid.backends.web.scripts import engine_script, page_policy, page_script, read_asset
+from pellucid.backends.web.weights import WeightsType
 from pellucid.bundle import Bundle
 from pellucid.core.errors import OutputExistsError
 from pellucid.core.files import write_user_file
@@ -15,9 +18,6 @@ from pellucid.inspection.report.plan import explorer_plan
 from pellucid.inspection.report.scenes import scenes_content
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.languages import UNKNOWN
-from pellucid.web.content import web_content
-from pellucid.web.scripts import engine_script, page_policy, page_script, read_asset
-from pellucid.web.weights import WeightsType
 
 _STYLES = ("ui/ui.css", "ui/page.css", "ui/explorer.css", "ui/why.css", "page/web.css")
 _FILM_BUDGET = 2_400_000

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 _ROOTS = {
     "ui": importlib.resources.files("pellucid.inspection") / "ui",
-    "engine": importlib.resources.files("pellucid.web") / "engine",
-    "page": importlib.resources.files("pellucid.web") / "page",
+    "engine": importlib.resources.files("pellucid.backends.web") / "engine",
+    "page": importlib.resources.files("pellucid.backends.web") / "page",
 }
 """Where the files of each folder lie."""
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)

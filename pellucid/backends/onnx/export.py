@@ -14,13 +14,8 @@ import torch
 from torch import Tensor
 
 from pellucid import __version__
-from pellucid.bundle import Bundle, save_tokenizers
-from pellucid.core.errors import BundleError, MissingExtraError
-from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
-from pellucid.decoding.config import DecodingConfig
-from pellucid.interop.capability import ONNX, SENTENCES, shown_setting
-from pellucid.interop.onnx.graphs import (
+from pellucid.backends.capability import ONNX, SENTENCES, shown_setting
+from pellucid.backends.onnx.graphs import (
     DECODER,
     ENCODER,
     SINUSOIDS,
@@ -28,6 +23,11 @@ from pellucid.interop.onnx.graphs import (
     decoder_graph,
     encoder_graph,
 )
+from pellucid.bundle import Bundle, save_tokenizers
+from pellucid.core.errors import BundleError, MissingExtraError
+from pellucid.core.files import refuse_to_overwrite, write_folder
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
+from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import TransformerConfig
 
 _PROGRAM = """

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, MutableMapping
 import torch
 from torch import Tensor
 
+from pellucid.backends.marian.settings import MarianSettings
 from pellucid.equations.positions import sinusoidal_positions
-from pellucid.interop.marian.settings import MarianSettings
 from pellucid.model.config import TransformerConfig
 
 SHARED = "model.shared.weight"

@@ -24,6 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pellucid import __version__
+from pellucid.backends.ctranslate2 import Quantization
 from pellucid.bundle import Bundle
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 from pellucid.core.files import (
@@ -34,12 +35,11 @@ from pellucid.core.files import (
     verify_folder,
     write_file,
 )
-from pellucid.interop.ctranslate2 import Quantization
 
 CACHE_FOLDER = ".ctranslate2"
 _KEY_LENGTH = 16  # 64 bits: no two models get the same key by chance
 
-_log = logging.getLogger("pellucid.engines")
+_log = logging.getLogger("pellucid.backends")
 
 Convert = Callable[[Bundle, Quantization], contextlib.AbstractContextManager[Path]]
 """Returns a context manager with the folder of a converted model."""
@@ -96,7 +96,7 @@ def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Pa
             hint="let XDG_CACHE_HOME name a folder that you may write, or take the engine torch",
         ) from error
     with temporary:
-        from pellucid.interop.ctranslate2.export import export_ctranslate2
+        from pellucid.backends.ctranslate2.export import export_ctranslate2
 
         folder = Path(temporary.name) / "model"
         export_ctranslate2(bundle, folder, quantization)
@@ -114,7 +114,7 @@ def _fill(folder: Path, bundle: Bundle, quantization: Quantization, secret: byte
     _remove_outdated(folder, bundle)
 
     _log.info("converting the model for CTranslate2 (%s), once, into %s", quantization, folder)
-    from pellucid.interop.ctranslate2.export import export_ctranslate2
+    from pellucid.backends.ctranslate2.export import export_ctranslate2
 
     export_ctranslate2(bundle, folder, quantization)
     # last: a conversion that was interrupted has no proof
@@ -218,7 +218,7 @@ _SECRET_SIZE = 32
 _MOST_BYTES = 1 << 20
 _ONLY_OWNER = 0o600
 
-_log = logging.getLogger("pellucid.engines")
+_log = logging.getLogger("pellucid.backends")
 
 
 def own_folder() -> Path | None:

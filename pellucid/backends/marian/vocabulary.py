@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pellucid.backends.marian.settings import MarianSettings
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
-from pellucid.interop.marian.settings import MarianSettings
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer

@@ -1,0 +1,11 @@
+"""Backends: who computes a model besides torch, what each can express, and how one is chosen.
+
+``capability`` is the first page: the table of what each backend computes as torch does. A folder
+for each backend holds the way there; ``load`` opens a bundle with the fastest that can do the job.
+"""
+
+from typing import Literal
+
+EngineName = Literal["auto", "torch", "ctranslate2"]
+ComputeType = Literal["auto", "float32", "int8", "bfloat16"]
+Device = Literal["auto", "cpu", "cuda"]
