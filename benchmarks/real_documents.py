@@ -50,8 +50,9 @@ FILLERS = ("qua", "quo")
 STOP = " zz."
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]|_")
 _LETTERS = re.compile(r"[^\W\d_]")
-_PLACEHOLDER = re.compile(
-    r"%\(\w+\)[sd]|%\d+\$[sd]|%[sdifgxc@%](?![A-Za-z])|%[lh]+[duix]|\{\w*\}|&[A-Za-z]+;|</?[A-Za-z][^<>]*>"
+PLACEHOLDER = re.compile(
+    r"%\(\w+\)[sd]|%\d+\$[sd]|%%[sd](?![a-z])|%%[A-Za-z](?![A-Za-z])|%[sdi@%]|%[fgxc](?![A-Za-z])"
+    r"|%[lh]+[duix]|\{\w*\}|&[A-Za-z]+;|</?[A-Za-z][^<>]*>"
     r"|https?://[^\s<>\"')]+"
 )
 
@@ -388,7 +389,7 @@ def compare_xliff(after: bytes, faults: Faults) -> None:
 def compare_placeholders(source: str, target: str, faults: Faults) -> None:
     if not target:
         return
-    one, other = (Counter(_PLACEHOLDER.findall(each)) for each in (source, target))
+    one, other = (Counter(PLACEHOLDER.findall(each)) for each in (source, target))
     faults.counted["placeholders"] += sum(one.values())
     if one - other:
         faults.add("placeholders", f"{source!r} => {target!r}", sum((one - other).values()))

@@ -10,7 +10,8 @@ from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.suspicious import merged
 from pellucid.decoding.translator import Translator
-from pellucid.documents.placement import Aligned, Link, Span
+from pellucid.documents.placement import Aligned, Link
+from pellucid.documents.segments import Span
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.tokenizers.interface import Tokenizer
 

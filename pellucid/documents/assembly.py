@@ -7,9 +7,18 @@ import itertools
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from pellucid.documents.placement import Aligned, Placer, SentencePair, Span, first_unit
+from pellucid.documents.placement import Aligned, Placer, SentencePair, first_unit
 from pellucid.documents.protected import unprotect
-from pellucid.documents.segments import OUTERMOST, Close, Node, Open, Piece, Segment, all_nodes
+from pellucid.documents.segments import (
+    OUTERMOST,
+    Close,
+    Node,
+    Open,
+    Piece,
+    Segment,
+    Span,
+    all_nodes,
+)
 from pellucid.text.splitting import Sentence
 
 

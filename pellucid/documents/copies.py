@@ -10,14 +10,17 @@ from pellucid.documents.placement import (
     Link,
     Placer,
     SentencePair,
-    Span,
     Unit,
     units_at,
     units_of,
 )
 from pellucid.documents.protected import order_of
+from pellucid.documents.segments import Span
 
 _SIGNS = frozenset(".,;:!?)]}»”…。，、！？")
+_QUOTES = {"'": "'", '"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "(": ")", "[": "]", "<": ">"}
+_LONGEST_UNIT = 4
+"""Letters directly behind a placeholder, as in ``%sKiB``; more are a word."""
 
 
 def unchanged(text: str, literals: Sequence[Span]) -> Aligned:
@@ -69,8 +72,9 @@ def keeps_order(text: str, answer: Aligned) -> bool:
 
 def between_literals(text: str, literals: Sequence[Span]) -> list[Span]:
     """The stretches of a sentence before, between and behind its literals that have a letter."""
-    ends = [0, *(end for _, end in literals)]
-    starts = [*(start for start, _ in literals), len(text)]
+    whole = _with_surroundings(text, literals)
+    ends = [0, *(end for _, end in whole)]
+    starts = [*(start for start, _ in whole), len(text)]
     found = []
     for start, stop in zip(ends, starts, strict=True):
         stretch = text[start:stop]
@@ -122,13 +126,40 @@ def _occurrences(text: str, word: str) -> Iterator[Span]:
         at = text.find(word, end)
 
 
+def _with_surroundings(text: str, literals: Sequence[Span]) -> list[Span]:
+    """The literals with what belongs to them: those that touch are one, with the quotation marks or
+    brackets around them, and the unit behind them, as in ``'%s'`` and ``%sKiB``.
+    """
+    whole: list[Span] = []
+    for start, end in literals:
+        if whole and whole[-1][1] == start:
+            whole[-1] = (whole[-1][0], end)
+        else:
+            whole.append((start, end))
+
+    for number, (start, end) in enumerate(whole):
+        limit = whole[number + 1][0] if number + 1 < len(whole) else len(text)
+        stop = end
+        while stop < limit and text[stop].isascii() and text[stop].isalnum():
+            stop += 1
+        if stop - end <= _LONGEST_UNIT and not text[stop : stop + 1].isalnum():
+            end = stop
+        first = whole[number - 1][1] if number else 0
+        is_quoted = first < start and end < limit and _QUOTES.get(text[start - 1]) == text[end]
+        if is_quoted and not text[max(first, start - 2) : start - 1].isalnum():
+            start, end = start - 1, end + 1
+        whole[number] = (start, end)
+    return whole
+
+
 def cut_out(text: str, literals: Sequence[Span]) -> tuple[str, list[int]]:
-    """The text without literals, and without the second of the two spaces around one; and for each
-    character of the shorter text its place in the longer one.
+    """The text without literals and what belongs to them, and without the second of the two spaces
+    around one; and for each character of the shorter text its place in the longer one.
 
     Between two words that only a literal divides there is a space.
     """
-    starts, ends = dict(literals), {end for _, end in literals}
+    whole = _with_surroundings(text, literals)
+    starts, ends = dict(whole), {end for _, end in whole}
     kept: list[str] = []
     places: list[int] = []
     is_inside = follows_literal = False
@@ -168,7 +199,7 @@ def with_insertions(
 
     # The gap of each, all in the unchanged translation; in order of the source within a gap.
     gaps: dict[int, list[Span]] = {}
-    for start, end in literals:
+    for start, end in _with_surroundings(text, literals):
         at = bisect.bisect_left(places, start)
         gaps.setdefault(placer.gap(at), []).append((start, end))
 
@@ -185,7 +216,12 @@ def with_insertions(
             target += (
                 " " if target and (spaced or _is_narrow_word(units, number - 1, target)) else ""
             )
-            copies.append(((start, end), (len(target), len(target) + end - start)))
+            moved_by = len(target) - start
+            copies += [
+                ((first, last), (first + moved_by, last + moved_by))
+                for first, last in literals
+                if start <= first < end
+            ]
             target += text[start:end]
         if number in gaps and not between and number < len(units):
             between = " " if units[number].is_word and not units[number].is_wide else ""

@@ -14,6 +14,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
+from pellucid.documents.protected import literals_in
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
 
 _BARS = "|¦│·•‧∙●○◦▪■»›▸▶→"
@@ -21,6 +22,10 @@ _BARS = "|¦│·•‧∙●○◦▪■»›▸▶→"
 _BAR = re.compile(rf"[{_BARS}]")
 _DIVIDES = re.compile(rf"(?<!\s)\s*[{_BARS}][\s{_BARS}]*")
 """A bar with its white space; it begins where the white space does, or would be quadratic."""
+_SPACED_BAR = re.compile(r"\s[|¦·•]\s")
+"""A bar between two texts without a mark, as in the title of a page."""
+_STEP = re.compile(r"(?<!\s)\s+[/>»]\s+")
+"""A sign between the parts of a path, of which the last one is no link."""
 _BETWEEN = re.compile(rf"[\s\d{_BARS}/\\–—←<>«‹,;:()\[\]{{}}&+~*_=#-]*")
 """What may stand between texts that are no sentence."""
 _NUMBER = re.compile(r"[+−-]?[$€£¥₹]?\s?\d(?:[\d.,:/'’\s–−-]*\d)?\s?[%‰°$€£¥₹]?")
@@ -123,7 +128,7 @@ class Folded:
         """What is translated."""
         self._layout: list[Piece | None] = []
         """What is not, in order, and None for each part."""
-        if segment.marks:
+        if segment.marks or _SPACED_BAR.search(segment.text):
             self._divide(_tree(segment.pieces), 0)
         else:
             self._add(segment.pieces)
@@ -186,13 +191,17 @@ class Folded:
         self._keep(items[stop:])
 
     def _divide_inner(self, items: list[_Item], depth: int) -> None:
+        badge = next((n for n in (0, len(items) - 1) if _is_badge(items, n)), None)
+        if badge is not None and depth < _DEEPEST:
+            self._divide(items[:badge], depth + 1)
+            self._divide_pair(items[badge], depth)
+            self._divide(items[badge + 1 :], depth + 1)
+            return
         parts = (_neighbors(items) or _whole(items)) if depth < _DEEPEST else None
         if parts is not None:
             for each in parts:
                 if isinstance(each, _Pair) and _is_read(each):
-                    self._keep([each.first])
-                    self._divide(each.inner, depth + 1)
-                    self._keep([each.last, *each.tail])
+                    self._divide_pair(each, depth)
                 elif isinstance(each, str) and _is_read(each):
                     self._add((each,))
                 else:
@@ -204,6 +213,11 @@ class Folded:
             self._drop_caps[len(self.parts)] = drop_cap
         folded = self._folded(items, "", "")
         self._add(tuple(self._marked(folded)))
+
+    def _divide_pair(self, pair: _Pair, depth: int) -> None:
+        self._keep([pair.first])
+        self._divide(pair.inner, depth + 1)
+        self._keep([pair.last, *pair.tail])
 
     def _keep(self, items: Iterable["_Item | Open | Close"]) -> None:
         """Add what is not translated."""
@@ -384,6 +398,8 @@ def _is_at_edge(items: Sequence[_Item], at: int, step: int) -> bool:
         return not item.text and not item.breaks
     text = item.text.strip()
     is_word = bool(_NUMBER.fullmatch(text) or _STOPS.fullmatch(text)) and not item.is_noted
+    if step > 0 and text == item.text and _text(items[at + 1 : at + 2])[:1].isupper():
+        is_word = False  # the number of a heading, which touches it: "1.2Red house"
     if item.kind == "script":
         # The beginning or the end of a formula.
         host, tail = _last_word(items[max(0, at - 1) : at]), _first_word(items[at + 1 : at + 2])
@@ -430,7 +446,11 @@ def _whole(items: Sequence[_Item]) -> Sequence[_Item] | None:
         return None
     if any(isinstance(item, Alone) and item.breaks for item in items):
         return None
-    before, after = _text(items[: read[0]]), _text(items[read[0] + 1 :])
+    # A number in a pair of its own stands beside the text: "1 Red house", "Red house 12".
+    before, after = (
+        _text(item for item in side if not isinstance(item, _Pair))
+        for side in (items[: read[0]], items[read[0] + 1 :])
+    )
     if len(before) > _LONGEST_WORD or len(after) > _LONGEST_WORD:
         return None
     if before.strip() in _AROUND and _AROUND[before.strip()] == after.strip():
@@ -441,15 +461,19 @@ def _whole(items: Sequence[_Item]) -> Sequence[_Item] | None:
 def _neighbors(items: Sequence[_Item]) -> list[_Item] | None:
     """The texts side by side in what is no sentence, and what is between them."""
     pairs = sum(isinstance(item, _Pair) and _is_read(item) for item in items)
-    if pairs < 1 or (pairs < 2 and not any(_is_barred(item) for item in items)):
+    bars = {n: _bars_in(item) for n, item in enumerate(items) if isinstance(item, str)}
+    is_barred = any(_SPACED_BAR.search(bar[0]) for found in bars.values() for bar in found)
+    if pairs < 2 and not is_barred and not (pairs and any(bars.values())):
         return None
 
     # Texts between bars are labels as well.
     parts: list[_Item] = []
-    for item in items:
+    for number, item in enumerate(items):
         if isinstance(item, str) and _is_read(item):
             at = 0
-            for found in _DIVIDES.finditer(item):
+            steps = [step for step in _STEP.finditer(item) if step.end() == len(item)]
+            steps += [step] if (step := _STEP.match(item)) else []
+            for found in sorted([*bars[number], *steps], key=lambda bar: bar.start()):
                 parts += [item[at : found.start()], found[0]]
                 at = found.end()
             parts.append(item[at:])
@@ -470,8 +494,26 @@ def _neighbors(items: Sequence[_Item]) -> list[_Item] | None:
     return [part for part in parts if part != ""]
 
 
-def _is_barred(item: _Item) -> bool:
-    return isinstance(item, str) and _BAR.search(item) is not None and _is_read(item)
+_APART = frozenset(("label", "badge"))
+"""Kinds with a text of their own."""
+
+
+def _is_badge(items: Sequence[_Item], number: int) -> bool:
+    """Whether a badge stands there, with a text beside it."""
+    item = items[number] if len(items) > 1 else None
+    return isinstance(item, _Pair) and item.kind == "badge" and _is_read(item)
+
+
+def _bars_in(text: str) -> list[re.Match[str]]:
+    """The bars in a text with letters, but for those of placeholders: ``{{ x | date }}``."""
+    if not _BAR.search(text) or not _is_read(text):
+        return []
+    kept = literals_in(text)
+    return [
+        bar
+        for bar in _DIVIDES.finditer(text)
+        if not any(start < bar.end() and bar.start() < end for start, end in kept)
+    ]
 
 
 def _is_divided(left: _Item, between: str, right: _Item) -> bool:
@@ -480,14 +522,19 @@ def _is_divided(left: _Item, between: str, right: _Item) -> bool:
         return False
     if _BAR.search(between):
         return True
-    if not isinstance(left, _Pair) or not isinstance(right, _Pair):
+    kinds = {each.kind if isinstance(each, _Pair) else None for each in (left, right)}
+    if _STEP.fullmatch(between) and kinds & _APART:
+        return True
+    if None in kinds:
         return False
-    kinds = {left.kind, right.kind}
-    if kinds == {"label"}:
+    if kinds <= _APART:
         return True
     # Boxes of a page that touch: "Red houseBlue car".
-    is_joint = left.text[-1:].islower() and right.text[:1].isupper() and len(left.text) > 1
-    return kinds <= {"label", "span"} and not between and is_joint
+    before, after = _text_of(left)[-2:], _text_of(right)[:1]
+    is_joint = (
+        before[-1:].islower() and len(before) > 1 and (after.isupper() or after.isdigit())
+    ) or (before[-1:] in (".", "!", "?") and after.isupper())
+    return kinds <= _APART | {"span"} and not between and is_joint
 
 
 def _touch(done: Sequence[_Item], item: _Pair) -> bool:
@@ -495,7 +542,7 @@ def _touch(done: Sequence[_Item], item: _Pair) -> bool:
     last = done[-1] if done else None
     return (
         isinstance(last, _Pair)
-        and last.kind == item.kind == "label"
+        and {last.kind, item.kind} <= _APART
         and last.text[-1:].isalnum()
         and item.text[:1].isalnum()
     )

@@ -10,8 +10,10 @@ from pellucid.documents.segments import Kind
 
 _LABELS = frozenset(("a", "button", "label", "output", "meter", "progress"))
 """Elements whose text stands for itself, where nothing but such elements is in a line."""
-_BADGES = frozenset(("badge", "btn", "button", "chip", "label", "pill", "tag"))
+_BUTTONS = frozenset(("btn", "button"))
 """Words in the class of a span that is such an element too."""
+_BADGES = frozenset(("badge", "chip", "label", "pill", "tag"))
+"""Those of a span that is a badge."""
 _REFERENCES = frozenset(
     (
         *("noteref", "doc-noteref", "doc-backlink", "footnote-ref", "footnoteref", "footnote-back"),
@@ -58,7 +60,9 @@ def _role(tag: str, style: str, classes: set[str], roles: set[str]) -> Kind:
     # As a value, "super" or "sub" raises or lowers.
     if tag in ("sub", "sup") or "vertical-align:su" in style.replace(" ", ""):
         return "script"
-    is_badge = tag == "span" and any(set(each.split("-")) & _BADGES for each in classes)
-    if tag in _LABELS or "-" in tag or is_badge:
+    words = {word for each in classes for word in each.split("-")} if tag == "span" else set()
+    if words & _BADGES:
+        return "badge"
+    if tag in _LABELS or "-" in tag or words & _BUTTONS:
         return "label"
     return "span" if tag in ("span", "font") else "format"

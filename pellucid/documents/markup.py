@@ -30,9 +30,9 @@ from pellucid.documents.copies import (
     with_stretches,
 )
 from pellucid.documents.folding import Folded
-from pellucid.documents.placement import Aligned, Span
+from pellucid.documents.placement import Aligned
 from pellucid.documents.protected import protect
-from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, all_nodes, read_tree
+from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, Span, all_nodes, read_tree
 from pellucid.text.splitting import Sentence, split_sentences
 
 _MOST_MARKS = 400

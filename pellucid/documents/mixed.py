@@ -86,10 +86,12 @@ def read_mixed(
     texts: dict[int, str] = {}
     pieces: list[Piece] = []
     ranges = Ranges()
-    entities = Entities("".join(element.itertext()) if split_text else "")
+    divide = split_text or (lambda text: [(text, None)])
+    parts = divide("".join(element.itertext())) if split_text else []
+    entities = Entities("".join(part for part, tag in parts if tag is None))
 
     def add(text: str | None) -> None:
-        for part, tag in split_text(text) if text and split_text else [(text or "", None)]:
+        for part, tag in divide(text or ""):
             if tag is not None:
                 number = len(elements) + len(texts)
                 texts[number] = part

@@ -18,9 +18,8 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
 from pellucid.decoding.suspicious import Warnings
+from pellucid.documents.segments import Span
 
-Span = tuple[int, int]
-"""From a character up to another, not included."""
 Copy = tuple[Span, Span]
 """Characters of the source, and the same characters in the target."""
 Link = tuple[Span, Span, float]
@@ -379,7 +378,7 @@ class Placer:
         # Nothing but signs on one side: it stays on that side of all words.
         if begin <= self._first_word:
             words = (number for number, unit in enumerate(targets) if unit.is_word)
-            return next(words, 0) if before else 0
+            return min(len(before), next(words, 0))
         if begin > self._last_word:
             is_last = not after or not sources[before[-1]].is_word
             tail = targets[len(targets) - len(after) :]

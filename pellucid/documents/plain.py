@@ -103,11 +103,23 @@ class Entities:
     def __init__(self, text: str) -> None:
         self._written: dict[str, str] = {}
         """By character, the first reference to it."""
+        kept: set[str] = set()
+        """References to characters that the text has without one too, such as the ``&amp;`` in
+        "& is &amp;": they are what the text is about, and stay as they are."""
+        without = _ENTITY.sub("", text) if "&" in text else text
         for found in _ENTITY.finditer(text) if "&" in text else ():
             character = html.unescape(found[0])
-            if character != found[0] and len(character) == 1:
+            if character == found[0] or len(character) > 1:
+                continue
+            if character in without:
+                kept.add(found[0])
+            else:
                 self._written.setdefault(character, found[0])
-        self._table = str.maketrans({**_SIGNS, **self._written})
+
+        signs = {sign: each for sign, each in _SIGNS.items() if each not in kept}
+        self._table = {**dict.fromkeys(kept), **signs, **self._written}
+        """What is written for a character; None for a reference that stays."""
+        self._signs = re.compile("|".join(map(re.escape, self._table)))
 
     def __bool__(self) -> bool:
         """Whether there is one."""
@@ -117,11 +129,15 @@ class Entities:
         """The text with characters for references."""
         if not self:
             return text
-        return _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+        return _ENTITY.sub(
+            lambda found: found[0] if found[0] in self._table else html.unescape(found[0]), text
+        )
 
     def written(self, text: str) -> str:
         """The text with references where the first one had them, and for signs of HTML."""
-        return text.translate(self._table) if self else text
+        if not self:
+            return text
+        return self._signs.sub(lambda found: self._table[found[0]] or found[0], text)
 
 
 _SIGNS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -140,14 +156,14 @@ class TaggedText:
         that it is not; without it a reference does.
         """
         self._kept = kept
-        # A text that is HTML in any case writes its signs so, also if it had none.
-        html_text = f"{text}&amp;" if has_entities else text
-        self._entities = Entities("" if has_entities is False else html_text)
         self._sources: dict[int, str] = {}
         self._closings: dict[int, str] = {}
         patterns = [_OF_FRAMEWORKS, *([kept] if kept else [])]
         has_marks = "<" in text or any(pattern.search(text) for pattern in patterns)
-        pieces = tuple(self._pieces(text)) if has_marks else (text,)
+        pieces: tuple[Piece, ...] = tuple(self._pieces(text)) if has_marks else (text,)
+        read = "" if has_entities is False else "".join(p for p in pieces if isinstance(p, str))
+        # A text that is HTML in any case writes its signs so, also if it had none.
+        self._entities = Entities(f"{read}&amp;" if has_entities else read)
         pieces = tuple(self._entities.read(p) if isinstance(p, str) else p for p in pieces)
         self.segment = Segment(tuple(piece for piece in pieces if piece != ""))
 
@@ -212,10 +228,11 @@ def _without_overlaps(tags: Sequence[Tag]) -> list[Tag]:
 
 
 _OF_FRAMEWORKS = re.compile(
-    r"<(?P<slash>/?)(?P<number>\d{1,3})[ ]?(?P<alone>/?)>"
+    r"<(?P<slash>/?)(?P<number>\d{1,3})[ ]?(?P<alone>/?)>|(?P<data><!\[CDATA\[.{0,1000}?\]\]>)"
     r"|\{(?:\$(?P<side>start|close)|(?P<SIDE>START|CLOSE)_)(?P<name>\w{1,60})\}"
 )
-"""Tags of react-i18next and Lingui, ``<0>text</0>``, and in the JSON files of Angular:
+"""Tags of react-i18next and Lingui, ``<0>text</0>``; sections of XML, whose text stays; and in the
+JSON files of Angular:
 ``{$startTagB}text{$closeTagB}``, ``{START_LINK}text{CLOSE_LINK}``."""
 _RUBY = re.compile(r"%<\w{1,60}>[-+0# ]*\d*(?:\.\d+)?[bcdeEfgGiosuxX](?![A-Za-z])")
 _OPAQUE = "xliff:g"
@@ -249,7 +266,7 @@ def _tag_of(found: re.Match[str]) -> Tag:
     """The tag of a framework."""
     is_end = found["slash"] or (found["side"] or found["SIDE"] or "").lower() == "close"
     kind: Literal["start", "end", "alone"] = (
-        "alone" if found["alone"] else "end" if is_end else "start"
+        "alone" if found["alone"] or found["data"] else "end" if is_end else "start"
     )
     return Tag(*found.span(), kind, found["number"] or found["name"])
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, Span
 
 _URL = (
     r"(?:(?:https?|ftp|file)://|www\.|mailto:|tel:)[^\s<>\"'“”„«»]*[^\s<>\"'“”„«».,;:!?)\]}…。，]"
@@ -43,7 +43,8 @@ _PRINTF = (
     r"|%[-+0#,(']*[iouxXeEfFgGaAcpn](?![a-z])"
     r"|%[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ](?![A-Za-z]{2})"  # strftime
     r"|%L?\d{1,2}(?![\d.,]*\d)"  # %1 and %L1 of Qt
-    r"|%Ln(?![A-Za-z])|%%"
+    # %%s: a program makes %s of it, and a text of that later
+    r"|%Ln(?![A-Za-z])|%%(?:\([A-Za-z_]\w{0,60}\)[a-z]|[sd](?![a-z])|[A-Za-z](?![A-Za-z]))?"
 )
 _DOLLAR = (
     r"\$t\([^()\n]{1,200}\)"  # $t(key) of i18next
@@ -55,6 +56,8 @@ _COLON = (
 )
 _MENTION = r"(?<![\w@#&/.])[@#][A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+)?"
 """``@name`` and ``#tag`` of social networks, and ``@count`` of Drupal."""
+_REFERENCE = r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});"
+"""Of HTML, in a text that is not HTML."""
 _CODE = r"`[^`'\n]{1,100}`"
 _BULLET = r"(?P<bullet>(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)|[-–—](?=[^\W\d_])))"
 _FOOTNOTE = r"\[\^[^\]\s]{1,60}\]"
@@ -65,7 +68,7 @@ _PATTERN = re.compile(
     "|".join(
         (
             *(_URL, _EMAIL, _TEMPLATE, _LITERAL, _BRACES, _PROGRAM, _COLON, _MENTION, _CODE),
-            *(_BULLET, _FOOTNOTE),
+            *(_BULLET, _FOOTNOTE, _REFERENCE),
         )
     )
 )
@@ -182,6 +185,11 @@ def has_literals(text: str) -> bool:
     return any(True for _ in _found(text, keep_numbers=False))
 
 
+def literals_in(text: str) -> list[Span]:
+    """Where each such stretch of a text begins and ends."""
+    return [(start, end) for start, end, _ in _found(text, keep_numbers=False)]
+
+
 def closing_braces(text: str) -> dict[int, int]:
     """For each opening brace that is closed, where that is."""
     closing: dict[int, int] = {}
@@ -210,6 +218,8 @@ def _is_percentage(text: str, before: str, found: str) -> bool:
         return True
     if found[1:] in ("o", "x", "X") and re.search(r"(?<!\d)0\Z", before[-2:]):
         return False  # 0%o and 0%x: octal and hexadecimal numbers
+    if re.search(r"(?<![\d.,])0\d+[ ]?\Z", before[-10:]):
+        return False  # "chmod 0700 %s"
     if len(found) > 2 or text.count(found) > 1 or _SINGLE.search(text.replace(found, "", 1)):
         return False  # %9.9s is one whatever is before it, and a text with one has more
     return _NUMBER_AT_END.search(before[-20:]) is not None

@@ -9,10 +9,13 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
-Kind = Literal["format", "span", "label", "script", "reference"]
+Span = tuple[int, int]
+"""From a character up to another, not included."""
+Kind = Literal["format", "span", "label", "badge", "script", "reference"]
 """What an inline element is: a format such as bold; a span, of which only a style sheet knows what
-it is; a thing that has a text of its own, such as a link or a button; a text that is raised or
-lowered; or a reference to a note or to a page of the printed book, which is never translated."""
+it is; a thing that has a text of its own, such as a link or a button; a badge, which stands beside
+a text and is no part of it; a text that is raised or lowered; or a reference to a note or to a page
+of the printed book, which is never translated."""
 
 
 @dataclasses.dataclass(frozen=True)

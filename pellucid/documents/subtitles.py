@@ -9,9 +9,8 @@ from typing import Literal
 
 from pellucid.core.errors import DataError
 from pellucid.documents.guessed_text import GuessedText
-from pellucid.documents.placement import Span
 from pellucid.documents.plain import TaggedText
-from pellucid.documents.segments import Segment
+from pellucid.documents.segments import Segment, Span
 from pellucid.text.scripts import CHINESE_OR_JAPANESE
 
 _ARROW = "-->"

@@ -183,6 +183,27 @@ def test_what_an_element_says_of_its_translation_holds_for_it(source: str, found
     assert [each.text for each in HtmlDocument(source).segments] == found
 
 
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("<span class='tag-x'>New</span> red house", ["New", "red house"]),
+        ("red house <span class=badge>sale now</span>", ["red house", "sale now"]),
+        ("see <span class=badge>new</span> here", ["see new here"]),
+        ("<title>Red house | Blue cars</title>", ["Red house", "Blue cars"]),
+        ("<title>Red house {{ x | date }}</title>", ["Red house {{ x | date }}"]),
+        ("<a>Home</a> / <a>Cats</a> / Blue car", ["Home", "Cats", "Blue car"]),
+        ("see <a>cats</a> / <a>dogs</a>", ["see cats / dogs"]),
+        ("<b>1.2</b><i>Red house</i>", ["Red house"]),
+        ("<a><span>1</span> <span>Red house</span></a>", ["Red house"]),
+        ("<span>red house</span><span>3 days ago</span>", ["red house", "3 days ago"]),
+    ],
+)
+def test_what_stands_beside_a_text_is_no_part_of_it(source: str, found: list[str]):
+    """Badges, titles of pages, paths, and numbers of headings, as generators write them."""
+    seen = [each for each in read_in(source) if any(map(str.isalpha, each))]
+    assert seen[: len(found)] == found
+
+
 def test_ranges_of_two_elements_are_pairs():
     found = translate_segments(
         [Segment(("the one ", Alone(0), "red house", Alone(1, ends=0), " stands"))], Swapping()

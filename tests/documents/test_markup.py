@@ -1,5 +1,6 @@
 """Marks stand on the aligned words, exactly once and well nested; what is kept is bit-equal."""
 
+import json
 import random
 import re
 
@@ -10,7 +11,7 @@ from pellucid.documents.markup import Counts, translate_segments
 from pellucid.documents.placement import Aligned, Placer, SentencePair, Unit, units_of
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import Alone, Close, Open, Segment
-from tests.documents.stand_in import Swapping
+from tests.documents.stand_in import Swapping, translated
 
 
 def result(*pieces, **options) -> tuple:
@@ -151,6 +152,7 @@ def test_a_bracket_belongs_to_an_address_if_it_was_opened_in_it(text: str, kept:
         ("the mode 0%o of it", "%o"),
         ("the short SHA1 %s is ambiguous", "%s"),
         ("chmod 0700 %s or %s", "0700 %s"),
+        ("run chmod 0700 %s", "%s"),
         ("in all ~3 %9.9s of it", "%9.9s"),
         ("cannot open '%ls' here", "%ls"),
         ("%s Ethernet802.2 %s", "%s"),
@@ -161,6 +163,25 @@ def test_placeholders_behind_a_digit_are_no_percentages(text: str, kept: str):
     """In catalogs of Debian."""
     _, found = protect(Segment((text,)), keep_numbers=False)
     assert kept.split()[-1] in found.values()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("'%s' does not stand", "'%s' NOT DOES STAND"),
+        ("the (%s) red house", "(%s) RED THE HOUSE"),
+        ("is %sKiB of it", "%sKiB OF IS IT"),
+        ("%s%s%s:%u: red house", "%s%s%s:%u: RED HOUSE"),
+        ("merged by %%s here", "BY MERGED %%s HERE"),
+        ("by:\n%%sPlease move", "BY:\n%%s MOVE pLEASE"),
+        ("valid are: &amp; and & here", "ARE VALID: &amp; AND&HERE"),
+        ("press <![CDATA[<Alt>]]> now", "NOW PRESS <![CDATA[<Alt>]]>"),
+    ],
+)
+def test_what_belongs_to_a_placeholder_stays_with_it(text: str, found: str):
+    """Quotation marks around it, a unit behind it, placeholders that touch; from catalogs."""
+    written = translated(json.dumps({"a": text}), "a.json")
+    assert json.loads(written)["a"] == found
 
 
 def test_numbers_are_kept_on_request():
