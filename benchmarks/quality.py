@@ -1,168 +1,143 @@
-"""How good a model gets, by real training through the command line, and how soon.
+"""How good the presets get, by real training through the command line.
 
-    python benchmarks/quality.py --data ../shared/data --work /tmp/quality --experiment one-hour
+    python benchmarks/quality.py --data ../shared/data --work /tmp/quality --experiment en-de
     python benchmarks/quality.py --data ../shared/data --work /tmp/quality --table
 
-Each experiment of `quality_experiments.py` is a preset, settings, a text and a number of minutes;
-with several --seeds it is run once for each. A run whose result lies in --work is not made again,
-and one that was interrupted goes on, so that a long table can be made in parts; --table writes the
-page from what lies there and trains nothing. --minutes shortens every run, for a trial.
+An experiment is a preset, settings and a text; with several --seeds it is run once for each. A run
+whose result lies in --work is not made again, and one that was interrupted goes on, so that a long
+table can be made in parts. The table of all that lies there is written to --work; --table trains
+nothing. `results/quality.md` has what was measured with these and many other settings.
 
-What is counted: minutes are the run's own clock, training and validating together; the whole
-command, with tokenizer and start-up, is given beside it. CPU minutes are the time of the run's
-process on all its threads, in all its resumed parts, and in the run that it begins with; those of
-the runs that teach it, or whose translations it learns from, are given beside them, translating
-included. Tokens are real target tokens, stops included.
-Validation is greedy. The bundle that was best on validation text is tested, once, by `pellucid
-evaluate` with the search settings of its preset; nothing is chosen by test text.
+What is counted: CPU minutes are the time of the run's process on all its threads, in all its
+resumed parts; those of the runs that teach it are given beside them, translating included. Tokens
+are real target tokens, stops included. Validation is greedy. The bundle that was best on validation
+text is tested, once, by `pellucid evaluate` with the search settings of its preset; nothing is
+chosen by test text.
 """
 
 import argparse
+import dataclasses
 import json
 import resource
-import shutil
+import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import machine
-import quality_page
-from quality_experiments import EXPERIMENTS, Experiment, Test, Text, Variant, prepare
+from quality_texts import Test, Text, prepare
 
-RESULTS = Path(__file__).parent / "results"
+Row = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """One claim about quality."""
+
+    title: str
+    preset: str
+    text: str
+    """Which text, a name that ``prepare`` knows."""
+    settings: tuple[str, ...]
+    """What differs from the preset."""
+    teachers: tuple[str, ...] = ()
+    """Runs in ``--work``, by the names of their folders, that teach this one together."""
+    recombined: int = 0
+    """So many sentences are made of the sources (``pellucid recombine``), and translated by all
+    ``teachers`` together, as further pairs."""
+
+
+_TWENTY_PASSES = ("training.max_epochs=20", "training.max_minutes=100000")
+"""Passes are a budget that a busy machine does not change."""
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "en-de": Experiment(
+        "Multi30k English-German, 20 passes", "multi30k", "multi30k-en-de", _TWENTY_PASSES
+    ),
+    "en-fr": Experiment(
+        "Multi30k English-French, 20 passes", "multi30k", "multi30k-en-fr", _TWENTY_PASSES
+    ),
+    "en-de-lower": Experiment(
+        "Multi30k English-German, lower-cased and tokenized as papers train on it, 20 passes",
+        "multi30k",
+        "multi30k-en-de-lower",
+        _TWENTY_PASSES,
+    ),
+    "en-fr-lower": Experiment(
+        "Multi30k English-French, lower-cased and tokenized as papers train on it, 20 passes",
+        "multi30k",
+        "multi30k-en-fr-lower",
+        _TWENTY_PASSES,
+    ),
+    "en-de-lower-student": Experiment(
+        "the same, English-German, by a student of seeds 2 and 3 with recombined sentences",
+        "multi30k",
+        "multi30k-en-de-lower",
+        (
+            "training.max_epochs=10",
+            "training.max_minutes=100000",
+            "training.weight_decay=0.05",
+            "training.teacher_top_k=8",
+            # two of five pairs are true ones, so that each comes twelve times
+            "data.weights=[2,3]",
+        ),
+        teachers=("en-de-lower-seed2", "en-de-lower-seed3"),
+        recombined=58_000,
+    ),
+    "cmudict": Experiment("CMUdict, letters to phones, 20 passes", "cmudict", "cmudict", ()),
+    "tatoeba": Experiment("Tatoeba German-English, two hours", "tatoeba", "tatoeba-de-en", ()),
+    "scan": Experiment("SCAN, simple split, a held-out tenth", "scan", "scan", ()),
+}
 
 
 def main() -> None:
     options = _parse_options()
     options.work.mkdir(parents=True, exist_ok=True)
-    about = machine.describe()
     for name in options.experiment:
-        experiment = EXPERIMENTS[name]
-        for variant in experiment.variants:
-            if options.only and variant.name not in options.only:
-                continue
-            # an average is of fixed runs
-            for seed in [0] if variant.averages else options.seeds:
-                _run(name, experiment, variant, seed, options)
-    rows = [
-        json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(options.work.glob("*.result.json"))
-    ]
+        for seed in options.seeds:
+            _run(name, seed, options)
+
+    kept = sorted(options.work.glob("*.result.json"))
+    rows = [json.loads(path.read_text(encoding="utf-8")) for path in kept]
     if not rows:
         raise SystemExit(f"nothing in {options.work} yet: name an --experiment")
-    result = {
-        "benchmark": "quality",
-        "command": machine.command(),
-        "counted": " ".join((__doc__ or "").split("\n\n")[-1].split()),
-        "machine": about,
-        "rows": rows,
-    }
-    (RESULTS / "quality.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "quality.md").write_text(quality_page.page(result), encoding="utf-8")
-    print(RESULTS / "quality.md")
+    (options.work / "quality.md").write_text(page(rows, machine.command()), encoding="utf-8")
+    print(options.work / "quality.md")
 
 
-def _run(
-    name: str,
-    experiment: Experiment,
-    variant: Variant,
-    seed: int,
-    options: argparse.Namespace,
-) -> None:
+def _run(name: str, seed: int, options: argparse.Namespace) -> None:
     """Train and test once, unless that was done before."""
-    parts = name, variant.slug, "" if variant.averages else f"seed{seed}"
-    slug = "-".join(filter(None, parts))
-    kept = options.work / f"{slug}.result.json"
+    experiment = EXPERIMENTS[name]
+    run = options.work / f"{name}-seed{seed}"
+    kept = options.work / f"{run.name}.result.json"
     if options.table or kept.exists():
         return
-    minutes = options.minutes or experiment.minutes
+    teachers = [options.work / each for each in experiment.teachers]
+    untrained = [each.name for each in teachers if not each.exists()]
+    if untrained:
+        raise SystemExit(f"{name}: {', '.join(untrained)} must be run first")
+
     text = prepare(experiment.text, options.data.resolve(), options.work.resolve())
-    _check_helpers(variant, seed, options.work)
-    if variant.averages:
-        row = _average(name, experiment, variant, options.work, slug)
-        row["tests"] = {test.name: _test(options.work / slug, test) for test in text.tests}
-        _keep(row, kept)
-        return
-    files, translating = _with_translations(text, variant, seed, options.work.resolve(), slug)
-    # a variant may change what the experiment sets
-    by_name = {each.partition("=")[0]: each for each in (*experiment.settings, *variant.settings)}
-    own = list(by_name.values())
-    always = [f"training.max_minutes={minutes}", f"training.seed={seed}", *files]
+    files, translating = with_recombined(text, experiment, seed, run)
+    settings = [*experiment.settings, f"training.seed={seed}", *files]
     if options.threads:
-        always.append(f"training.threads={options.threads}")
-    run = options.work / slug
-    about = machine.describe()
-    began = time.monotonic()
-    parent = None
-    if variant.first:
-        parent = options.work / f"{slug}-first"
-        train(experiment.preset, [*experiment.settings, *variant.first, *always], parent)
-    initial = parent
-    if variant.begins_with:
-        (initial,) = _runs([variant.begins_with], seed, options.work)
-    teachers = _runs(variant.teachers, seed, options.work)
+        settings.append(f"training.threads={options.threads}")
     if teachers:
-        always.append(f"training.teacher={json.dumps(list(map(str, teachers)))}")
-    train(experiment.preset, [*own, *always], run, initial)
-    row: dict[str, Any] = {
-        "experiment": name,
-        "variant": variant.name,
-        "preset": experiment.preset,
-        "settings": own,
-        "first": list(variant.first),
-        "minutes": minutes,
-        "seed": seed,
-        "command_minutes": round((time.monotonic() - began) / 60, 2),
-        "machine": about,
-        **learned(run, experiment.goal, parent),
-        **({"begins_with": variant.begins_with.format(seed=seed)} if variant.begins_with else {}),
-        **({"draws": True} if variant.draws else {}),
-        **({"recombined": variant.recombined} if variant.recombined else {}),
-        **({"recombined_seed": variant.recombined_seed} if variant.recombined_seed else {}),
-        **_helped_by(variant, seed, options.work, translating),
-        "tests": {test.name: _test(run, test) for test in text.tests},
-    }
-    _keep(row, kept)
+        settings.append(f"training.teacher={json.dumps(list(map(str, teachers)))}")
+    about = machine.describe()
+    train(experiment.preset, settings, run)
 
-
-def _keep(row: dict[str, Any], kept: Path) -> None:
+    row: Row = {"experiment": name, "seed": seed, "machine": about, **learned(run)}
+    if teachers:
+        taught = sum(cpu_minutes(_events(each)) for each in teachers)
+        row["teachers_cpu_minutes"] = round(translating + taught, 2)
+    row["tests"] = {test.name: _test(run, test) for test in text.tests}
     kept.write_text(json.dumps(row, indent=1), encoding="utf-8")
-    print(json.dumps({key: row[key] for key in ("experiment", "variant", "seed", "tests")}))
 
 
-def _average(
-    name: str, experiment: Experiment, variant: Variant, work: Path, slug: str
-) -> dict[str, Any]:
-    """The row, without tests, of a model that is the average of others. Averaging takes seconds."""
-    runs = [work / each for each in variant.averages]
-    trained = [learned(run, None) for run in runs]
-    out = work / slug
-    shutil.rmtree(out, ignore_errors=True)
-    command = [sys.executable, "-m", "pellucid", "average", *map(str, runs), "--out", str(out)]
-    subprocess.run(command, check=True)
-    return {
-        "experiment": name,
-        "variant": variant.name,
-        "preset": experiment.preset,
-        "settings": [],
-        "seed": 0,
-        "machine": machine.describe(),
-        "parameters": trained[0]["parameters"],
-        "cpu_minutes": round(sum(each["cpu_minutes"] for each in trained), 2),
-        "averages": list(variant.averages),
-    }
-
-
-def train(
-    preset: str,
-    settings: Sequence[str],
-    run: Path,
-    parent: Path | None = None,
-    processes: int = 1,
-) -> None:
+def train(preset: str, settings: Sequence[str], run: Path, processes: int = 1) -> None:
     """Train, or go on with, the run in a folder; one that has ended is left as it is."""
     if run.exists() and any(event["event"] == "end" for event in _events(run)):
         last = [event for event in _events(run) if event["event"] == "end"][-1]
@@ -172,8 +147,6 @@ def train(
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
     start = [sys.executable, *(torchrun if processes > 1 else []), "-m", "pellucid"]
     command = [*start, "train", preset, *sets, "--out", str(run)]
-    if parent is not None:
-        command += ["--init", str(parent)]
     subprocess.run([*command, "--resume"], check=True)
 
 
@@ -182,157 +155,82 @@ def _events(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in journal.splitlines() if line]
 
 
-def cpu_minutes(events: Sequence[dict[str, Any]]) -> float | None:
-    """CPU minutes of a run up to the last of these events, over all its resumed parts.
-
-    None if the journal is older than ``cpu_seconds``.
-    """
+def cpu_minutes(events: Sequence[dict[str, Any]]) -> float:
+    """CPU minutes of a run up to the last of these events, over all its resumed parts."""
     parts: list[float] = []
     for event in events:
         if event["event"] == "start":
             parts.append(0.0)
         elif "cpu_seconds" in event:
             parts[-1] = event["cpu_seconds"]
-    return sum(parts) / 60 if any(parts) else None
+    return sum(parts) / 60
 
 
-def learned(run: Path, goal: float | None, parent: Path | None = None) -> dict[str, Any]:
-    """What the journal says of a run; the CPU time of its parent is its own."""
+def learned(run: Path, goal: float | None = None) -> Row:
+    """What the journal says of a run, and when its greedy validation BLEU reached ``goal``."""
     events = _events(run)
-    before = cpu_minutes(_events(parent)) or 0.0 if parent is not None else 0.0
-    spent = cpu_minutes(events)
-    figures: dict[str, Any] = {}
-    if spent is not None:
-        figures["cpu_minutes"] = round(before + spent, 2)
     start = next(event for event in events if event["event"] == "start")
     end = [event for event in events if event["event"] == "end"][-1]
     validated = [event for event in events if event["event"] == "validation"]
     validating = sum(event["validation_seconds"] for event in validated)
     best = max(validated, key=lambda event: event["step"] == end["best_step"])
-    reached = [e["seconds"] / 60 for e in validated if goal is not None and e["bleu"] >= goal]
-    for place, event in enumerate(events):
-        is_reached = event["event"] == "validation" and goal is not None and event["bleu"] >= goal
-        if is_reached and spent is not None:
-            cost = cpu_minutes(events[: place + 1])
-            assert cost is not None
-            figures["goal_cpu_minutes"] = round(before + cost, 2)
-            break
+    reached = [
+        number
+        for number, event in enumerate(events)
+        if event["event"] == "validation" and goal is not None and event["bleu"] >= goal
+    ][:1]
     return {
-        **figures,
+        "cpu_minutes": round(cpu_minutes(events), 2),
+        "goal_cpu_minutes": round(cpu_minutes(events[: reached[0] + 1]), 2) if reached else None,
+        "goal_minutes": round(events[reached[0]]["seconds"] / 60, 2) if reached else None,
+        "minutes": round(end["seconds"] / 60, 2),
         "parameters": start["parameters"],
         "precision": start["precision"],
         "updates": end["step"],
         "target_tokens": end["target_tokens"],
         "tokens_per_second": round(end["target_tokens"] / max(1.0, end["seconds"] - validating), 1),
         "resumed": len([event for event in events if event["event"] == "start"]) - 1,
-        "best": {
-            key: best[key] for key in ("step", "seconds", "loss", "bleu", "chrf", "exact_match")
-        },
-        "goal": goal,
-        "goal_minutes": round(reached[0], 2) if reached else None,
-        "curve": [[round(e["seconds"] / 60, 2), e["step"], round(e["bleu"], 2)] for e in validated],
+        "best": {key: best[key] for key in ("step", "loss", "bleu", "chrf", "exact_match")},
     }
 
 
-def _runs(names: Sequence[str], seed: int, work: Path) -> list[Path]:
-    return [work / name.format(seed=seed) for name in names]
-
-
-def _check_helpers(variant: Variant, seed: int, work: Path) -> None:
-    names = (
-        *variant.teachers,
-        *variant.translated_by,
-        *variant.translated_back_by,
-        *variant.averages,
-    )
-    untrained = [each.name for each in _runs(names, seed, work) if not each.exists()]
-    if untrained:
-        raise SystemExit(f"{variant.name}: {', '.join(untrained)} must be run first")
-
-
-def _with_translations(
-    text: Text, variant: Variant, seed: int, work: Path, slug: str
+def with_recombined(
+    text: Text, experiment: Experiment, seed: int, run: Path
 ) -> tuple[list[str], float]:
-    """The settings of the text, with what other runs translate beside it, and the CPU minutes of
-    that.
+    """The settings of the text, with recombined sentences and what the teachers make of them as
+    further pairs, and the CPU minutes of translating these, now or when they were made."""
+    if not experiment.recombined:
+        return list(text.settings), 0.0
 
-    Translations of the sources are further targets for them, translations of the targets further
-    sources (Nguyen et al. 2020, arXiv:1911.01986: data diversification). Recombined sources and
-    what the teachers make of them are further pairs, named by ``slug``, which stands for the run.
-    """
     settings = dict(each.split("=", 1) for each in text.settings)
     source, target = Path(settings["data.source"]), Path(settings["data.target"])
-    sources, targets, minutes = [source], [target], 0.0
-    (work / "text").mkdir(exist_ok=True)
-
-    for run in _runs(variant.translated_by, seed, work):
-        made, spent = _translated([run], source, work / "text" / f"{run.name}{target.suffix}")
-        sources, targets, minutes = [*sources, source], [*targets, made], minutes + spent
-    for run in _runs(variant.translated_back_by, seed, work):
-        name = f"{run.name}{'-drawn' if variant.draws else ''}{source.suffix}"
-        made, spent = _translated([run], target, work / "text" / name, draws=variant.draws)
-        sources, targets, minutes = [*sources, made], [*targets, target], minutes + spent
-    if variant.recombined:
-        named, drawn_by = slug, seed
-        if variant.recombined_seed is not None:
-            named, drawn_by = slug.removesuffix(f"-seed{seed}"), variant.recombined_seed
-        made_of = work / "text" / f"{named}{source.suffix}"
-        new = _recombined(source, variant.recombined, drawn_by, made_of)
-        teachers = _runs(variant.teachers, seed, work)
-        made, spent = _translated(teachers, new, new.with_suffix(target.suffix))
-        sources, targets, minutes = [*sources, new], [*targets, made], minutes + spent
-
-    if len(sources) > 1:
-        settings["data.source"] = json.dumps(list(map(str, sources)))
-        settings["data.target"] = json.dumps(list(map(str, targets)))
-    return [f"{name}={value}" for name, value in settings.items()], minutes
-
-
-def _recombined(source: Path, count: int, seed: int, made: Path) -> Path:
-    """The file of new sentences; seconds of CPU time, which are not counted."""
-    if not made.exists():
-        options = ["--lines", str(count), "--seed", str(seed), "--out", str(made)]
-        command = [sys.executable, "-m", "pellucid", "recombine", str(source), *options]
-        subprocess.run(command, check=True)
-    return made
-
-
-def _translated(
-    runs: Sequence[Path], text: Path, made: Path, *, draws: bool = False
-) -> tuple[Path, float]:
-    """The translations of a file by one run or several together, and the CPU minutes they took, now
-    or when they were made."""
+    new = run.parent / "text" / f"{run.name}{source.suffix}"
+    made = new.with_suffix(target.suffix)
     spent = made.with_name(f"{made.name}.cpu-minutes")
+    if not new.exists():
+        drawn = ["--lines", str(experiment.recombined), "--seed", str(seed), "--out", str(new)]
+        _pellucid("recombine", source, *drawn)
     if not spent.exists():
         before = _cpu_seconds_of_children()
-        how = ["backtranslate", "--sample"] if draws else ["distill", "--beam-size", "5"]
-        first, *others = map(str, runs)
+        first, *others = (run.parent / each for each in experiment.teachers)
         models = [first, *(part for each in others for part in ("--with", each))]
-        command = [sys.executable, "-m", "pellucid", *how, *models, str(text), "--out", str(made)]
         made.unlink(missing_ok=True)
-        subprocess.run(command, check=True)
+        _pellucid("distill", *models, new, "--beam-size", "5", "--out", made)
         spent.write_text(f"{(_cpu_seconds_of_children() - before) / 60:.2f}", encoding="utf-8")
-    return made, float(spent.read_text(encoding="utf-8"))
+
+    settings["data.source"] = json.dumps([str(source), str(new)])
+    settings["data.target"] = json.dumps([str(target), str(made)])
+    both = [f"{name}={value}" for name, value in settings.items()]
+    return both, float(spent.read_text(encoding="utf-8"))
+
+
+def _pellucid(*words: str | Path) -> None:
+    subprocess.run([sys.executable, "-m", "pellucid", *map(str, words)], check=True)
 
 
 def _cpu_seconds_of_children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _helped_by(variant: Variant, seed: int, work: Path, translating: float) -> dict[str, Any]:
-    """Which runs taught or translated, and their CPU minutes, which are not the run's own."""
-    kinds = {
-        "teachers": _runs(variant.teachers, seed, work),
-        "translated_by": _runs(variant.translated_by, seed, work),
-        "translated_back_by": _runs(variant.translated_back_by, seed, work),
-    }
-    runs = set().union(*kinds.values())
-    if not runs:
-        return {}
-    minutes = translating + sum(cpu_minutes(_events(each)) or 0.0 for each in runs)
-    names = {kind: [each.name for each in found] for kind, found in kinds.items() if found}
-    return {**names, "teachers_cpu_minutes": round(minutes, 2)}
 
 
 def _test(run: Path, test: Test) -> dict[str, Any]:
@@ -348,6 +246,83 @@ def _test(run: Path, test: Test) -> dict[str, Any]:
     }
 
 
+def page(rows: Sequence[Row], command: str) -> str:
+    """Everything that was run, as Markdown: a table for each experiment, and mean and spread."""
+    parts = ["# Quality\n", f"- Command: `{command}`"]
+    for name, experiment in EXPERIMENTS.items():
+        own = sorted((row for row in rows if row["experiment"] == name), key=lambda r: r["seed"])
+        if own:
+            changed = ", ".join(f"`{each}`" for each in experiment.settings) or "nothing changed"
+            parts += [f"\n## {experiment.title}\n", f"Preset `{experiment.preset}`, {changed}."]
+            parts += [_machine(own), *_table(own), *_means(own), *_signatures(own[0])]
+    return "\n".join(parts) + "\n"
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    cells = [_cells(row) for row in rows]
+    return [
+        f"| {' | '.join(cells[0])} |",
+        f"|{'---|' * len(cells[0])}",
+        *(f"| {' | '.join(row.values())} |" for row in cells),
+    ]
+
+
+def _cells(row: Row) -> dict[str, str]:
+    cpu = f"{row['cpu_minutes']:.0f}"
+    if "teachers_cpu_minutes" in row:
+        cpu += f" and {row['teachers_cpu_minutes']:.0f} of its teachers"
+    return {
+        "seed": str(row["seed"]),
+        "minutes": f"{row['minutes']:.1f}",
+        "CPU minutes": cpu,
+        "parameters": f"{row['parameters']:,}",
+        "updates": f"{row['updates']:,}",
+        "tokens": f"{row['target_tokens'] / 1e6:.1f} M",
+        "tokens/s": f"{row['tokens_per_second']:,.0f} ({row['precision']})",
+        "valid loss": f"{row['best']['loss']:.3f}",
+        "valid BLEU": f"{row['best']['bleu']:.2f}",
+        "valid exact": f"{row['best']['exact_match']:.1f}%",
+        **{
+            f"{test} {name}": f"{figures[name]:.2f}"
+            for test, figures in row["tests"].items()
+            for name in figures["signatures"]
+        },
+    }
+
+
+def _means(rows: Sequence[Row]) -> list[str]:
+    """Mean, standard deviation, lowest and highest over the seeds, if there are several."""
+    if len(rows) < 2:
+        return []
+    figures = {"valid BLEU": [row["best"]["bleu"] for row in rows]}
+    for test, counted in rows[0]["tests"].items():
+        for name in counted["signatures"]:
+            figures[f"{test} {name}"] = [row["tests"][test][name] for row in rows]
+    spread = [
+        f"{name} {statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
+        f" ({min(values):.2f} to {max(values):.2f})"
+        for name, values in figures.items()
+    ]
+    return [f"\nOver {len(rows)} seeds (lowest to highest): {'; '.join(spread)}."]
+
+
+def _signatures(row: Row) -> list[str]:
+    return ["", "Signatures:\n"] + [
+        f"- {test} {name}: `{signature}`"
+        for test, figures in row["tests"].items()
+        for name, signature in figures["signatures"].items()
+    ]
+
+
+def _machine(rows: Sequence[Row]) -> str:
+    described = {
+        f"{about['cores']} cores of {about['cpu']}, torch {about['versions']['torch']},"
+        f" commit {about['commit']}, {about['date'][:10]}"
+        for about in (row["machine"] for row in rows)
+    }
+    return "Made on " + "; and on ".join(sorted(described)) + ".\n"
+
+
 def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
@@ -355,9 +330,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--experiment", nargs="+", choices=list(EXPERIMENTS), default=[], help="which to run"
     )
-    parser.add_argument("--only", nargs="*", default=[], help="variants, by name")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--minutes", type=float, help="in place of an experiment's own")
     parser.add_argument("--threads", type=int, help="of each run; by default all cores")
     parser.add_argument("--table", action="store_true", help="only write the page, train nothing")
     return parser.parse_args()

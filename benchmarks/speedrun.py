@@ -30,7 +30,7 @@ from typing import Any
 
 import machine
 from quality import learned, train
-from quality_experiments import prepare
+from quality_texts import prepare
 
 RESULTS = Path(__file__).parent / "results"
 HISTORY = RESULTS / "speedrun.json"
@@ -105,7 +105,7 @@ def _run(settings: Sequence[str], seed: int, options: argparse.Namespace) -> dic
         "seed": seed,
         "cpu_minutes": None if spent is None else round(spent * options.processes, 2),
         "minutes": figures["goal_minutes"],
-        "outside_minutes": None if is_old else round(seconds / 60 - figures["curve"][-1][0], 2),
+        "outside_minutes": None if is_old else round(seconds / 60 - figures["minutes"], 2),
         "resumed": figures["resumed"],
         "best_bleu": round(figures["best"]["bleu"], 2),
     }

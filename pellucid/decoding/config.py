@@ -260,7 +260,7 @@ class DecodingConfig(Config):
 
         A hypothesis cannot stop before it has them. With an exponent above 1 a further word of
         average log-probability raises its score, so that one that repeats itself until a phrase
-        fits would win (``benchmarks/terms.py``).
+        fits would win (docs/terms.md).
         """
         penalty = min(self.length_penalty, _REQUIRED_LENGTH_PENALTY)
         return self.model_copy(update={"length_penalty": penalty})

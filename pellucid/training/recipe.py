@@ -2,8 +2,8 @@
 
 All of them are pure functions of numbers: nothing is read, measured or drawn here.
 ``pellucid.text.corpus.facts`` counts and ``pellucid.training.calibration`` measures. Each constant
-has its reason beside it. Where the reason is a measurement, it is one of ``benchmarks/auto.py`` or
-``benchmarks/quality.py`` on validation text; nothing was chosen by test text.
+has its reason beside it. Where the reason is a measurement, ``auto.md`` or ``quality.md`` of
+``benchmarks/results`` has it, on validation text; nothing was chosen by test text.
 
 The rules aim at a good model within the available minutes, on a corpus of a thousand to some
 million pairs. To reproduce a paper, use a preset.

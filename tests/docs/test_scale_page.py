@@ -204,7 +204,7 @@ def test_the_deployment_of_ray_serve_translates_batches(
 ):
     """The page's own lines, with Ray's decorators replaced: they hand a batch of one to it.
 
-    ``benchmarks/ray_serve.py`` runs them under Ray Serve, whose packages the tests do without.
+    Ray Serve's own packages are what the tests do without.
     """
     stand_in = types.ModuleType("ray.serve")
     stand_in.deployment = lambda **_: lambda kind: types.SimpleNamespace(bind=kind)

@@ -14,5 +14,5 @@ from retention_stories import stories, tell
 def test_whatever_comes_between_saves_an_intact_checkpoint_and_the_best_bundle_are_left(
     story: tuple[int, list[tuple[Any, ...]]],
 ):
-    """A thousand such stories are told by ``benchmarks/retention.py``."""
+    """A thousand such stories were tried (``benchmarks/results/retention.md``)."""
     tell(story)

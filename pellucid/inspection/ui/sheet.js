@@ -1,7 +1,7 @@
 // One canvas for all pictures of a tower.
 //
 // A browser composes each canvas of a page by itself. Without a graphics card a hundred of them, one for each
-// picture, took longer to compose after an edit than the model took to compute (benchmarks/web_speed.py).
+// picture, took longer to compose after an edit than the model took to compute.
 
 import { make } from "./dom.js";
 
