@@ -5,7 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 
-.PHONY: demo test explore lint types docs site clean
+# Each worker begins with half of the tests, so that a module's fixtures are mostly made once.
+TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --dist worksteal
+
+.PHONY: demo test quick explore lint types docs site clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pellucid demo
@@ -13,11 +16,20 @@ demo: $(VENV)/.demo
 # One thread for each of the two processes: more would stand in each other's way. Modules are
 # compiled once, also where the environment says otherwise, as many tests start a process.
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2
+	$(TESTS) -n 2
 
-# The tests of properties alone, with examples that are drawn at random.
+# Some of each area, for every change: under two minutes on two cores.
+quick: $(VENV)/.test
+	$(TESTS) -n 2 @tests/quick.txt
+
+# At night: properties with examples drawn at random, sweeps, clusters, foreign clients; damaged
+# files and kills at size; every break of scripts/breaks.toml, which a test must notice.
 explore: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=explore
+	$(TESTS) -m 'hypothesis or nightly' --hypothesis-profile=explore
+	PELLUCID_FUZZ_COUNT=1000 PELLUCID_KILLS=50 $(TESTS) tests/faults/test_fuzzed_files.py \
+	    tests/faults/test_hostile_documents.py tests/faults/test_kills.py \
+	    tests/interop/test_random_models.py tests/web/test_engine_equals_python.py
+	$(BIN)/python scripts/mutate.py --area 'by hand'
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -53,9 +65,11 @@ $(VENV)/.site: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) -e '.[site]'
 	touch $@
 
+# Holds what the tests need as well: whoever lints first installs once.
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) -e '.[dev]'
-	touch $@
+	$(INSTALL) --no-compile -e '.[dev]'
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+	touch $(VENV)/.test $@
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

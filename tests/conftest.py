@@ -1,12 +1,14 @@
 """Shapes written in signatures are checked: the hook is installed before pellucid is imported.
 
 One Chromium serves all tests that need a browser: a process can hold no second one. Hypothesis
-draws the same examples in every run; ``make explore`` draws others.
+draws the same examples in every run; ``make explore`` draws others. Files of tests lie in memory
+where there is room: a run syncs each checkpoint, and a disk takes milliseconds for each file.
 """
 
 import asyncio
 import os
 import shutil
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; two cores are shared
 
 import shapes
+
+MEMORY = Path("/dev/shm")
+ROOM = 4 << 30
+"""What must be free in memory; all tests together leave some 300 MB."""
+if MEMORY.is_dir() and "TMPDIR" not in os.environ:
+    may_execute = not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    if may_execute and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 # How long an example takes says nothing on a busy machine.
 _PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -41,6 +51,36 @@ WHOLE_RUNS = {
 }
 """Folders of tests that train or serve whole models, in which checking would take most of the time.
 The other folders run every function that has a shape in its signature."""
+
+
+FEW_VARIANTS = {"paper", "alibi, pre-norm", "additive, not fed"}
+FEW_SETTINGS = 3
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--few-variants",
+        action="store_true",
+        help=f"hold the laws of models to {sorted(FEW_VARIANTS)} and {FEW_SETTINGS} configs alone",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--few-variants"):
+        return
+    left_out = [item for item in items if not _is_of_few(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if _is_of_few(item)]
+
+
+def _is_of_few(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    if call is None:
+        return True
+    variant = call.params.get("variant", "paper")
+    numbers = [int(part) for part in call.id.split("-") if part.isdigit()]
+    is_later = "settings" in call.params and max(numbers, default=0) >= FEW_SETTINGS
+    return not is_later and (not isinstance(variant, str) or variant in FEW_VARIANTS)
 
 
 @pytest.hookimpl(tryfirst=True)

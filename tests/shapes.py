@@ -3,21 +3,46 @@
 ``install`` must run before the first import of ``pellucid``. It does what jaxtyping's import hook
 does, for methods and for functions and classes at the top of a module. That hook also decorates
 functions inside functions, so that each call of the outer one compiles a type checker again, which
-took more than half of the suite's time.
+took more than half of the suite's time. A check takes longer than most of the functions that are
+checked, so in each test only the first calls of a function are: a search makes thousands.
 """
 
 import ast
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
+from typing import Any
 
+import beartype
 import jaxtyping
 
 _SHAPED = {"Bool", "Float", "Int", "Num", "Shaped", "UInt8"}
-_DECORATOR = "@__import__('jaxtyping').jaxtyped(typechecker=__import__('beartype').beartype)"
+_OF_FUNCTIONS = "@__import__('shapes').checked"
+_OF_CLASSES = "@__import__('jaxtyping').jaxtyped(typechecker=__import__('beartype').beartype)"
+MOST_CALLS = 20
+"""As many calls of each function are checked in a test."""
+
+_calls: dict[Callable[..., Any], int] = {}
+_is_on = True
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Check the shapes of ``function`` in its first calls of each test."""
+    check_it = jaxtyping.jaxtyped(typechecker=beartype.beartype)(function)
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        count = _calls.get(function, 0)
+        if not _is_on or count >= MOST_CALLS:
+            return function(*arguments, **named)
+        _calls[function] = count + 1
+        return check_it(*arguments, **named)
+
+    return call
 
 
 def install(packages: Sequence[str]) -> None:
@@ -26,7 +51,10 @@ def install(packages: Sequence[str]) -> None:
 
 
 def check(*, is_on: bool) -> None:
-    """Switch the checks on or off, for whatever is called from now on."""
+    """Switch the checks on or off, for whatever is called from now on, and count calls anew."""
+    global _is_on
+    _is_on = is_on
+    _calls.clear()
     jaxtyping.config.update("jaxtyping_disable", not is_on)
 
 
@@ -70,12 +98,12 @@ def _decorate(node: ast.stmt, *, last: bool) -> None:
         return
     if isinstance(node, ast.ClassDef):
         hints = [field.annotation for field in node.body if isinstance(field, ast.AnnAssign)]
-        has_shapes = any(map(_is_shape, hints))
+        has_shapes, text = any(map(_is_shape, hints)), _OF_CLASSES
     else:
-        has_shapes = _keep_shapes_alone(node)
+        has_shapes, text = _keep_shapes_alone(node), _OF_FUNCTIONS
 
     if has_shapes:
-        decorator = ast.parse(f"{_DECORATOR}\ndef _(): ...").body[0].decorator_list[0]  # type: ignore[attr-defined]
+        decorator = ast.parse(f"{text}\ndef _(): ...").body[0].decorator_list[0]  # type: ignore[attr-defined]
         ast.copy_location(decorator, node)
         node.decorator_list.insert(len(node.decorator_list) if last else 0, decorator)
 

@@ -29,6 +29,13 @@ def test_a_call_with_a_wrong_shape_fails_by_its_signature(name: str):
         WRONG_CALLS[name]()
 
 
+def test_the_first_calls_of_each_test_are_checked():
+    for _ in range(shapes.MOST_CALLS - 1):
+        dot_products(ones(2, 3), ones(4, 3))
+    with pytest.raises(TypeCheckError):
+        dot_products(ones(2, 3), ones(4, 5))
+
+
 def test_checks_can_be_switched_off():
     shapes.check(is_on=False)
     with pytest.raises(RuntimeError, match="cannot be multiplied"):  # PyTorch's own words

@@ -18,7 +18,7 @@ from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
-KILLS = int(os.environ.get("PELLUCID_KILLS", "8"))
+KILLS = int(os.environ.get("PELLUCID_KILLS", "4"))
 """Every second one while a checkpoint is being written; reliability T1 asks for 50."""
 STEPS = 5 * KILLS
 RUN = [*SETTINGS, "training.average_decay=0.9", f"training.max_steps={STEPS}"]
@@ -76,7 +76,6 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300 + 20 * KILLS)
 def test_kills_change_nothing_and_cost_no_checkpoint(tmp_path: Path):
     train(read_config("demo", RUN), tmp_path / "unbroken")

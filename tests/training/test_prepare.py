@@ -338,7 +338,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_workers_of_ray_make_the_same_files(prepared: Path, text: Path, tmp_path: Path):
     """In a process of its own: Ray starts threads and leaves sockets open."""
     pytest.importorskip("ray")
