@@ -52,21 +52,27 @@ def short(translator: Translator) -> Translator:
     return Translator(translator.bundle, settings)
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_odd_text_is_translated_alone_as_among_others(translator: Translator, name: str):
-    text = ODD[name]
-    alone = translator.translate(text)
-    assert alone.source == text
-    among = translator.translate(["le chat dort", text, "", text])
-    assert among[1].text == among[3].text == alone.text
+def test_odd_text_is_translated_alone_as_among_others(translator: Translator):
+    among = translator.translate(["le chat dort", *ODD.values(), "", *ODD.values()])
     assert among[0].text == translator.translate("le chat dort").text
-    assert among[2].text == ""
-    [scored] = translator.score([text], [text])
-    assert len(scored.token_log_probs) == len(scored.tokens) + 1
-    assert all(
-        source < len(alone.source_tokens) and target < len(alone.tokens)
-        for source, target in alone.alignment
-    )
+    assert among[len(ODD) + 1].text == ""
+    wrong = []
+    for index, (name, text) in enumerate(ODD.items(), start=1):
+        alone = translator.translate(text)
+        same = among[index].text == among[index + len(ODD) + 1].text == alone.text
+        links_are_within = all(
+            source < len(alone.source_tokens) and target < len(alone.tokens)
+            for source, target in alone.alignment
+        )
+        if alone.source != text or not same or not links_are_within:
+            wrong.append(name)
+    assert wrong == []
+
+
+def test_odd_text_is_scored_token_by_token(translator: Translator):
+    texts = list(ODD.values())
+    for scored in translator.score(texts, texts):
+        assert len(scored.token_log_probs) == len(scored.tokens) + 1
 
 
 def test_special_tokens_as_text_are_text(translator: Translator):

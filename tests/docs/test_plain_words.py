@@ -120,12 +120,10 @@ def faults_of_names(text: str, name: str = "") -> Iterator[str]:
 
 
 def faults_of_text(text: str) -> Iterator[str]:
-    """Each line that holds a phrase of the list."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        for phrase, wanted in IN_TEXT.items():
-            found = re.search(phrase, line)
-            if found:
-                yield f"{number}: {found[0]}: say {wanted}"
+    """Each phrase of the list that the text holds, with its line."""
+    for phrase, wanted in IN_TEXT.items():
+        for found in re.finditer(phrase, text):
+            yield f"{text.count(chr(10), 0, found.start()) + 1}: {found[0]}: say {wanted}"
 
 
 def test_the_words_of_the_list_are_found():

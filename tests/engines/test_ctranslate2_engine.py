@@ -54,7 +54,7 @@ def test_greedy_search_says_the_same_tokens_with_the_same_log_probabilities(fast
         assert_same_figures(one, other)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("alpha", [0.0, 1.5])
 def test_beam_search_finds_the_same_best_and_the_same_others(fast, ours, alpha: float):
     settings = {"beam_size": 5, "n_best": 3, "length_penalty": alpha, "max_length": 30}
     found, expected = (each.translate(LINES, **settings) for each in (fast, ours))

@@ -57,26 +57,23 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_disk_that_is_really_full_leaves_the_previous_checkpoint(
     small_disk: Path, tmp_path_factory: pytest.TempPathFactory
 ):
-    """Room is left for a little more each time: the disk is full at ten places of a save."""
+    """Room is left for a little more each time: the disk is full at four places of a save."""
     run = tiny_runs.copy_of_tiny_run(tmp_path_factory.getbasetemp(), small_disk / "run")
     [checkpoint, *_] = checkpoints_of(run)
     size = sum(path.stat().st_size for path in checkpoint.iterdir())
-    full = 0
-    for tenth in range(10):
+    for tenth in (0, 3, 6, 9):
         fill_up(small_disk, leave=size * tenth // 10)
         result = pellucid(*LONGER, "--out", run, "--resume")
         (small_disk / "ballast").unlink()
         assert result.code == 74, result.err
         assert "No space left on device" in result.error_line
         assert "hint: free some disk space and run the command again" in result.error_line
-        full += 1
         newest = newest_intact(run)
         assert newest is not None
         assert newest.name >= checkpoint.name
         load_bundle(run)
         for folder in checkpoints_of(run):
             verify_folder(folder)
-    assert full == 10
     result = pellucid(*LONGER, "--out", run, "--resume")
     assert result.code == 0, result.err
     assert not list(run.rglob(".tmp-*"))

@@ -57,7 +57,7 @@ def start_and_kill(run: Path, at_step: int, delay: float, *, inside_save: bool) 
         # once it tells anything it has removed what the last death left
         while (told(run) == told_before or steps_done(run) < at_step) and is_alive(command.pid):
             assert time.monotonic() < deadline
-            time.sleep(0.002)
+            time.sleep(0.01)
         if not inside_save:
             time.sleep(delay)
         while inside_save and is_alive(command.pid) and not is_saving(run):
