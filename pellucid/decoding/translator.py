@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, overload
 from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
 from pellucid.core.texts import check_texts, counted, texts_among
+from pellucid.decoding import rewriting
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
 from pellucid.decoding.odd_lines import OddLine
@@ -27,8 +28,8 @@ from pellucid.decoding.requests import (
     spell_terms,
 )
 from pellucid.decoding.result import Alternative, Translation, blank_translation, write_translations
-from pellucid.decoding.sentences import SplitLine
-from pellucid.decoding.suspicious import WarningLog, judged, source_warnings
+from pellucid.decoding.rewriting import Judgement, OddLines, Sentences, TermMarks, Terms
+from pellucid.decoding.suspicious import WarningLog, source_warnings
 from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -404,76 +405,37 @@ class Translator:
 
     def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
         """One translation for each line; lines that are known are not translated again."""
-        wanted = as_requests(lines, task.settings, task.next_line)
-        has_codes = self.source_tokenizer.kind == "marian"
-        split = [
-            SplitLine.of(request, task.split_language, has_codes=has_codes) for request in wanted
-        ]
-        whole = [self._with_terms(request) for line in split for request in line.requests]
-        odd = {request: self._odd(request, task.settings) for request in whole}
-
-        # warnings name the line of the input, so all sentences of a line have its number
-        numbers = [n for n, line in enumerate(split, task.next_line) for _ in line.requests]
-
-        # refused for any line with terms, and not only for one whose translation lacks them
-        with_terms = [odd[request].plain for request in whole if request.terms]
-        read_constraints(with_terms[:1], task.settings, self._bundle.target_tokenizer)
-
-        # first as if there were no terms, as most translations have them all the same
-        wanted_terms = [self._marked(odd[request].plain, task.settings) for request in whole]
-        free = [dataclasses.replace(request, terms=()) for request in wanted_terms]
-        self._search(free, task, task.settings)
-        chosen = self._insist(wanted_terms, free, numbers, task)
-
-        made = iter(
-            [
-                self._judged(
-                    odd[request].restored(_unmarked(task.known[each], odd[request].plain)), request
-                )
-                for request, each in zip(whole, chosen, strict=True)
-            ]
+        settings = task.settings
+        requests = as_requests(lines, settings, task.next_line)
+        steps = (
+            Sentences(task.split_language, has_codes=self.source_tokenizer.kind == "marian"),
+            Terms(self.glossary),
+            Judgement(self.usual_warnings, self._bundle.seen_words),
+            OddLines(settings, self.copies_numbers, self.stays_whole),
+            TermMarks(self.glossary, settings),
         )
-        found = [line.joined([next(made) for _ in line.requests]) for line in split]
+        search = functools.partial(self._find, task)
+        found = rewriting.run(steps, requests, task.next_line, search)
+
         if task.log is not None:
             for number, each in enumerate(found, task.next_line):
                 task.log.look(number, each)
         task.next_line += len(lines)
         return found
 
-    def _judged(self, found: Translation, request: Request) -> Translation:
-        """The translation of a request, and each of its n best, with its warnings."""
-        demanded = [request.prefix, *request.must, *itertools.chain(*request.terms)]
-        judge = functools.partial(
-            judged, usual=self.usual_warnings, demanded=demanded, seen=self._bundle.seen_words
-        )
-        best, n_best = judge(found), tuple(map(judge, found.n_best))
-        return dataclasses.replace(best, n_best=n_best) if n_best != found.n_best else best
+    def _find(
+        self, task: "_Task", requests: list[Request], numbers: list[int]
+    ) -> list[Translation]:
+        """Translate requests, the terms of which are required only where they would be missing."""
+        # Refused for any request with terms, and not only for one whose translation lacks them.
+        with_terms = [request for request in requests if request.terms]
+        read_constraints(with_terms[:1], task.settings, self._bundle.target_tokenizer)
 
-    def _odd(self, request: Request, settings: DecodingConfig) -> OddLine:
-        """The request as it is searched."""
-        is_own = (
-            self.stays_whole is not None
-            and settings.copy_symbols
-            and not (request.prefix or request.must or request.terms)
-            and any(map(str.isalpha, request.source))
-            and self.stays_whole(request.source)
-        )
-        if is_own:
-            return OddLine(request, Request(""), is_copied=True)
-        return OddLine.of(request, settings, copies_numbers=self.copies_numbers)
-
-    def _with_terms(self, request: Request) -> Request:
-        """The request with the terms of the glossary; those of its own come first."""
-        if self.glossary is None or request.terms:
-            return request
-        terms = self.glossary.required(request.source)
-        return dataclasses.replace(request, terms=terms) if terms else request
-
-    def _marked(self, request: Request, settings: DecodingConfig) -> Request:
-        """The request with its terms marked in the source, for a model that was trained so."""
-        if self.glossary is None or not request.terms or not settings.mark_terms or settings.align:
-            return request
-        return dataclasses.replace(request, source=self.glossary.marked(request.source))
+        # First as if there were no terms, as most translations have them all the same.
+        free = [dataclasses.replace(request, terms=()) for request in requests]
+        self._search(free, task, task.settings)
+        chosen = self._insist(requests, free, numbers, task)
+        return [task.known[each] for each in chosen]
 
     def _search(
         self,
@@ -554,14 +516,6 @@ class Translator:
             if not forms:
                 _log.warning("no form of a term can be generated: %s", shown(" | ".join(phrases)))
         return task.can_generate[phrases]
-
-
-def _unmarked(found: Translation, plain: Request) -> Translation:
-    """A translation with the source as it was before its terms were marked."""
-    if found.source == plain.source:
-        return found
-    n_best = tuple(dataclasses.replace(each, source=plain.source) for each in found.n_best)
-    return dataclasses.replace(found, source=plain.source, n_best=n_best)
 
 
 def translate_lines(

@@ -1,0 +1,211 @@
+"""What happens to a line before its search, and to its translation afterwards: a list of steps.
+
+Each step turns requests into the requests that the next one receives, and knows the way back for
+their translations. ``Translator`` names the steps in one line, and ``run`` goes through them:
+
+    lines -> Sentences -> Terms -> Judgement -> OddLines -> TermMarks -> search
+    lines <- joined    <-       <- warnings  <- restored <- unmarked  <-
+
+A step where nothing matches passes requests and translations on as they are. A step may make
+several requests of one; ``origins`` then says which line each belongs to, for warnings that name
+the line.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.odd_lines import OddLine
+from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
+from pellucid.decoding.sentences import SplitLine
+from pellucid.decoding.suspicious import judged
+from pellucid.text.glossary import Glossary
+from pellucid.text.seen_words import SeenWords
+
+Translations = list[Translation]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rewritten:
+    """The requests that a step hands on, and the way back for their translations."""
+
+    requests: list[Request]
+    back: Callable[[Translations], Translations]
+    """Makes the translations of what the step received from those of ``requests``."""
+    origins: list[int] | None = None
+    """For each of ``requests`` the index of the request it was made of; None if it is its own."""
+
+
+class Step(Protocol):
+    """One rewriting of requests, with its way back."""
+
+    def __call__(self, requests: Sequence[Request]) -> Rewritten:
+        """Rewrite the requests of one batch, in order."""
+        ...
+
+
+Search = Callable[[list[Request], list[int]], Translations]
+"""Finds the translation of each request; the second list holds the numbers of their lines."""
+
+
+def run(
+    steps: Sequence[Step], requests: Sequence[Request], first_line: int, search: Search
+) -> Translations:
+    """Translate requests: through all steps, the search, and back through all steps.
+
+    The requests are lines numbered from ``first_line``. Returns one translation for each.
+    """
+    wanted = list(requests)
+    numbers = list(range(first_line, first_line + len(wanted)))
+
+    ways_back = []
+    for step in steps:
+        rewritten = step(wanted)
+        wanted = rewritten.requests
+        if rewritten.origins is not None:
+            numbers = [numbers[origin] for origin in rewritten.origins]
+        ways_back.append(rewritten.back)
+
+    found = search(wanted, numbers)
+    for back in reversed(ways_back):
+        found = back(found)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentences:
+    """Splits lines into sentences, and joins their translations."""
+
+    language: str | None
+    """The language whose rules split; None leaves each line whole."""
+    has_codes: bool
+    """Whether a line may begin with the code of a target language, such as ``>>fra<<``."""
+
+    def __call__(self, requests: Sequence[Request]) -> Rewritten:
+        """One request for each sentence."""
+        lines = [SplitLine.of(each, self.language, has_codes=self.has_codes) for each in requests]
+        parts = [line.requests for line in lines]
+
+        def joined(found: Translations) -> Translations:
+            left = iter(found)
+            return [
+                line.joined([next(left) for _ in own])
+                for line, own in zip(lines, parts, strict=True)
+            ]
+
+        origins = [index for index, own in enumerate(parts) for _ in own]
+        return Rewritten(list(itertools.chain(*parts)), joined, origins)
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """Adds the terms of a glossary that a source has; a request's own terms go first."""
+
+    glossary: Glossary | None
+
+    def __call__(self, requests: Sequence[Request]) -> Rewritten:
+        """Each request with its terms; its translation stays as it is."""
+        return Rewritten([self._with_terms(each) for each in requests], _unchanged)
+
+    def _with_terms(self, request: Request) -> Request:
+        if self.glossary is None or request.terms:
+            return request
+        terms = self.glossary.required(request.source)
+        return dataclasses.replace(request, terms=terms) if terms else request
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """Gives a translation its warnings: that it is empty, repeats itself, lost a number, ..."""
+
+    usual: frozenset[str]
+    """Kinds of warnings that mean nothing with this model."""
+    seen: SeenWords | None
+    """The words of the training text, if they are known."""
+
+    def __call__(self, requests: Sequence[Request]) -> Rewritten:
+        """Requests stay as they are; each translation is judged, and each of its n best."""
+
+        def back(found: Translations) -> Translations:
+            return [self._judged(each, own) for each, own in zip(found, requests, strict=True)]
+
+        return Rewritten(list(requests), back)
+
+    def _judged(self, found: Translation, request: Request) -> Translation:
+        demanded = [request.prefix, *request.must, *itertools.chain(*request.terms)]
+        judge = functools.partial(judged, usual=self.usual, demanded=demanded, seen=self.seen)
+        best, n_best = judge(found), tuple(map(judge, found.n_best))
+        return dataclasses.replace(best, n_best=n_best) if n_best != found.n_best else best
+
+
+@dataclasses.dataclass(frozen=True)
+class OddLines:
+    """Takes out emoji, lowers capitals, and leaves a line without a word as it is."""
+
+    settings: DecodingConfig
+    copies_numbers: bool
+    """Whether a line of numbers and marks is its own translation too."""
+    stays_whole: Callable[[str], bool] | None
+    """Whether a text with letters is its own translation, such as an address."""
+
+    def __call__(self, requests: Sequence[Request]) -> Rewritten:
+        """Each request as the model should read it."""
+        # Lines often repeat, and looking for emoji and capitals takes time.
+        known = {each: self._odd(each) for each in dict.fromkeys(requests)}
+        lines = [known[each] for each in requests]
+
+        def restored(found: Translations) -> Translations:
+            return [line.restored(each) for line, each in zip(lines, found, strict=True)]
+
+        return Rewritten([line.plain for line in lines], restored)
+
+    def _odd(self, request: Request) -> OddLine:
+        is_own = (
+            self.stays_whole is not None
+            and self.settings.copy_symbols
+            and not (request.prefix or request.must or request.terms)
+            and any(map(str.isalpha, request.source))
+            and self.stays_whole(request.source)
+        )
+        if is_own:
+            return OddLine(request, Request(""), is_copied=True)
+        return OddLine.of(request, self.settings, copies_numbers=self.copies_numbers)
+
+
+@dataclasses.dataclass(frozen=True)
+class TermMarks:
+    """Marks the terms in the source, for a model that was trained with such marks."""
+
+    glossary: Glossary | None
+    settings: DecodingConfig
+
+    def __call__(self, requests: Sequence[Request]) -> Rewritten:
+        """Each request with its terms marked; its translation has the source without marks."""
+
+        def unmarked(found: Translations) -> Translations:
+            return [_with_source(each, own) for each, own in zip(found, requests, strict=True)]
+
+        return Rewritten([self._marked(each) for each in requests], unmarked)
+
+    def _marked(self, request: Request) -> Request:
+        settings = self.settings
+        # Links of an alignment would point at the marks.
+        if self.glossary is None or not request.terms or not settings.mark_terms or settings.align:
+            return request
+        return dataclasses.replace(request, source=self.glossary.marked(request.source))
+
+
+def _unchanged(found: Translations) -> Translations:
+    return found
+
+
+def _with_source(found: Translation, request: Request) -> Translation:
+    """The translation as one of the source of ``request``."""
+    if found.source == request.source:
+        return found
+    n_best = tuple(dataclasses.replace(each, source=request.source) for each in found.n_best)
+    return dataclasses.replace(found, source=request.source, n_best=n_best)

@@ -1,0 +1,120 @@
+"""Each step between a line and its search: the same tests for all of them, and for their order."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from pellucid.decoding import rewriting
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
+from pellucid.decoding.rewriting import Judgement, OddLines, Sentences, Step, TermMarks, Terms
+from pellucid.text.glossary import Glossary, Term
+
+SETTINGS = DecodingConfig(copy_symbols=True, recase=True, mark_terms=True)
+GLOSSARY = Glossary([Term(("chat",), ("cat",)), Term(("gare",), ("station",))])
+STEPS: dict[str, Step] = {
+    "sentences": Sentences("fr", has_codes=True),
+    "terms": Terms(GLOSSARY),
+    "judgement": Judgement(frozenset(), None),
+    "odd lines": OddLines(SETTINGS, copies_numbers=True, stays_whole=None),
+    "marks": TermMarks(GLOSSARY, SETTINGS),
+}
+PLAIN = [Request("je suis grand"), Request("il pleut"), Request("tu dors bien")]
+"""Nothing in them matches: one sentence each, no term, no emoji, no capitals."""
+ODD = [
+    Request("Il pleut. Tu dors ! Il neige."),
+    Request("le chat \U0001f600 dort"),
+    Request("LA GARE EST GRANDE"),
+    Request("12 + 30"),
+    Request("je suis grand", prefix="i"),
+    Request("\U0001f600 il pleut. le chat dort. \U0001f600"),
+    Request(">>eng<< Il pleut. Tu dors."),
+]
+
+
+def word_by_word(requests: Sequence[Request], numbers: Sequence[int]) -> list[Translation]:
+    """A search that writes x behind each word, and aligns it with that word."""
+    assert len(requests) == len(numbers)
+    return [_translation(each.source) for each in requests]
+
+
+def _translation(source: str) -> Translation:
+    words = source.split()
+    links = tuple((number, number) for number in range(len(words)))
+    tokens = tuple(f"{word}x" for word in words)
+    best = Translation(
+        text=" ".join(tokens),
+        score=-1.0,
+        tokens=tokens,
+        token_log_probs=(),
+        n_best=(),
+        source=source,
+        source_tokens=tuple(words),
+        word_alignment=links,
+    )
+    return dataclasses.replace(best, n_best=(best,))
+
+
+def links_in_words(found: Translation) -> list[tuple[str, str]]:
+    sources, targets = found.source.split(), found.text.split()
+    return [(sources[first], targets[second]) for first, second in found.word_alignment or ()]
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_a_step_passes_on_what_does_not_concern_it(step: Step):
+    rewritten = step(PLAIN)
+    assert rewritten.requests == PLAIN
+    found = word_by_word(PLAIN, range(len(PLAIN)))
+    assert rewritten.back(found) == found
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_a_step_gives_one_translation_for_each_request_in_order(step: Step):
+    for requests in (ODD, ODD[::-1], [*ODD, *PLAIN, *ODD], []):
+        found = rewriting.run([step], requests, 1, word_by_word)
+        assert [each.source for each in found] == [each.source for each in requests]
+        assert all(each.n_best[0].text == each.text for each in found)
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_alignments_of_a_step_join_each_word_with_its_own(step: Step):
+    wanted = [each for each in ODD if each.source != "12 + 30"]
+    for each in rewriting.run([step], wanted, 1, word_by_word):
+        links = links_in_words(each)
+        assert links, each.source
+        assert all(target.lower() == f"{source}x".lower() for source, target in links), links
+
+
+def test_all_steps_together_undo_what_they_did():
+    steps = list(STEPS.values())
+    asked: list[Request] = []
+
+    def search(requests: list[Request], numbers: list[int]) -> list[Translation]:
+        asked.extend(requests)
+        assert numbers == [7, 7, 7, 8, 9, 10, 11, 12, 12, 12, 13, 13]
+        return word_by_word(requests, numbers)
+
+    found = rewriting.run(steps, ODD, 7, search)
+    assert [each.source for each in found] == [each.source for each in ODD]
+    # Read in lower case, with the term marked: the search saw neither capitals nor a bare source.
+    assert asked[4].source.startswith("la gare ")
+    assert "station" in asked[4].source
+    assert found[2].text.startswith("LAX GAREX ")
+    assert found[2].text.isupper()
+    assert found[3].text == "12 + 30"
+    # The code of the target language stands in front of each sentence that is searched.
+    assert [each.source for each in asked[-2:]] == [">>eng<< Il pleut.", ">>eng<< Tu dors."]
+
+
+def test_a_judged_translation_is_compared_with_the_source_as_its_user_wrote_it():
+    """The emoji that the search never saw is in the source that warnings quote, and in the text."""
+    steps = [STEPS["judgement"], STEPS["odd lines"]]
+
+    def search(requests: list[Request], numbers: list[int]) -> list[Translation]:
+        return [dataclasses.replace(_translation(each.source), text="") for each in requests]
+
+    [found] = rewriting.run(steps, [Request("il pleut \U0001f600")], 1, search)
+    assert [each.kind for each in found.warnings] == ["empty"]
+    assert found.source == "il pleut \U0001f600"
