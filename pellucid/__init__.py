@@ -32,6 +32,8 @@ nothing.
 
 from typing import TYPE_CHECKING, Any
 
+from pellucid.core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from pellucid.backends.load import load as load
     from pellucid.bundle import clear as clear
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
     from pellucid.training.presets import read_config as read_config
     from pellucid.training.train import train as train
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Capture",

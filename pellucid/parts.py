@@ -22,7 +22,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pellucid import __version__
 from pellucid.backends.ctranslate2.cache import content_of
 from pellucid.bundle import Bundle
 from pellucid.core.errors import (
@@ -44,6 +43,7 @@ from pellucid.core.files import (
 from pellucid.core.growing import GrowingFile
 from pellucid.core.limits import parse_json, shown
 from pellucid.core.processor import processor_name
+from pellucid.core.version import __version__
 from pellucid.decoding.requests import Request, Translatable
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator

@@ -16,11 +16,12 @@ from pellucid.core.config import did_you_mean
 from pellucid.core.errors import BundleError, ConfigError, WriteError
 from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
+from pellucid.decoding.engine import Engine, SearchWatcher
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.sentences import knows_single_sentences
 from pellucid.decoding.suspicious import usual_of
+from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator, settings_of_search
 from pellucid.documents.protected import stays_whole
 from pellucid.text.languages import languages_of

@@ -11,10 +11,10 @@ from typing import Literal, NoReturn, assert_never, get_args
 
 import click
 
-from pellucid import __version__
 from pellucid.cli import streams
 from pellucid.cli.signals import end_on_signals
 from pellucid.core.errors import PellucidError
+from pellucid.core.version import __version__
 
 CommandName = Literal[
     "ablate",

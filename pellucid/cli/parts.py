@@ -87,7 +87,7 @@ def join(folder: Path, output: str) -> None:
       pellucid join parts -o test.de
       pellucid join parts | gzip > test.de.gz
     """
-    from pellucid.cli.translate import opened
+    from pellucid.cli.streams import opened
     from pellucid.parts import join_parts
 
     if output == "-":

@@ -11,12 +11,14 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import IO, BinaryIO, NoReturn
 
 from typing_extensions import Buffer
 
 from pellucid.core.errors import InputMissingError, WriteError
+from pellucid.core.files import open_user_file, write_errors
 
 FILTERS = frozenset(
     (
@@ -148,3 +150,25 @@ def _descriptor_of(stream: object) -> int:
         return stream.fileno() if isinstance(stream, io.TextIOWrapper) else -1
     except io.UnsupportedOperation:  # text over bytes in memory, as click's CliRunner makes it
         return -1
+
+
+@contextlib.contextmanager
+def opened(output: str) -> Iterator[IO[bytes]]:
+    """The binary stream to write to; an existing file is replaced once the last line is written.
+
+    A name such as ``out.de.zst`` or ``s3://bucket/out.de`` is packed or written elsewhere
+    (``pellucid.text.corpus.writers``).
+    """
+    from pellucid.text.corpus.writers import is_plain_output, open_output
+
+    if output == "-":
+        with write_errors(Path("standard output")):
+            yield standard_output()
+            standard_output().flush()
+    elif is_plain_output(output):
+        # Written beside the file and renamed, so that an interrupted run leaves the old one.
+        with open_user_file(Path(output)) as out:
+            yield out
+    else:
+        with open_output(output) as out:
+            yield out

@@ -4,13 +4,12 @@ The file holds the formats of a line (plain, n-best, JSON), ``--explain-search``
 about translations, and the command itself.
 """
 
-import contextlib
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -29,9 +28,8 @@ from pellucid.cli.options import (
     search_options,
 )
 from pellucid.cli.parts import write_part
-from pellucid.cli.streams import standard_input, standard_output
+from pellucid.cli.streams import opened, standard_input
 from pellucid.core.errors import DataError
-from pellucid.core.files import open_user_file, write_errors
 from pellucid.documents.names import FORMATS, ending_of
 
 if TYPE_CHECKING:
@@ -448,25 +446,3 @@ def _columns(lines: Iterable[str]) -> Iterator["Request"]:
         source, *others = line.split("\t")
         prefix, *must = others or [""]
         yield Request(source, prefix, tuple(phrase for phrase in must if phrase.strip()))
-
-
-@contextlib.contextmanager
-def opened(output: str) -> Iterator[IO[bytes]]:
-    """The binary stream to write to; an existing file is replaced once the last line is written.
-
-    A name such as ``out.de.zst`` or ``s3://bucket/out.de`` is packed or written elsewhere
-    (``pellucid.text.corpus.writers``).
-    """
-    from pellucid.text.corpus.writers import is_plain_output, open_output
-
-    if output == "-":
-        with write_errors(Path("standard output")):
-            yield standard_output()
-            standard_output().flush()
-    elif is_plain_output(output):
-        # Written beside the file and renamed, so that an interrupted run leaves the old one.
-        with open_user_file(Path(output)) as out:
-            yield out
-    else:
-        with open_output(output) as out:
-            yield out

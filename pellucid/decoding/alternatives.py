@@ -11,8 +11,9 @@ from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import ReadLine, Translatable, as_requests, read_requests
-from pellucid.decoding.result import Alternative, write_translations
+from pellucid.decoding.result import Alternative
 from pellucid.decoding.search.search import inference, pad_sources, search_lines
+from pellucid.decoding.writing import write_translations
 from pellucid.text.tokenizers.interface import Tokenizer
 
 

@@ -13,11 +13,11 @@ from pellucid.core.errors import ConfigError
 from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
-from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis, Translation
 from pellucid.decoding.search.search import inference, pad_sources, pad_targets
 from pellucid.equations.search import coverage_penalty
+from pellucid.model.ensemble import Ensemble
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 from pellucid.text.normalization import normalize_with_positions

@@ -5,7 +5,7 @@ Nothing here imports torch until the first search with it, as an engine may work
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import ReadLine, Translatable
@@ -83,57 +83,6 @@ class Engine(ABC):
         Raises ConfigError naming everything in ``settings`` that this engine cannot do, and what
         the ``watcher`` raises.
         """
-
-
-class TorchEngine(Engine):
-    """Searches with PyTorch, in batches of lines of like length."""
-
-    def __init__(
-        self,
-        reason: str = "it was named",
-        compute_type: Literal["float32", "bfloat16"] = "float32",
-    ) -> None:
-        """``compute_type`` is what the matrices of the model's blocks were rounded to."""
-        self._reason = reason
-        self._compute_type = compute_type
-
-    @property
-    def name(self) -> str:
-        """Always ``torch``."""
-        return "torch"
-
-    @property
-    def reason(self) -> str:
-        """Why no other engine was chosen."""
-        return self._reason
-
-    def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all
-        """``torch``, or ``torch/bfloat16``."""
-        is_wide = self._compute_type == "float32"
-        return self.name if is_wide else f"{self.name}/{self._compute_type}"
-
-    def thread_count(self, settings: DecodingConfig) -> int:  # noqa: ARG002  # the same for all
-        """The threads of PyTorch."""
-        # imported here for the same reason as in ``search``
-        import torch
-
-        return torch.get_num_threads()
-
-    def follow(self, bundle: Translatable) -> None:
-        """Do nothing, as this engine computes with the model itself."""
-
-    def search(
-        self,
-        lines: Sequence[ReadLine],
-        bundle: Translatable,
-        settings: DecodingConfig,
-        watcher: SearchWatcher | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Search with Pellucid's own searches. Raises as they do."""
-        # imported here, as it imports torch, which takes a second and 200 MB
-        from pellucid.decoding.search.search import search_batches
-
-        return search_batches(lines, bundle, settings, watcher)
 
 
 def token_batches(

@@ -12,13 +12,14 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import ReadLine, Request, Translatable, as_requests, read_requests
-from pellucid.decoding.result import Hypothesis, Translation, write_hypothesis
+from pellucid.decoding.result import Hypothesis, Translation
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.general_beam import Candidate, Expansion, Node, general_beam_search
 from pellucid.decoding.search.recompute import Recomputing
 from pellucid.decoding.search.scoring import score_ids
 from pellucid.decoding.search.search import inference, make_constraints, pad_sources
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.writing import write_hypothesis
 from pellucid.model.seq2seq import Searchable
 from pellucid.text.tokenizers.interface import Tokenizer
 

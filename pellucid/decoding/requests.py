@@ -17,7 +17,7 @@ from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
-    from pellucid.decoding.ensemble import Ensemble
+    from pellucid.model.ensemble import Ensemble
     from pellucid.model.seq2seq import Seq2Seq
 
 MOST_CHARACTERS = 1 << 20

@@ -13,7 +13,7 @@ from pellucid.core.limits import shown
 from pellucid.core.texts import check_texts, counted, texts_among
 from pellucid.decoding import rewriting
 from pellucid.decoding.config import DecodingConfig, length_limits
-from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
+from pellucid.decoding.engine import Engine, SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import (
     MOST_CHARACTERS,
@@ -27,9 +27,11 @@ from pellucid.decoding.requests import (
     source_limit,
     spell_terms,
 )
-from pellucid.decoding.result import Alternative, Translation, blank_translation, write_translations
+from pellucid.decoding.result import Alternative, Translation
 from pellucid.decoding.rewriting import Judgement, OddLines, Sentences, TermMarks, Terms
 from pellucid.decoding.suspicious import WarningLog, source_warnings
+from pellucid.decoding.torch_engine import TorchEngine
+from pellucid.decoding.writing import blank_translation, write_translations
 from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN
 from pellucid.text.tokenizers.interface import Tokenizer

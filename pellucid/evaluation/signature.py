@@ -5,9 +5,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pellucid import __version__
 from pellucid.bundle import Bundle
 from pellucid.core.config import write_toml
+from pellucid.core.version import __version__
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Translatable
 from pellucid.text.glossary import Glossary

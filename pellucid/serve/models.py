@@ -70,7 +70,9 @@ class LoadedModel:
 
         Raises as ``StoredModel.read`` does, and what importing torch raises.
         """
-        import pellucid.serve.inspection  # noqa: F401  # its imports take as long as torch's
+        # What opens a model to look at it takes as long to import as torch.
+        import pellucid.inspection.report.content
+        import pellucid.inspection.report.views  # noqa: F401
 
         self.bundle.model  # noqa: B018  # read on first access
 

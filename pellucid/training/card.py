@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never
 
-from pellucid import __version__
+from pellucid.core.version import __version__
 from pellucid.evaluation.metrics import METRICS
 from pellucid.evaluation.scoring import TITLES, Decider
 from pellucid.model.config import (

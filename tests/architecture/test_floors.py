@@ -40,9 +40,9 @@ WORKS_WITHOUT_TORCH = {
     PACKAGE / name
     for name in (
         "bundle.py",
-        "decoding/engine.py",
-        "decoding/result.py",
+        "decoding/torch_engine.py",
         "decoding/translator.py",
+        "decoding/writing.py",
         "backends/ctranslate2/cache.py",
         "backends/ctranslate2/engine.py",
         "backends/load.py",

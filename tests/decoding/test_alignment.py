@@ -18,10 +18,10 @@ from pellucid.decoding.attention import (
     words_of_tokens,
 )
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.translator import Translator
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
+from pellucid.model.ensemble import Ensemble
 from pellucid.model.trace import Trace
 
 

@@ -7,8 +7,9 @@ from sacrebleu.metrics.chrf import CHRF
 from small_bundle import SENTENCES, small_bundle
 
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.result import Hypothesis, expected_utilities, posterior
+from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.writing import expected_utilities, posterior
 
 
 def test_the_candidate_that_is_most_like_the_others_wins_over_the_likeliest():

@@ -7,11 +7,11 @@ from table_models import sources
 
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.greedy import greedy_search
 from pellucid.model.build import build_model
 from pellucid.model.config import TransformerConfig
+from pellucid.model.ensemble import Ensemble
 
 BATCH = sources([5, 6, 7], [8], [9, 10])
 WANTED = DecodingConfig(beam_size=3, n_best=2, max_length=6)

@@ -7,8 +7,9 @@ from small_bundle import SENTENCES, small_bundle, tokenizer
 
 from pellucid.core.errors import DataError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.ensemble import Ensemble, EnsembleBundle
+from pellucid.decoding.ensemble import EnsembleBundle
 from pellucid.decoding.translator import Translator
+from pellucid.model.ensemble import Ensemble
 
 SEARCHES = {
     "greedy": {"beam_size": 1},

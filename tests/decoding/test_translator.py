@@ -16,11 +16,11 @@ from small_bundle import SENTENCES, small_bundle, tokenizer
 
 from pellucid.core.errors import ConfigError, DataError, PellucidError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import TorchEngine
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.search.search import inference
 from pellucid.decoding.suspicious import TranslationWarning
+from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)

@@ -12,11 +12,11 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.translator import Translator
 from pellucid.equations.attention import attention_scores
 from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.inspection.capture import Capture, inspect
+from pellucid.model.ensemble import Ensemble
 
 SOURCE, TARGET = "le chat dort", "the cat sleeps"
 

@@ -9,7 +9,6 @@ from tiny_models import VOCABULARY, tiny_model
 from torch import Tensor
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, UNK_ID
-from pellucid.decoding.ensemble import Ensemble
 from pellucid.equations import transformer
 from pellucid.equations.losses import smoothed_cross_entropy
 from pellucid.equations.regularization import (
@@ -23,6 +22,7 @@ from pellucid.model.build import build_any_model
 from pellucid.model.clear import clear_transformer
 from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import DropoutSource, chosen_words, drop_words
+from pellucid.model.ensemble import Ensemble
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch, TopTokens, collate_pairs
 from pellucid.training.config import TrainingConfig

@@ -14,7 +14,7 @@ from test_teacher import fingerprints, losses, settings
 
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import PAD_ID
-from pellucid.decoding.ensemble import Ensemble
+from pellucid.model.ensemble import Ensemble
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import TopTokens
 from pellucid.text.corpus.rows import Indices

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from pellucid import __version__
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.bundle import Bundle
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
@@ -35,6 +34,7 @@ from pellucid.core.files import (
     verify_folder,
     write_file,
 )
+from pellucid.core.version import __version__
 
 CACHE_FOLDER = ".ctranslate2"
 _KEY_LENGTH = 16  # 64 bits: no two models get the same key by chance

@@ -10,7 +10,6 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from pellucid import __version__
 from pellucid.backends.huggingface.pytorch_file import load_torch_tensors
 from pellucid.backends.marian.generation import decoding_table, read_generation
 from pellucid.backends.marian.self_check import Converted, prove_equal
@@ -34,6 +33,7 @@ from pellucid.core.errors import (
 from pellucid.core.files import LARGEST_TABLE, read_plain, refuse_to_overwrite
 from pellucid.core.special import START_ID
 from pellucid.core.tensors import TensorFile
+from pellucid.core.version import __version__
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq

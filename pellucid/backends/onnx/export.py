@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid import __version__
 from pellucid.backends.capability import ONNX, SENTENCES, shown_setting
 from pellucid.backends.onnx.graphs import (
     DECODER,
@@ -27,6 +26,7 @@ from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
+from pellucid.core.version import __version__
 from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import TransformerConfig
 

@@ -10,10 +10,10 @@ from pellucid.core.errors import DataError
 from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
-from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.requests import Translatable
 from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
 from pellucid.decoding.search.search import inference, pad_sources, pad_targets
+from pellucid.model.ensemble import Ensemble
 from pellucid.model.seq2seq import Seq2Seq
 
 SCORED_TOKENS = 2048

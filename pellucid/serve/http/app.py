@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import ASGIApp
 
-import pellucid
+from pellucid.core.version import __version__
 from pellucid.serve.http import deepl, deepl_glossaries, documents, inference, libretranslate
 from pellucid.serve.http.docs import complete, make_docs_route
 from pellucid.serve.http.page import make_page_routes, read_page
@@ -81,7 +81,7 @@ def make_routed_app(service: Service, *, shared: Path | None = None) -> FastAPI:
     """The routes alone, with their OpenAPI document."""
     app = FastAPI(
         title="Pellucid",
-        version=pellucid.__version__,
+        version=__version__,
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,

@@ -11,7 +11,7 @@ import pydantic
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-import pellucid
+from pellucid.core.version import __version__
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import TextsAnswer
 from pellucid.serve.models import LoadedModel
@@ -120,9 +120,7 @@ def make_inference_routes(service: Service) -> APIRouter:
     async def server_metadata() -> Response:
         """Name, version and extensions of the server."""
         extensions = ["binary_tensor_data"]
-        return JSONResponse(
-            {"name": "pellucid", "version": pellucid.__version__, "extensions": extensions}
-        )
+        return JSONResponse({"name": "pellucid", "version": __version__, "extensions": extensions})
 
     @router.get("/v2/health/live", responses=documented())
     async def live() -> Response:
