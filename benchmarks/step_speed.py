@@ -32,7 +32,7 @@ from step_operations import update_operations
 
 from pellucid.cli.train import KERNEL_BOUNDS
 from pellucid.model.config import ModelConfig
-from pellucid.text.batching import BatchSampler
+from pellucid.text.batching import BatchSampler, fixed_lengths
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.lines import read_lines
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
@@ -121,7 +121,7 @@ def _prepare_size(
     config = read_config(size, ["training.max_steps=1", "data.source=x", "data.target=x"])
     count = options.updates if size == "tiny" else options.base_updates
     lengths = [np.array([len(row) for row in side]) for side in sides]
-    sampler = BatchSampler(*lengths, BATCH_TOKENS, seed=1)
+    sampler = BatchSampler(*fixed_lengths(*lengths), BATCH_TOKENS, seed=1)
     counted = [next(sampler) for _ in range(count)]
     warm_up = counted if size == "tiny" else counted[: options.warm_up]
     batches = [*warm_up, *counted]

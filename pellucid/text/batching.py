@@ -4,9 +4,9 @@
 padded tensors of them. Batches of a search know no target lengths: see ``decoding.engine``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,14 +30,26 @@ _EPOCH = 1
 """Keeps the keys of an epoch's order different from those of a mixture."""
 
 
-class Lengths(Protocol):
-    """The length of each row, which may differ from epoch to epoch."""
+LengthsOfPairs = Callable[
+    [int, Indices], tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]
+]
+"""The source and target lengths of some rows in an epoch; equal arguments give equal lengths."""
 
-    def __len__(self) -> int: ...
 
-    def in_epoch(self, epoch: int, rows: Indices, /) -> npt.NDArray[np.integer[Any]]:
-        """The lengths of these rows in that epoch; equal arguments give equal lengths."""
-        ...
+def fixed_lengths(
+    source: Sequence[int] | npt.NDArray[np.integer[Any]],
+    target: Sequence[int] | npt.NDArray[np.integer[Any]],
+) -> tuple[int, LengthsOfPairs]:
+    """The number of pairs and their lengths, for pairs that have the same in every epoch.
+
+    Raises DataError if the sides differ in number.
+    """
+    if len(source) != len(target):
+        raise DataError(
+            f"batches need as many source as target lengths, got {len(source)} and {len(target)}"
+        )
+    sides = np.asarray(source), np.asarray(target)
+    return len(source), lambda _, rows: (sides[0][rows], sides[1][rows])
 
 
 class BatchSampler:
@@ -61,27 +73,24 @@ class BatchSampler:
 
     def __init__(
         self,
-        source_lengths: Lengths | Sequence[int] | npt.NDArray[np.integer[Any]],
-        target_lengths: Lengths | Sequence[int] | npt.NDArray[np.integer[Any]],
+        pair_count: int,
+        lengths: LengthsOfPairs,
         batch_tokens: int,
         seed: int,
         mixture: Mixture | None = None,
         block: int = BLOCK,
     ) -> None:
-        self._source, self._target = _as_lengths(source_lengths), _as_lengths(target_lengths)
-        if not len(self._source) == len(self._target) > 0:
-            raise DataError(
-                "batches need as many source as target lengths, at least one,"
-                f" got {len(self._source)} and {len(self._target)}"
-            )
+        if pair_count <= 0:
+            raise DataError(f"batches need at least one pair, got {pair_count}")
         if batch_tokens <= 0:
             raise ConfigError(f"batch_tokens must be positive, got {batch_tokens}")
 
+        self._lengths = lengths
         self._batch_tokens = batch_tokens
         self._seed = seed
         self._mixture = mixture
 
-        self._count = len(self._source) if mixture is None else len(mixture)
+        self._count = pair_count if mixture is None else len(mixture)
         is_small = self._count <= _BLOCKS_AT_ONCE * block
         self._block_count = 1 if is_small else -(-self._count // block)
 
@@ -198,8 +207,7 @@ class BatchSampler:
 
         # Sorting keeps the random order among pairs of equal lengths, so that other pairs share a
         # batch in each epoch. One is added for STOP, and for START before the target.
-        source = self._source.in_epoch(epoch, order).astype(np.int64)
-        target = self._target.in_epoch(epoch, order).astype(np.int64)
+        source, target = (side.astype(np.int64) for side in self._lengths(epoch, order))
         by_length = _by_length(source, target)
         source, target = source[by_length] + 1, target[by_length] + 1
 
@@ -208,25 +216,6 @@ class BatchSampler:
 
         # Shuffled, or training would go from short sentences to long ones.
         return [batches[i] for i in random.permutation(len(batches))]
-
-
-@dataclass(frozen=True)
-class _FixedLengths:
-    """Lengths that are the same in every epoch."""
-
-    lengths: npt.NDArray[np.integer[Any]]
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def in_epoch(self, _epoch: int, rows: Indices, /) -> npt.NDArray[np.integer[Any]]:
-        return self.lengths[rows]
-
-
-def _as_lengths(given: Lengths | Sequence[int] | npt.NDArray[np.integer[Any]]) -> Lengths:
-    if isinstance(given, np.ndarray | Sequence):
-        return _FixedLengths(np.asarray(given))
-    return given
 
 
 def _by_length(source: Indices, target: Indices) -> Indices:

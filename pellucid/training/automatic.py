@@ -13,10 +13,10 @@ from pellucid.text.corpus.facts import corpus_facts, sample_pairs
 from pellucid.text.corpus.pairs import iterate_pairs, training_files
 from pellucid.training.calibration import Bench
 from pellucid.training.config import RunConfig
-from pellucid.training.data import read_validation
 from pellucid.training.folder import refuse_if_used
 from pellucid.training.held_out import held_out_count
 from pellucid.training.journal import Listener
+from pellucid.training.preparation import read_validation
 from pellucid.training.presets import read_overrides
 from pellucid.training.recipe import Recipe
 from pellucid.training.train import TrainingResult, train

@@ -19,7 +19,7 @@ from pellucid.model.build import build_any_model
 from pellucid.model.config import SkipGramConfig
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
-from pellucid.text.batching import BatchSampler, collate_gathered
+from pellucid.text.batching import BatchSampler, collate_gathered, fixed_lengths
 from pellucid.text.corpus.rows import Indices, Selection
 from pellucid.text.corpus.store import TokenStore
 from pellucid.training.data import TrainingData
@@ -160,7 +160,8 @@ def _learn(text: Interleaved, size: int, width: int, epochs: int, seed: int) -> 
     begin_stream(skipgram, seed, World())
 
     optimizer, objective = build_optimizer(skipgram, config), CrossEntropy(config.label_smoothing)
-    sampler = BatchSampler(text.lengths(), text.lengths(), config.batch_tokens, seed)
+    both = fixed_lengths(text.lengths(), text.lengths())
+    sampler = BatchSampler(*both, config.batch_tokens, seed)
     step = done = 0
     while done < epochs * len(text):
         indices = next(sampler)

@@ -34,7 +34,7 @@ from pellucid.text.corpus.cleaning import (
 from pellucid.text.corpus.pairs import PairFiles, training_files
 from pellucid.text.corpus.store import TokenStore
 from pellucid.training.config import RunConfig
-from pellucid.training.data import prepared_tokenizers, tokenized_files
+from pellucid.training.preparation import prepared_tokenizers, tokenized_files
 
 TEXT_FOLDER = "text"
 CACHE_FOLDER = "cache"

@@ -29,7 +29,7 @@ from pellucid.training.checkpoint import (
     saved_precision,
 )
 from pellucid.training.config import RunConfig
-from pellucid.training.data import TrainingData, prepare_data
+from pellucid.training.data import TrainingData
 from pellucid.training.distributed import (
     ALONE,
     ProcessGroup,
@@ -57,6 +57,7 @@ from pellucid.training.parent import (
     load_teachers,
 )
 from pellucid.training.precision import LossScale, Precision, Scaled, resolve_precision
+from pellucid.training.preparation import prepare_data
 from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
 from pellucid.training.teacher_tokens import AskTeachers, teacher_tokens

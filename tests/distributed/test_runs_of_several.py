@@ -21,8 +21,8 @@ from pellucid.model.build import build_any_model
 from pellucid.model.skipgram import SkipGram
 from pellucid.training import pair_vectors
 from pellucid.training.checkpoint import checkpoints_of, read_part
-from pellucid.training.data import prepare_data
 from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 from pellucid.training.vectors import embedding_of

@@ -19,7 +19,6 @@ from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.averaging import Average
 from pellucid.training.config import TrainingConfig
-from pellucid.training.data import prepare_data
 from pellucid.training.distributed import (
     Share,
     local_tensors,
@@ -29,6 +28,7 @@ from pellucid.training.distributed import (
 )
 from pellucid.training.objective import CrossEntropy
 from pellucid.training.pair_vectors import start_from_pairs
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 from pellucid.training.step import apply_gradient, build_optimizer, find_gradient
 from pellucid.training.vectors import embedding_of

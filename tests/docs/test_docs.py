@@ -383,7 +383,7 @@ def test_every_entry_of_a_bundle_is_explained(run: Path):
 
 
 def test_every_file_and_count_of_a_token_store_is_explained(tmp_path: Path):
-    from pellucid.training.data import prepare_data
+    from pellucid.training.preparation import prepare_data
 
     pairs = "".join(f"a{n} b\n" for n in range(60))
     for name in ("a.fr", "a.en"):

@@ -3,7 +3,7 @@
 import pytest
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.training.data import prepare_data
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 
 

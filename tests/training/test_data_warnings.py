@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pellucid import phrasebook
 from pellucid.text.seen_words import SeenWords
-from pellucid.training.data import TrainingData, prepare_data
+from pellucid.training.data import TrainingData
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 
 

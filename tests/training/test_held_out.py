@@ -12,8 +12,9 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.text.corpus.store import StoreReport
 from pellucid.training.automatic import choose_config
 from pellucid.training.config import RunConfig
-from pellucid.training.data import TrainingData, prepare_data
+from pellucid.training.data import TrainingData
 from pellucid.training.held_out import comparable, draw_held_out, keys_of
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 
 REPORT = StoreReport(read=0, kept=0, empty=0, too_long=0)

@@ -15,9 +15,10 @@ from pellucid.text.corpus.rows import IdRows, Selection
 from pellucid.text.corpus.store import StoreReport, TokenStore
 from pellucid.training.checkpoint import CHECKPOINTS_FOLDER
 from pellucid.training.config import RunConfig
-from pellucid.training.data import TrainingData, prepare_data
+from pellucid.training.data import TrainingData
 from pellucid.training.dry_run import dry_run
 from pellucid.training.pair_vectors import Interleaved, interleave, start_from_pairs
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 from pellucid.training.vectors import embedding_of

@@ -9,10 +9,10 @@ from pellucid import phrasebook
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.odd_lines import emoji_of
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.corpus.rows import IdRows, Selection
-from pellucid.text.tokenizers.resampling import DrawnLengths, Resampling
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.resampling import Resampling
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
-from pellucid.training.data import prepare_data
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 
 TEXTS = [pair.target for pair in phrasebook.split(300, 20, 7).train]
@@ -72,11 +72,8 @@ def test_what_would_be_too_long_keeps_its_usual_segmentation(tokenizer, side):
 def test_what_was_planned_by_is_what_is_learned_from(tokenizer, side):
     """Remembered or drawn again, of these rows or others, of this epoch or another."""
     fresh = Resampling(tokenizer, side.rows, 0.3, 5, 10**6)
-    lengths = DrawnLengths(fresh, Selection(len(TEXTS), np.array([3, 4])))
-    assert len(lengths) == len(TEXTS) - 2
-    places = np.array([9, 2, 3, 9])
     rows = np.array([11, 2, 5, 11])
-    assert lengths.in_epoch(6, places).tolist() == [len(ids) for ids in draw(side, rows, 6)]
+    assert fresh.lengths(rows, 6).tolist() == [len(ids) for ids in draw(side, rows, 6)]
     for epoch, chosen in ((6, [5, 11]), (6, [5, 12]), (7, [5, 11]), (6, [0]), (6, [299])):
         expected = draw(side, np.array(chosen), epoch)
         flat, counts = fresh.gather(np.array(chosen), epoch)

@@ -10,7 +10,7 @@ from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
-from pellucid.training.data import prepare_data
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 from pellucid.training.unknown import judge_text, unknown_share
 from tests.text.test_marian_tokenizer import tokenizer as marian

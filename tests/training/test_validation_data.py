@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.core.errors import DataError
-from pellucid.training.data import prepare_data
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 
 

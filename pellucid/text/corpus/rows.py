@@ -276,18 +276,3 @@ class Selection:
         left_out = np.searchsorted(ends, self.left_out, side="right")
         sizes: list[int] = (parts - np.bincount(left_out, minlength=len(parts))).tolist()
         return sizes
-
-
-@dataclass(frozen=True)
-class SelectedLengths:
-    """Lengths by position in a selection, the same in every epoch, for ``BatchSampler``."""
-
-    lengths: Ids
-    selection: Selection
-
-    def __len__(self) -> int:
-        return len(self.selection)
-
-    def in_epoch(self, _epoch: int, places: Indices, /) -> npt.NDArray[np.integer[Any]]:
-        """The lengths of the rows at these positions."""
-        return self.lengths[self.selection[places]]

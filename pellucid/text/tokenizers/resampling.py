@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.text.config import NoiseConfig
-from pellucid.text.corpus.rows import IdRows, Indices, Selection
+from pellucid.text.corpus.rows import IdRows, Indices
 from pellucid.text.glossary import Glossary
 from pellucid.text.noise import is_noisy, noisy_pair
 from pellucid.text.shuffling import mixed
@@ -155,18 +155,3 @@ class Resampling:
         if not too_long.any():
             return drawn
         return _chosen(drawn, plain, np.arange(len(rows)) + too_long * len(rows))
-
-
-@dataclass(frozen=True)
-class DrawnLengths:
-    """Lengths by position in a selection, as drawn for an epoch, for ``BatchSampler``."""
-
-    side: Resampling
-    selection: Selection
-
-    def __len__(self) -> int:
-        return len(self.selection)
-
-    def in_epoch(self, epoch: int, places: Indices, /) -> Indices:
-        """The lengths of the rows at these positions, as drawn."""
-        return self.side.lengths(self.selection[places], epoch)

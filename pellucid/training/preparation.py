@@ -1,0 +1,516 @@
+"""What is done once before a run trains: tokenizers, tokenized pairs, and pairs that validate.
+
+``prepare_data`` makes them from files or from the phrasebook, or finds them in the run's folder.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid import phrasebook
+from pellucid.bundle import load_tokenizers, save_tokenizers
+from pellucid.core.errors import DataError
+from pellucid.core.files import KnownFiles, read_manifest, verify_folder, write_folder
+from pellucid.core.phases import begin_phase
+from pellucid.text.check.check import warn_of_faults
+from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
+from pellucid.text.corpus.cleaning import InOrder
+from pellucid.text.corpus.pairs import (
+    PairFiles,
+    TextPairs,
+    is_blank_pair,
+    iterate_pairs,
+    read_pairs,
+    training_files,
+    validation_files,
+)
+from pellucid.text.corpus.readers import hashes_of_inputs
+from pellucid.text.corpus.rows import IdRows, Selection
+from pellucid.text.corpus.store import TokenStore
+from pellucid.text.corpus.store_building import build_store
+from pellucid.text.languages import UNKNOWN, languages_of
+from pellucid.text.noise import noisy_pair
+from pellucid.text.seen_words import SeenWords, WordCollector
+from pellucid.text.tokenizers.resampling import (
+    row_seeds,
+)
+from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
+from pellucid.training.config import PhrasebookConfig, RunConfig
+from pellucid.training.data import Drawing, Tokenizers, TrainingData, marked_terms
+from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
+from pellucid.training.held_out import comparable, draw_held_out, keys_of
+from pellucid.training.unknown import judge_text
+
+_ROWS_AT_ONCE = 8192
+_TOKENIZERS_OF = "tokenizers-"
+"""How the folders of prepared tokenizers begin."""
+
+_log = logging.getLogger("pellucid")
+
+
+def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) -> TrainingData:
+    """Tokenizers and tokenized pairs for a run, built, or found in its folder.
+
+    ``given`` are the tokenizers of the bundle that is fine-tuned or of the teacher; then none is
+    trained. Raises what reading the files raises; see ``pellucid.text.corpus.pairs``.
+    """
+    if config.data.source or config.data.text:
+        return _from_files(config, run, given)
+    return _from_phrasebook(config, run, given)
+
+
+def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
+    files = training_files(config.data)
+    is_new = not (run / TOKENIZER_FOLDER).exists()  # a resumed run has been warned before
+
+    # Before the training text, which may take an hour to tokenize.
+    if config.data.valid_source or config.data.valid_text:
+        begin_phase("reading the validation text")
+    valid = read_validation(config.data)
+    if valid is not None and valid.empty:
+        _log.warning(
+            "%s of %s validation pairs are blank on a side and do not count",
+            f"{valid.empty:,}",
+            f"{valid.empty + len(valid.sources):,}",
+        )
+
+    if is_new:
+        begin_phase("checking the text")
+        # Files of both sides have no targets, and are not checked here; with both directions
+        # every pair of files comes twice.
+        for source, target in zip(config.data.source, config.data.target, strict=False):
+            warn_of_faults(Path(source), Path(target))
+
+    tokenizers, store = tokenized_files(config, run, given)
+    rows = Selection.of_all(len(store))
+
+    if valid is None:
+        rows, sources, references = _hold_out(store, tokenizers, config, files)
+    else:
+        sources, references = valid.sources, valid.targets
+        if config.data.leave_out_validated:
+            rows = _without_validated(store, tokenizers, config, files, sources)
+        elif is_new:
+            _warn_of_overlap(files, sources)
+
+    valid_store = _tokenize(sources, references, tokenizers)
+    if is_new and valid is not None:
+        texts = zip(sources, references, strict=True)
+        judge_text(valid_store, texts, tokenizers, "validation", given=given is not None)
+
+    assert store.folder is not None
+    languages = _languages(config, run)
+    return TrainingData(
+        *tokenizers,
+        store=store,
+        rows=rows,
+        valid=_fitting(valid_store, config.data.max_length),
+        valid_sources=sources,
+        valid_references=references,
+        description=", ".join(Path(path).name for path in files.all),
+        fingerprint=read_manifest(store.folder)["fingerprint"],
+        drawing=Drawing.of(config, store, rows, tokenizers),
+        source_language=languages[0],
+        target_language=languages[1],
+        seen_words=_useful_words(run, sources),
+    )
+
+
+def read_validation(data: DataConfig) -> TextPairs | None:
+    """The pairs of the validation files that have text on both sides; None if none are named.
+
+    Raises DataError if no pair has, and as ``read_pairs``.
+    """
+    if not data.valid_source and not data.valid_text:
+        return None
+    files = validation_files(data)
+    pairs = read_pairs(files)
+    if not pairs.sources:
+        names = " and ".join(map(str, files.all))
+        raise DataError(
+            f"validation needs a pair with text on both sides, got {pairs.empty:,} without in"
+            f" {names}",
+            hint="name other files by --valid, or none: then pairs of the training text are held"
+            " out",
+        )
+    return pairs
+
+
+def tokenized_files(
+    config: RunConfig, run: Path, given: Tokenizers | None, in_order: InOrder | None = None
+) -> tuple[Tokenizers, TokenStore]:
+    """The tokenizers of the config's training text and the store of its ids, made or found.
+
+    ``in_order`` tokenizes, if it is given. Raises as ``prepare_data`` does.
+    """
+    files = training_files(config.data)
+    is_new = not (run / TOKENIZER_FOLDER).exists()  # a resumed run was judged before
+    tokenizers = _tokenizers(
+        run,
+        lambda: (
+            _without_words(given)
+            or _prepared(config)
+            or _train(config, lambda: iterate_pairs(files))
+        ),
+    )
+
+    begin_phase("tokenizing the text")
+    cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
+    store = build_store(
+        cache,
+        files,
+        tokenizers,
+        config.data.max_length,
+        workers=config.data.workers,
+        in_order=in_order,
+    )
+    if is_new:
+        with contextlib.closing(iterate_pairs(files)) as pairs:
+            judge_text(store, pairs, tokenizers, "training", given=given is not None)
+    return tokenizers, store
+
+
+def _prepared(config: RunConfig) -> tuple[Tokenizers, SeenWords | None] | None:
+    """The tokenizers and words that ``pellucid prepare`` trained on this text, if it did.
+
+    Training them again could give others: of a large text sentencepiece draws other lines in each
+    process.
+    """
+    # Looked for first: to name the folder, the whole text is hashed.
+    if not config.data.cache or not any(Path(config.data.cache).glob(f"{_TOKENIZERS_OF}*")):
+        return None
+    folder = prepared_tokenizers(config) / TOKENIZER_FOLDER
+    if not folder.exists():
+        return None
+    verify_folder(folder)
+    return load_tokenizers(folder), SeenWords.read(folder)
+
+
+def prepared_tokenizers(config: RunConfig) -> Path:
+    """The folder of the cache for tokenizers of this text and these settings.
+
+    Raises InputMissingError if the text is not there.
+    """
+    cache = Path(config.data.cache or "")
+    files = training_files(config.data)
+    recipe = {
+        "tokenizer": config.tokenizer.model_dump(),
+        "noise": config.noise.model_dump(),
+        "seed": config.training.seed if config.noise.is_on else None,
+        "formats": [file_format(str(path), files.format) for path in files.sources],
+        "text": hashes_of_inputs(files.all, KnownFiles(cache)),
+    }
+    key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+    return cache / f"{_TOKENIZERS_OF}{key}"
+
+
+def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
+    wanted = config.phrasebook
+    begin_phase(f"generating {wanted.pairs:,} sentence pairs")
+
+    splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed, wanted.style)
+    sources, targets = _sides(splits.train, config)
+    tokenizers = _tokenizers(
+        run,
+        lambda: _without_words(given) or _train(config, lambda: zip(sources, targets, strict=True)),
+    )
+
+    valid_sources, valid_references = _sides(splits.valid, config)
+
+    begin_phase(f"tokenizing {wanted.pairs:,} sentence pairs")
+    store = _tokenize(sources, targets, tokenizers)
+    rows = Selection.of_all(len(store))
+    languages = _languages(config, run)
+
+    return TrainingData(
+        *tokenizers,
+        store=store,
+        rows=rows,
+        valid=_tokenize(valid_sources, valid_references, tokenizers),
+        valid_sources=valid_sources,
+        valid_references=valid_references,
+        description=(
+            "Pellucid's own phrasebook, French to English"
+            if config.model.translates
+            else "the English side of Pellucid's own phrasebook"
+        ),
+        # The generator is deterministic, so that its arguments stand for the text.
+        fingerprint=_phrasebook_fingerprint(wanted),
+        drawing=Drawing.of(config, store, rows, tokenizers),
+        source_language=languages[0],
+        target_language=languages[1],
+        seen_words=_useful_words(run, valid_sources),
+    )
+
+
+def _useful_words(run: Path, valid_sources: Sequence[str]) -> SeenWords | None:
+    """The words of the source text, unless most held-out lines have others.
+
+    Then words are what is translated, as in a list of names: unseen ones are the rule.
+    """
+    words = SeenWords.read(run / TOKENIZER_FOLDER)
+    if words is None:
+        return None
+    others = sum(bool(words.unseen(source)) for source in valid_sources)
+    return None if 2 * others > len(valid_sources) else words
+
+
+def _languages(config: RunConfig, run: Path) -> tuple[str, str]:
+    """Source and target language, as far as files and the run's name tell."""
+    source, target = languages_of(config.to_table(), run.name)
+    # ``evaluate`` goes by the name of the references, and so does validation.
+    named = {"source": config.data.valid_source, "target": config.data.valid_target}
+    of_references = languages_of({"data": named}, "")[1]
+    return source, target if of_references == UNKNOWN else of_references
+
+
+def _phrasebook_fingerprint(wanted: PhrasebookConfig) -> str:
+    name = f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}"
+    return name if wanted.style == "plain" else f"{name}-{wanted.style}"
+
+
+def _sides(pairs: Sequence[phrasebook.Pair], config: RunConfig) -> tuple[list[str], list[str]]:
+    """French and English; for a model of plain text, English on both sides."""
+    targets = [pair.target for pair in pairs]
+    return ([pair.source for pair in pairs] if config.model.translates else targets), targets
+
+
+def _tokenizers(run: Path, make: Callable[[], tuple[Tokenizers, SeenWords | None]]) -> Tokenizers:
+    """The run's tokenizers: verified and loaded from its folder, or made and saved there, with the
+    words of its source text."""
+    folder = run / TOKENIZER_FOLDER
+    if folder.exists():
+        # A tokenizer that changed since would give other ids to the same text.
+        verify_folder(folder)
+        return load_tokenizers(folder)
+
+    tokenizers, words = make()
+
+    def fill(inner: Path) -> None:
+        save_tokenizers(inner, *tokenizers)
+        if words is not None:
+            words.save(inner)
+
+    write_folder(folder, fill, details={"kind": "tokenizer"})
+    return tokenizers
+
+
+def _without_words(given: Tokenizers | None) -> tuple[Tokenizers, SeenWords | None] | None:
+    """Tokenizers of another model: the words that it has seen are more than those of this text."""
+    return None if given is None else (given, None)
+
+
+def _train(
+    config: RunConfig, pairs: Callable[[], Iterable[tuple[str, str]]]
+) -> tuple[Tokenizers, SeenWords | None]:
+    """Tokenizers of the pairs, which each call reads again, and the words of the sources."""
+    wanted = config.tokenizer
+    begin_phase(f"training the tokenizer ({wanted.kind}, {wanted.vocabulary_size:,})")
+    collector = WordCollector()
+    tokenizers = train_tokenizers(
+        (source for source, _ in _with_noise(collector.passing(pairs()), config)),
+        (target for _, target in _with_noise(pairs(), config)),
+        wanted,
+    )
+    # A model of plain text has no source.
+    return tokenizers, collector.found if config.model.translates else None
+
+
+def _with_noise(pairs: Iterable[tuple[str, str]], config: RunConfig) -> Iterator[tuple[str, str]]:
+    """The pairs that a tokenizer learns from: with odd copies, where the model will see such."""
+    if not config.noise.is_on:
+        yield from pairs
+        return
+    # Without emoji, of which each would become a piece: bytes spell them.
+    noise = config.noise.model_copy(update={"emoji": 0.0})
+    glossary = marked_terms(config)
+    numbered = enumerate(pairs)
+    while some := list(itertools.islice(numbered, _ROWS_AT_ONCE)):
+        # A key of its own: no epoch has it.
+        seeds = row_seeds(np.array([number for number, _ in some]), config.training.seed)
+        for (_, (source, target)), seed in zip(some, seeds.tolist(), strict=True):
+            yield noisy_pair(source, target, noise, seed, glossary)
+
+
+def _tokenize(sources: list[str], targets: list[str], tokenizers: Tokenizers) -> TokenStore:
+    source_tokenizer, target_tokenizer = tokenizers
+    return TokenStore.from_pairs(
+        source_tokenizer.encode_batch(sources), target_tokenizer.encode_batch(targets)
+    )
+
+
+def _fitting(store: TokenStore, max_length: int) -> TokenStore:
+    """``store`` without the pairs that training would drop; a warning counts them.
+
+    Raises DataError if no pair is left.
+    """
+    # Either side may be the longer one; one of control characters alone has no tokens.
+    longest = np.maximum(store.source_lengths, store.target_lengths)
+    shortest = np.minimum(store.source_lengths, store.target_lengths)
+    kept = np.flatnonzero((longest <= max_length) & (shortest > 0))
+    if len(kept) == len(store):
+        return store
+
+    too_long = int((longest > max_length).sum())
+    for count, what in (
+        (too_long, f"are longer than data.max_length = {max_length} tokens"),
+        (len(store) - len(kept) - too_long, "have no token on a side"),
+    ):
+        if count:
+            _log.warning(
+                "%d of %d validation pairs %s and do not count in the validation loss",
+                count,
+                len(store),
+                what,
+            )
+
+    if not len(kept):
+        raise DataError(
+            f"no validation pair has at most data.max_length = {max_length} tokens, and one on each"
+            " side"
+        )
+
+    return store.some(kept)
+
+
+def _hold_out(
+    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
+) -> tuple[Selection, list[str], list[str]]:
+    """Split off pairs to validate on: the rows to train on, and the texts of both sides."""
+    begin_phase("choosing pairs to validate on")
+    keys = _keys(store, tokenizers, config, files)
+    has_shares = bool(config.data.weights) or config.data.temperature is not None
+    parts = store.parts if has_shares else (len(store),)
+    held_out = draw_held_out(keys, parts, config.training.seed, store.report)
+
+    _log.warning(
+        "no validation files named: %d of %d pairs are held out, and no other pair has one of"
+        " their sources",
+        len(held_out),
+        len(store),
+    )
+
+    wanted, pairs = set(held_out.tolist()), []
+    if _decodes_exactly(tokenizers):
+        pairs = [_decoded(store, tokenizers, int(row)) for row in held_out]
+    else:
+        last = int(held_out[-1])
+        rows = itertools.islice(_texts(store, tokenizers, config, files), last + 1)
+        pairs = [pair for row, pair in enumerate(rows) if row in wanted]
+    return (
+        Selection(len(store), held_out),
+        [source for source, _ in pairs],
+        [target for _, target in pairs],
+    )
+
+
+def _warn_of_overlap(files: PairFiles, valid_sources: Sequence[str]) -> None:
+    """Warn if sources that validate also stand in the training text."""
+    begin_phase("looking for the validation text in the training text")
+    wanted = [comparable(source) for source in valid_sources]
+    missing = set(wanted)
+    with contextlib.closing(iterate_pairs(files)) as pairs:
+        for source, _ in pairs:
+            missing.discard(comparable(source))
+            if not missing:
+                break
+
+    found = sum(each not in missing for each in wanted)
+    if found:
+        _log.warning(
+            "%s of %s validation sources also stand in the training text (case, spaces and"
+            " punctuation aside): validation will find the model better than it is;"
+            " --set data.leave_out_validated=true does not train on them",
+            f"{found:,}",
+            f"{len(wanted):,}",
+        )
+
+
+def _without_validated(
+    store: TokenStore,
+    tokenizers: Tokenizers,
+    config: RunConfig,
+    files: PairFiles,
+    valid_sources: Sequence[str],
+) -> Selection:
+    """The rows whose source is not validated on. Raises DataError if there are none."""
+    keys = _keys(store, tokenizers, config, files)
+    left_out = np.flatnonzero(np.isin(keys, keys_of(valid_sources, len(valid_sources))))
+    if len(left_out) == len(store):
+        raise DataError(
+            f"all {len(store):,} training pairs have a source of the validation text, and"
+            " data.leave_out_validated leaves none to learn from",
+            hint="name other files by --valid",
+        )
+    if len(left_out):
+        _log.warning(
+            "%s of %s training pairs are left out, because their sources are validated on",
+            f"{len(left_out):,}",
+            f"{len(store):,}",
+        )
+    return Selection(len(store), left_out)
+
+
+def _keys(
+    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
+) -> npt.NDArray[np.int64]:
+    """A number for the source of each row; comparable sources have equal ones."""
+    sources = (
+        _decoded_sources(store, tokenizers[0])  # the files need not be read
+        if _decodes_exactly(tokenizers)
+        else (source for source, _ in _texts(store, tokenizers, config, files))
+    )
+    return keys_of(sources, len(store))
+
+
+def _decodes_exactly(tokenizers: Tokenizers) -> bool:
+    """Whether these spell every text, so that what the ids decode to is the text."""
+    return all(each.kind in SENTENCEPIECE_KINDS for each in tokenizers)
+
+
+def _decoded(store: TokenStore, tokenizers: Tokenizers, row: int) -> tuple[str, str]:
+    source, target = store.pair(row)
+    return tokenizers[0].decode(source.tolist()), tokenizers[1].decode(target.tolist())
+
+
+def _decoded_sources(store: TokenStore, tokenizer: Tokenizer) -> Iterator[str]:
+    for start in range(0, len(store), _ROWS_AT_ONCE):
+        places = np.arange(start, min(start + _ROWS_AT_ONCE, len(store)))
+        rows = IdRows.in_order(*store.source.gather(places))
+        yield from (tokenizer.decode(rows.row(place).tolist()) for place in range(len(places)))
+
+
+def _texts(
+    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
+) -> Iterator[tuple[str, str]]:
+    """Both texts of each row of ``store``, which was made of these files, in order.
+
+    They are the lines of the files and not decoded ids: a word that the vocabulary lacks would be
+    [UNK], and equal to others.
+    """
+    with contextlib.closing(iterate_pairs(files)) as lines:
+        pairs = (pair for pair in lines if not is_blank_pair(*pair))
+        while some := list(itertools.islice(pairs, _ROWS_AT_ONCE)):
+            # Pairs are numbered as the store numbers them, which has none that is too long.
+            if store.report.too_long:
+                some = list(itertools.compress(some, _fits(some, tokenizers, config.data)))
+            yield from some
+
+
+def _fits(
+    pairs: Sequence[tuple[str, str]], tokenizers: Tokenizers, config: DataConfig
+) -> list[bool]:
+    """Whether each pair is in the store: it has a token and at most ``max_length`` on each side."""
+    sides = zip(*pairs, strict=True)
+    lengths = [
+        [len(ids) for ids in tokenizer.encode_batch(texts)]
+        for tokenizer, texts in zip(tokenizers, sides, strict=True)
+    ]
+    return [min(both) > 0 and max(both) <= config.max_length for both in zip(*lengths, strict=True)]
