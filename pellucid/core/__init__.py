@@ -1,1 +1,1 @@
-"""What every floor needs and none owns: errors, configs, files, seeds, devices."""
+"""The lowest floor, needed by every other one: errors, configs, files, seeds and devices."""

@@ -44,7 +44,7 @@ class Config(pydantic.BaseModel):
     )
 
     other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """What other toolkits call a setting, in lower case, and its dotted paths here."""
+    """Settings' names in other toolkits, in lower case, each with its dotted paths here."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -262,7 +262,7 @@ def _without_kinds(configs: Sequence[type[Config]], parts: Iterable[Any]) -> lis
 
 
 def _guess(configs: Sequence[type[Config]], location: list[str]) -> str:
-    """Which setting an unknown one may stand for: at most three are named."""
+    """Return a hint that names at most three settings which an unknown one may stand for."""
     name = location[-1].lower().replace("-", "_")
     known = _fields_at(configs, location[:-1])
     elsewhere = {

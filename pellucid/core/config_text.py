@@ -64,7 +64,7 @@ def setting_type(field: FieldInfo) -> str:
 
 
 def _setting(name: str, field: FieldInfo, table: Mapping[str, Any]) -> list[str]:
-    """Its meaning as a comment, and below that the line that sets it."""
+    """Return the lines of one setting: its meaning as a comment, then the line that sets it."""
     value = table.get(name, field.default)
     about, note = _joined(field.description), setting_type(field)
 

@@ -122,7 +122,7 @@ class ShapeError(PellucidError, ValueError):
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 """Control characters but the line feed."""
 MOST_FAULTS = 20
-"""Of one input that a message lists."""
+"""The number of faults of one input that a message lists."""
 _MOST_LINES = 4
 _LONGEST_LIST = 1200
 _LONGEST_MESSAGE = 2000

@@ -60,7 +60,7 @@ _RENAME_EXCHANGE = 2  # of <linux/fs.h>
 
 @dataclasses.dataclass(frozen=True)
 class _Expected:
-    """What ``read_plain`` must find, inside ``verified_reading``."""
+    """The digests that ``read_plain`` compares with, inside ``verified_reading``."""
 
     digests: Mapping[Path, str]
     unread: set[Path]
@@ -169,8 +169,8 @@ class HeldFile:
         weakref.finalize(self, os.close, self._descriptor)
 
     def read(self) -> bytes:
-        """Its bytes. Raises InputMissingError, CorruptError if they are not those expected, and
-        BundleError after the deadline of ``verified_reading``."""
+        """Return the content. Raises InputMissingError, CorruptError if it is not the expected
+        content, and BundleError after the deadline of ``verified_reading``."""
         # Joined only if there are several: joining copies the whole file once more.
         parts = list(self._parts(_READ_AT_ONCE))
         content = parts[0] if len(parts) == 1 else b"".join(parts)
@@ -178,7 +178,7 @@ class HeldFile:
         return content
 
     def start(self, size: int) -> bytes:
-        """Its first ``size`` bytes, compared with nothing; fewer if it is shorter.
+        """Return the first ``size`` bytes, fewer if the file is shorter, without comparing them.
 
         Raises InputMissingError if it cannot be read.
         """
@@ -263,7 +263,7 @@ def write_user_file(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def open_user_file(path: Path) -> Iterator[BinaryIO]:
-    """As ``open_replacement``, for an output that the user named.
+    """Open a replacement as ``open_replacement`` does, for an output that the user named.
 
     A symbolic link is followed: the file that it names is replaced. A pipe or a device cannot be
     replaced, and is written to.
@@ -669,7 +669,7 @@ class KnownFiles:
 
 
 def _state_of(path: Path) -> list[int]:
-    """What shows that a file has changed."""
+    """Return the facts about a file that change when its content does."""
     about = path.stat()
     return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev]
 

@@ -13,7 +13,7 @@ from pellucid.core.files import LARGEST_MANIFEST, read_plain, sync_folder, write
 from pellucid.core.limits import parse_json
 
 _MOST_VALUES = 100_000
-"""Of the state; an origin holds the settings of a translator and the names of some files."""
+"""The limit on values in a state; an origin holds a translator's settings and a few file names."""
 
 
 class GrowingFile:

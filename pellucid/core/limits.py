@@ -34,7 +34,7 @@ _STRING_ENDS = {
     "'": re.compile(r"[^'\n]*+'"),
     "#": re.compile(r"[^\n]*+"),
 }
-"""What closes each kind of string, and a comment; every pattern takes linear time."""
+"""The pattern that closes each kind of string, and a comment; every pattern takes linear time."""
 _STRING_BEGINS = re.compile(r"\"\"\"|'''|[\"'#]")
 _BRACKETS = re.compile(r"[\[\]{}]")
 _BETWEEN_KEYS = re.compile(r"[=\n,\[\]{}]")
@@ -57,7 +57,7 @@ class Deadline:
 
 
 def parse_json(text: bytes | str, most_values: int) -> Any:
-    """What JSON from a stranger holds; a value can take fifty times the memory of its text.
+    """Parse JSON from a stranger; a value can take fifty times the memory of its text.
 
     Raises ValueError if it is no JSON, has more than about so many values, or is nested too deeply.
     """
@@ -71,7 +71,7 @@ def parse_json(text: bytes | str, most_values: int) -> Any:
 
 
 def toml_fault(text: str) -> str:
-    """What is too large about the text of a TOML file; empty if nothing is."""
+    """Describe what is too large about the text of a TOML file; empty if nothing is."""
     bare = "".join(_outside_strings(text))
     keys, values = bare.count("="), bare.count(",")
     if keys > _MOST_KEYS:
@@ -89,7 +89,7 @@ def toml_fault(text: str) -> str:
 
 
 def table_fault(table: object) -> str:
-    """What is too large about the values a config is made of; empty if nothing is."""
+    """Describe what is too large about the values of a config; empty if nothing is."""
     # A stack of its own: recursion would end with a RecursionError at the depth that is to be
     # refused.
     waiting: list[tuple[object, int]] = [(table, 0)]

@@ -17,7 +17,7 @@ from pellucid.core.errors import LockedError, OutputExistsError
 from pellucid.core.files import write_errors
 
 _MOST_BYTES = 400
-"""Of a holder's name that are read; a host name has 255 at most."""
+"""The number of bytes of a holder's name that are read; a host name has 255 at most."""
 _HOLDER = re.compile(rb"pid \d+ on host [!-~]+\n")
 
 
@@ -70,7 +70,7 @@ def lock_holder(path: Path) -> str | None:
 
 
 def locked_error(path: Path, holder: str) -> LockedError:
-    """What to raise if ``holder`` holds the lock file ``path``."""
+    """Return the error that says that ``holder`` holds the lock file ``path``."""
     return LockedError(f"run folder {path.parent} is locked by {holder}")
 
 

@@ -1,4 +1,4 @@
-"""What a long piece of work is doing right now, reported through logging.
+"""Phases: the present activity of a long piece of work, reported through logging.
 
 A phase is a record at INFO of the logger ``pellucid`` that is marked as one: whoever shows progress
 gets it without being passed through every function, and everybody else has a line in the log.

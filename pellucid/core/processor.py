@@ -9,7 +9,7 @@ _MOST_LINES = 100
 
 
 def processor_fields() -> dict[str, str]:
-    """What Linux says of the first processor, such as "model name", "vendor_id" and "flags".
+    """Return Linux's description of the first processor, such as "model name" and "flags".
 
     Empty where it says nothing, as on other systems.
     """

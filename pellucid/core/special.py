@@ -5,12 +5,12 @@ PAD_ID = 0
 UNK_ID = 1
 """Stands for what a vocabulary does not hold (EQ-07)."""
 START_ID = 2
-"""What the decoder reads before the first word (EQ-106)."""
+"""The token that the decoder reads before the first word (EQ-106)."""
 STOP_ID = 3
-"""What the decoder says after the last word (EQ-128)."""
+"""The token that the decoder generates after the last word (EQ-128)."""
 
 MASK_ID = START_ID
-"""What an encoder reads in place of a hidden word (EQ-137); it never reads a START."""
+"""The token that an encoder reads in place of a hidden word (EQ-137); it never reads a START."""
 
 SPECIAL_COUNT = 4
 """How many ids are taken before the first ordinary token."""

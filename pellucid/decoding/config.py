@@ -72,8 +72,8 @@ class DecodingConfig(Config):
     length_penalty: float = 0.6
     """α of the length penalty; 0 compares summed log-probabilities. Vaswani et al. (2017), §6.1."""
     length_penalty_kind: Literal["gnmt", "power"] = "gnmt"
-    """What the log-probability of a hypothesis is divided by: ``gnmt``, ((5 + length) / 6)^α, as in
-    Wu et al. (2016), eq. (14); ``power``, length^α, as in transformers and CTranslate2. The length
+    """The divisor of the log-probability of a hypothesis: ``gnmt``, ((5 + length) / 6)^α, as in Wu
+    et al. (2016), eq. (14); ``power``, length^α, as in transformers and CTranslate2. The length
     counts the stop."""
     coverage_penalty: float = 0.0
     """β of the coverage penalty: the beam_size best finished hypotheses are ranked again by how
@@ -94,14 +94,14 @@ class DecodingConfig(Config):
     max_length_extra: int = 50
     """Tokens allowed beyond those. Vaswani et al. (2017), §6.1: input length + 50."""
     forced_stop: Literal["counted", "free"] = "counted"
-    """What the stop of a translation of the maximum length adds to its score: ``counted``, its
+    """The part of the stop in the score of a translation of the maximum length: ``counted``, its
     log-probability; ``free``, nothing, as with ``forced_eos_token_id`` in transformers."""
     min_length: int = 0
     """No translation stops before it has this many tokens (or its maximum)."""
     no_repeat_ngram: int = 0
     """No n tokens in a row are generated twice; 0 allows it."""
     prefix: str = ""
-    """What every translation begins with."""
+    """The text that every translation begins with."""
     must: tuple[str, ...] = ()
     """Words and phrases that every translation contains. Post and Vilar (2018),
     arXiv:1804.06609."""
@@ -238,7 +238,7 @@ class DecodingConfig(Config):
         length_penalty: float | None = None,
         max_length: int | None = None,
     ) -> "DecodingConfig":
-        """These settings with the given ones replaced; None changes nothing.
+        """Return the settings with the given ones replaced; None changes nothing.
 
         Raises ConfigError as ``changed`` does.
         """
@@ -249,14 +249,14 @@ class DecodingConfig(Config):
         return _having.__wrapped__(self, *given)
 
     def best_alone(self) -> "DecodingConfig":
-        """These settings for a caller that uses only the first translation of a line.
+        """Return the settings for a caller that uses only the first translation of a line.
 
         A search then returns one; sampling still draws ``n_best``, to take the best of them.
         """
         return self.having(n_best=1 if self.sampling is None else None)
 
     def requiring(self) -> "DecodingConfig":
-        """These settings for a line with required phrases: a length penalty of 0.6 at most.
+        """Return the settings for a line with required phrases: a length penalty of 0.6 at most.
 
         A hypothesis cannot stop before it has them. With an exponent above 1 a further word of
         average log-probability raises its score, so that one that repeats itself until a phrase
@@ -266,7 +266,7 @@ class DecodingConfig(Config):
         return self.model_copy(update={"length_penalty": penalty})
 
     def changed(self, changes: Mapping[str, Any]) -> "DecodingConfig":
-        """These settings with those of a table replaced.
+        """Return the settings with those of a table replaced.
 
         A ``sampling`` table changes single settings of the present sampling, or turns it on. A
         beam_size below the present n_best lowers n_best. Raises ConfigError naming every fault.

@@ -24,7 +24,7 @@ class EnsembleBundle:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     seen_words: SeenWords | None = None
-    """Those of the first bundle."""
+    """The seen words of the first bundle."""
 
     @property
     def max_length(self) -> int | None:

@@ -29,7 +29,7 @@ class SearchNode:
     """A token after a prefix that the search considered, and what became of it."""
 
     number: int
-    """Its number in the tree; 0 is the root, which has no token."""
+    """The number of the node in the tree; 0 is the root, which has no token."""
     parent: int | None
     """The node that it continues; None for the root."""
     group: int
@@ -38,7 +38,7 @@ class SearchNode:
     length: int
     """The number of its tokens, the stop included."""
     rank: int | None
-    """Its rank among the candidates of its group at that step, from 0; None if ruled out."""
+    """The rank among the candidates of the group at this step, from 0; None if ruled out."""
     log_prob: float
     """log p(token | prefix, source) under the model, in nats."""
     total: float

@@ -79,7 +79,7 @@ class ReadLine:
     required_ids: tuple[tuple[tuple[int, ...], ...], ...]
     """Groups of phrases, of each of which one suffices."""
     warnings: tuple[TranslationWarning, ...] = ()
-    """What the source alone shows to be wrong."""
+    """Warnings that follow from the source alone."""
 
     @property
     def is_blank(self) -> bool:

@@ -82,7 +82,7 @@ class Translation:
         return math.exp(min(-mean, 709.0))  # exp(710) is beyond a double
 
     def other_ways(self, share: float = OTHER_WAY_SHARE) -> list[tuple["Translation", float]]:
-        """Those of ``n_best`` with other words that are likely enough, the likeliest first.
+        """Return the likely members of ``n_best`` with other words, the likeliest first.
 
         Each comes with its probability divided by that of this translation, at least ``share``.
         Words that differ in case or in punctuation around them are the same. Probabilities are
@@ -116,7 +116,7 @@ class Alternative:
     """A token that may come next, and the best translation with it."""
 
     token: str
-    """As in ``Translation.tokens``; ``[STOP]`` ends the translation."""
+    """The token, written as in ``Translation.tokens``; ``[STOP]`` ends the translation."""
     probability: float
     """p(token | prefix, source) under the model."""
     translation: Translation

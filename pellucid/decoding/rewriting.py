@@ -1,4 +1,4 @@
-"""What happens to a line before its search, and to its translation afterwards: a list of steps.
+"""The steps that a line goes through before its search, and its translation afterwards.
 
 Each step turns requests into the requests that the next one receives, and knows the way back for
 their translations. ``Translator`` names the steps in one line, and ``run`` goes through them:

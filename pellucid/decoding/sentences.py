@@ -179,7 +179,8 @@ def _words_at(text: str, starts: Sequence[int]) -> list[int]:
 
 
 def _log_probs_of(parts: Sequence[Translation]) -> tuple[float, ...]:
-    """Those of all parts, if any has some; of a copied sentence its stop has the probability 1."""
+    """Return the log-probabilities of all parts, empty if no part has any; the stop of a copied
+    sentence has the probability 1."""
     if not any(part.token_log_probs for part in parts):
         return ()
     return tuple(each for part in parts for each in part.token_log_probs or (0.0,))

@@ -33,11 +33,11 @@ KINDS: tuple[WarningKind, ...] = get_args(WarningKind)
 USUAL_KEY = "usual_warnings"
 """The manifest's key for the kinds of warnings that the training pairs themselves would have."""
 _USUAL_SHARE = 0.1
-"""Of training pairs. The pairs of SCAN, whose commands repeat, have 49% loops; misaligned pairs of
-the web have 3% changed numbers."""
+"""A kind of warning is usual from this share of the training pairs on. The pairs of SCAN, whose
+commands repeat, have 49% loops; misaligned pairs of the web have 3% changed numbers."""
 _READ_OUT_FROM, _READ_OUT_SHARE = 5, 0.5
-"""Of pairs whose source has numbers and no letters, how many there must be, and the share whose
-target has letters, for a model that reads numbers out."""
+"""A model reads numbers out if at least this many training pairs have a source of numbers without
+letters, and this share of those pairs has letters in the target."""
 
 _SHORT_FROM, _SHORT = 8, 4
 """Tokens of a source from which on a translation can be short, and how many times shorter."""
@@ -49,8 +49,9 @@ _LEAST_DIGITS, _LEAST_CHANGED = 3, 2
 """Digits of a number that must not be missing or new, without zeros at its ends: shorter and round
 ones are often written in words. Where one is missing and another one is new, two are enough."""
 _SPELLED_SHARE = 1 / 3
-"""Of a text's letters: if more are spelled in bytes, it is in a script that was hardly learned.
-Single letters spelled in bytes, such as the œ in French, are in 0.3 to 9% of ordinary lines."""
+"""A text with a larger share of its letters spelled in bytes is in a script that was hardly
+learned. Single letters spelled in bytes, such as the œ in French, are in 0.3 to 9% of ordinary
+lines."""
 _SHOWN = 3
 """Words, characters or numbers that a warning names."""
 _LONGEST_SHOWN = 30
@@ -291,7 +292,7 @@ def _repeats(tokens: Sequence[str]) -> bool:
 
 
 def _changed_numbers(source: str, text: str) -> str | None:
-    """What became of the numbers of a source that it should not have; None if nothing."""
+    """Describe the numbers that a translation lost or made up; None if there are none."""
     ours, theirs = _numbers(source), _numbers(text)
     if ours and not any(map(str.isalpha, source)) and any(map(str.isalpha, text)):
         return "the text has no letters, and the translation has some"

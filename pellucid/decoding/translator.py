@@ -468,7 +468,7 @@ class Translator:
         numbers: Sequence[int],
         task: "_Task",
     ) -> list[Request]:
-        """Of each request with terms and the same without, the one whose translation counts.
+        """Return, for each line, its request with terms or without, whichever is to be used.
 
         That is the one without, unless its translation lacks some: then the terms are required, in
         a search with a wider beam.

@@ -69,7 +69,7 @@ def attended_parts(
     value: Float[Tensor, "*batch heads #query key value_size"],
     w_o: Float[Tensor, "heads*value_size d_model"],
 ) -> Float[Tensor, "*batch heads query key d_model"]:
-    """What each head brings from each position that it attends to.
+    """The contribution of each attended position to the output of each head.
 
         pₕᵢⱼ = wₕᵢⱼ vₕⱼ W^O₍ₕ₎,   MultiHead(·)ᵢ = Σₕ Σⱼ pₕᵢⱼ (+ b^O)
 
@@ -94,7 +94,7 @@ def attended_parts(
 def direct_logit_attribution(
     parts: Float[Tensor, "*parts d_model"], direction: Float[Tensor, " d_model"]
 ) -> Float[Tensor, "*parts"]:
-    """What each part of a hidden state adds to the logit of one word, less that of another.
+    """The addition of each part of a hidden state to the logit of one word, less that of another.
 
         Δz(p) = p · (w_a - w_b)
 
@@ -179,7 +179,7 @@ def _centered(x: Tensor, kind: NormKind) -> Tensor:
 
 
 def _length(x: Tensor, kind: NormKind, eps: Number) -> Tensor:
-    """What a norm divides its row by."""
+    """The divisor of a norm, for each row."""
     squares = _centered(x, kind).square()
     # ``layer`` and ``rms`` divide by the root of a mean, the others by a length
     inside = squares.mean(dim=-1) if kind in ("layer", "rms") else squares.sum(dim=-1)

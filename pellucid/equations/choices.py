@@ -1,4 +1,4 @@
-"""What a config may choose between, by name. A config reads this file, so it imports no torch.
+"""The named choices of a config. A config reads this file, so it imports no torch.
 
 Each choice is one ``match`` beside its equations, such as ``activate`` in ``feed_forward.py``.
 """

@@ -37,7 +37,7 @@ class TopKRows:
 
     logits: Float[Tensor, "row k"]
     tokens: Int[Tensor, "row k"]
-    """Their ids; no id comes twice in a row."""
+    """The ids of these tokens; no id comes twice in a row."""
     share: float
     """w, as in ``TeacherRows``."""
     temperature: float

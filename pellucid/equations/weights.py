@@ -1,4 +1,4 @@
-"""What a model of the pages is made of: weights by name, the choices of a config, and dropout.
+"""The values a model of the pages is made of: named weights, the choices of a config, dropout.
 
 The pages (``transformer.py``, ``text_models.py``) are functions of these values. A weight matrix
 has the shape that the paper gives it, one for each head; a program may pack them as it likes.
@@ -65,7 +65,7 @@ class Settings:
     activation_dropout: float = 0.0
     layer_drop: float = 0.0
     training: Dropout = dataclasses.field(default_factory=NoDropout)
-    """Which numbers are dropped; evaluation drops none, whatever the rates."""
+    """The dropout to apply; the default is that of evaluation, which drops nothing at any rate."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,7 @@ _MOST_POSITIONS = 1 << 20
 
 
 class ModelSettings(Config, ABC):
-    """What every model has. The defaults are those of Vaswani et al. (2017), row "base"."""
+    """Settings of every model. The defaults are those of Vaswani et al. (2017), row "base"."""
 
     translates: ClassVar[bool]
     """True for kinds that learn from sentence pairs, False for those of plain text."""
@@ -64,7 +64,7 @@ class ModelSettings(Config, ABC):
 
     @abstractmethod
     def faults(self) -> list[str]:
-        """What is wrong with settings that are right one by one."""
+        """Return the faults between settings that are right one by one."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -82,7 +82,7 @@ class ModelSettings(Config, ABC):
 
 
 class EncoderSettings(ModelSettings):
-    """What every kind with an encoder has."""
+    """Settings of every kind with an encoder."""
 
     reason = "no other kind has an encoder"
 
@@ -91,7 +91,7 @@ class EncoderSettings(ModelSettings):
 
 
 class DecoderSettings(ModelSettings):
-    """What every kind with a decoder has."""
+    """Settings of every kind with a decoder."""
 
     reason = "no other kind has a decoder"
 
@@ -101,7 +101,7 @@ class DecoderSettings(ModelSettings):
 
 
 class TranslatorSettings(ModelSettings):
-    """What every kind has that learns from sentence pairs, and translates."""
+    """Settings of every kind that learns from sentence pairs, and translates."""
 
     translates = True
     predicts_tokens = True
@@ -109,7 +109,7 @@ class TranslatorSettings(ModelSettings):
     reason = "no other kind has two sides"
 
     title: ClassVar[str]
-    """What such a model is called, with its year."""
+    """The name of such a model, with its year."""
 
     share_embeddings: bool = True
     """One embedding matrix for source and target, which needs a joint vocabulary (EQ-19)."""
@@ -121,7 +121,7 @@ class TranslatorSettings(ModelSettings):
 
 
 class NetworkSettings(ModelSettings):
-    """What every kind has that is more than two matrices."""
+    """Settings of every kind that is more than two matrices."""
 
     reason = "skipgram is two matrices and nothing else"
 
@@ -137,7 +137,7 @@ class NetworkSettings(ModelSettings):
 
 
 class BlockSettings(NetworkSettings):
-    """What every kind made of the Transformer's blocks has."""
+    """Settings of every kind made of the Transformer's blocks."""
 
     reason = "no other kind is made of its blocks"
 
@@ -161,7 +161,7 @@ class BlockSettings(NetworkSettings):
     norm_eps: float = Field(1e-6, ge=0.0, le=1.0)
     """Added to the variance under the root, so that a constant row stays finite (ER-49)."""
     norm_kind: NormKind = "layer"
-    """Which norm: the paper's LayerNorm (EQ-91), RMSNorm, or Bayesuvius's division by the length,
+    """The norm: the paper's LayerNorm (EQ-91), RMSNorm, or Bayesuvius's division by the length,
     plain or after centering (EQ-98, ER-33)."""
     norm_affine: bool = True
     """Let the norm learn a gain and, for ``layer``, a bias; ``l2`` and ``l2_centered`` never do."""
@@ -245,7 +245,7 @@ class BlockSettings(NetworkSettings):
 
 
 class StartSettings(ModelSettings):
-    """What every kind with a decoder of blocks has."""
+    """Settings of every kind with a decoder of blocks."""
 
     reason = "no other kind has a decoder of blocks"
 
@@ -255,7 +255,7 @@ class StartSettings(ModelSettings):
 
 
 class RecurrentSettings(TranslatorSettings, DecoderSettings, EncoderSettings, NetworkSettings):
-    """What every recurrent kind has."""
+    """Settings of every recurrent kind."""
 
     reason = "no other kind has recurrent cells"
 
@@ -268,7 +268,7 @@ class RecurrentSettings(TranslatorSettings, DecoderSettings, EncoderSettings, Ne
         return None
 
     def shape(self) -> str:
-        """Its layers, for a summary."""
+        """A summary of the layers."""
         return (
             f"{self.encoder_layers} encoder and {self.decoder_layers} decoder layers of"
             f" {self.cell} cells, width {self.d_model}"

@@ -16,7 +16,7 @@ from pellucid.model.dropout import DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace
 
 MemoryT = TypeVar("MemoryT")
-"""What ``encode`` returns; a search only hands it back to the model."""
+"""The type that ``encode`` returns; a search only hands it back to the model."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -131,7 +131,7 @@ class SkipGram(SequenceModel):
 def _neighbors(
     ids: Int[Tensor, "sentence length"], window: int
 ) -> Bool[Tensor, "sentence length length"]:
-    """Which positions hold words at most ``window`` apart: the pairs of ``skipgram_pairs``."""
+    """Return a mask of the words at most ``window`` apart: the pairs of ``skipgram_pairs``."""
     positions = torch.arange(ids.shape[1], device=ids.device)
     distance = (positions[:, None] - positions).abs()
     is_word = ids != PAD_ID

@@ -48,7 +48,7 @@ class LayerCache:
 
 @dataclasses.dataclass(frozen=True)
 class Ancestry:
-    """Which slots the newest tokens fill, and which slots they may attend to."""
+    """The slots that the newest tokens fill, and the slots they may attend to."""
 
     first_slot: int
     slots: Int[Tensor, "sentence beam length"]

@@ -1,4 +1,4 @@
-"""Which intermediates of a forward pass to keep or change, without hooks or state on a module."""
+"""The intermediates of a forward pass to keep or change, without hooks or state on a module."""
 
 import fnmatch
 from collections.abc import Callable, Mapping

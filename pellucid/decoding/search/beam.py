@@ -46,7 +46,7 @@ class Finish:
     step: int
     """The number of its tokens before the stop."""
     row: int
-    """Its row in the last of those steps."""
+    """The row of the hypothesis in the last of those steps."""
     log_prob: float
     """log p(stop | prefix, source)."""
 
@@ -84,7 +84,7 @@ class Live:
     """The hypotheses that go on, best first."""
 
     ids: Int[Tensor, "sentence beam length"]
-    """Their tokens, without START."""
+    """The tokens of the hypotheses, without START."""
     log_prob: Float[Tensor, "sentence beam"]
     """Summed; -inf where there is no hypothesis."""
 
@@ -137,7 +137,7 @@ class SearchState:
     sentences: tuple[int, ...]
     """The index in the input of each sentence of the tensors."""
     model_state: State
-    """Its sentence_count is len(sentences), its beam_count that of ``live``."""
+    """The model's state; its sentence_count is len(sentences), its beam_count that of ``live``."""
     live: Live
     finished: Finished
 

@@ -244,7 +244,7 @@ class Candidates:
 
 @dataclasses.dataclass(frozen=True)
 class WatchedStep:
-    """What one step of a search considered, finished and kept.
+    """The hypotheses that one step of a search considered, finished and kept.
 
     A row is ``sentence · beam_count + beam``, where ``sentence`` counts the sentences that are
     still in the search. At the next step only those that are not ``done`` are left, and the k-th

@@ -40,14 +40,14 @@ class Node:
     """A hypothesis."""
 
     number: int
-    """Its number within its sentence and group; 0 is the root, which has no token."""
+    """The number within the sentence and group; 0 is the root, which has no token."""
     ids: tuple[int, ...]
-    """Its tokens, with the stop if it stopped."""
+    """The tokens, with the stop if the hypothesis stopped."""
     log_probs: tuple[float, ...]
     total: float
-    """Their sum, in the precision of the model."""
+    """The sum of ``log_probs``, in the precision of the model."""
     row: int
-    """Its row in the state of the model."""
+    """The row in the state of the model."""
     parent_row: int
     parent: int | None = None
     """The number of the node that it continues."""

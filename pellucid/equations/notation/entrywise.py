@@ -125,7 +125,7 @@ def head_contributions(
     each_head: Float[Tensor, "*batch heads query value_size"],
     w_o: Float[Tensor, "heads*value_size d_model"],
 ) -> Float[Tensor, "*batch heads query d_model"]:
-    """What each head adds to the output; their sum is the multi-head attention.
+    """The contribution of each head to the output; their sum is the multi-head attention.
 
         Concat(head₁, …, head_h) W^O = Σᵢ headᵢ W^O₍ᵢ₎
 
