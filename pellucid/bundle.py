@@ -495,7 +495,8 @@ def _bundles_of(path: Path) -> list[Path]:
 
 
 def _damaged_tensors(folder: Path) -> list[str]:
-    """Which tensors differ from their fingerprints, as far as the file can be read at all."""
+    """Return the tensors that differ from their fingerprints, as far as the file can be read at
+    all."""
     from pellucid.core.tensors import fingerprint, load_tensors
 
     try:

@@ -53,7 +53,7 @@ from pellucid.text.corpus.readers import address_of
 _log = logging.getLogger("pellucid")
 
 Form = Literal["text", "n-best", "json"]
-"""What a line of a part is."""
+"""The form of a line of a part."""
 
 MOST_PARTS = 99_999
 """Parts of one text; their names have five digits."""
@@ -61,7 +61,7 @@ _NAME = re.compile(r"part-(\d{5})-of-(\d{5})\.manifest\.json")
 _MANIFEST_SUFFIX = ".manifest.json"
 _MANIFEST_VERSION = 1
 _MOST_VALUES = 10_000
-"""Of a manifest, which has some fifty."""
+"""The limit on values in a manifest, which has some fifty."""
 _COPIED_AT_ONCE = 1 << 20
 _SHOWN = 10
 """Missing parts that a message names."""
@@ -117,17 +117,17 @@ class PartProgress:
 
 @dataclasses.dataclass(frozen=True)
 class PartTask:
-    """What is translated into parts, and how; the same for every part of a text."""
+    """A text to translate into parts, with its settings, which are the same for every part."""
 
     source: Path
     folder: Path
     form: Form
     details: Mapping[str, Any]
-    """What else decides the text, by name: options that the translator does not know."""
+    """Further facts that decide the text, by name: options that the translator does not have."""
     requests: Callable[[Iterable[str]], Iterable[str | Request]]
     """The requests of lines, one for each."""
     render: Callable[[int, Translation], bytes]
-    """What is written for the line with this number, from 0."""
+    """The function that makes the line with this number, from 0."""
 
     def text_path(self, part: Part) -> Path:
         """The file with the lines of ``part``."""
@@ -448,7 +448,7 @@ def _measure(path: Path) -> tuple[str, int]:
 
 
 def _state_of(path: Path) -> list[int]:
-    """What shows that a file has changed; of a file elsewhere nothing does."""
+    """Return the facts about a file that change with its content; none for a file elsewhere."""
     address = address_of(path)
     if address.scheme:
         return []

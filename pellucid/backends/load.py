@@ -54,7 +54,7 @@ class AutoEngine(Engine):
         return self._engine_for(settings).signature(settings)
 
     def thread_count(self, settings: DecodingConfig) -> int:
-        """Those of the engine that would serve such a call."""
+        """Return the number of threads of the engine that would serve such a call."""
         return self._engine_for(settings).thread_count(settings)
 
     def _engine_for(self, settings: DecodingConfig) -> Engine:

@@ -112,7 +112,7 @@ def _verdict(diagnosis: "Diagnosis") -> Verdict:
 
 
 def _advice(diagnosis: "Diagnosis") -> str:
-    """What to do about the findings, as the end of the verdict."""
+    """Return advice about the findings, as the end of the verdict."""
     if diagnosis.source_lines != diagnosis.target_lines or diagnosis.misalignment is not None:
         return "; put the lines right first, --fix cannot know which belong together"
     has_findings = any(each.count for each in diagnosis.findings.values())

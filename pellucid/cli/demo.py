@@ -23,7 +23,7 @@ SHOWN_SENTENCES = (
     "Où est la gare ?",
     "J\u2019ai faim.",
 )
-"""What people type first, as they type it."""
+"""Sentences that people type first, as they type them."""
 ENOUGH = 95.0
 """Percent of held-out sentences that must come out exactly right."""
 _SHOWN = 6

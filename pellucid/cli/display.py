@@ -1,4 +1,4 @@
-"""What a user sees of a training run: progress, events, the next commands, and stop requests.
+"""The display of a training run: progress, events, the next commands, and stop requests.
 
 ``Display`` listens to the journal of a run and draws a progress bar on a terminal, or writes plain
 lines elsewhere. ``next_commands`` suggests what to run afterwards. ``StopRequests`` turns SIGINT
@@ -291,7 +291,7 @@ def _spike(event: dict[str, Any]) -> str:
 
 
 def _by(event: dict[str, Any]) -> str:
-    """Which figure decided, where it is not BLEU or nothing else could."""
+    """Return the figure that decided, where it is not BLEU or nothing else could."""
     from pellucid.evaluation.scoring import TITLES
 
     by = event.get("decided_by", "bleu")

@@ -185,5 +185,5 @@ def web(
 
 
 def _name_of(bundle: str) -> str:
-    """What a page calls a model: the last part of its path."""
+    """Return the name of a model on a page: the last part of its path."""
     return Path(bundle).resolve().name

@@ -396,7 +396,7 @@ def _set(overrides: tuple[str, ...]) -> list[str]:
 
 
 def _files_and_minutes(minutes: float | None, valid: tuple[str, str] | None) -> list[str]:
-    """These options as they were typed."""
+    """Return the options as they were typed."""
     options = [] if minutes is None else ["--minutes", f"{minutes:g}"]
     return options if valid is None else [*options, "--valid", *valid]
 

@@ -24,7 +24,7 @@ class Change:
     """A sentence that two systems translate differently."""
 
     line: int
-    """Its number, from 1."""
+    """The line number, from 1."""
     reference: str
     baseline: str
     system: str
@@ -45,7 +45,7 @@ class Contest:
     changed_count: int
     """How many sentences they translate differently."""
     most_changed: list[Change]
-    """Those whose chrF2 differs most, for better or worse, first."""
+    """The sentences whose chrF2 differs most, for better or worse, first."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; each metric has its two scores, both tests and their signatures."""

@@ -44,8 +44,8 @@ class SentenceScores:
     scores: list[float | None]
     """In percent, in the order of the lines. None where nothing can be counted."""
     signature: str
-    """As of a ``Score``. BLEU's has ``eff:yes``: orders of n-grams that a sentence is too short for
-    are left out; otherwise most short sentences would have a BLEU of 0."""
+    """The signature, as in ``Score``. BLEU's has ``eff:yes``: orders of n-grams that a sentence is
+    too short for are left out; otherwise most short sentences would have a BLEU of 0."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Output:
     hypotheses: Sequence[str]
     references: References
     language: str | None = None
-    """That of both; None is assumed to be English."""
+    """The language of both; None is assumed to be English."""
     tokenize: TokenizerName = DEFAULT_TOKENIZER
     """sacrebleu's tokenizer for ``bleu``."""
     pronunciations: bool = False
@@ -104,21 +104,22 @@ class Metric:
     """A row of the table: how a metric is computed, compared and printed."""
 
     score: Callable[[Output], Score | None]
-    """Of all lines together, in percent. None where nothing can be counted."""
+    """The score of all lines together, in percent; None where nothing can be counted."""
     by_sentence: Callable[[Output], SentenceScores] | None = None
-    """Of each line by itself; None if that is ``score`` of the line alone."""
+    """The score of each line by itself; None if that is ``score`` of the line alone."""
     statistics: Callable[[Output], Statistics] | None = None
-    """What two systems are compared by; None if they cannot be compared by this metric."""
+    """The statistics that two systems are compared by; None if this metric cannot compare
+    them."""
     higher_is_better: bool = True
     format: str = ".2f"
     """How its score is printed."""
     fits: tuple[Literal["text", "pronunciations"], ...] = ("text",)
-    """What it is printed for unless metrics are chosen."""
+    """The kinds of output that it is printed for unless metrics are chosen."""
     in_validation: str | None = None
-    """Its title in a model card, if every validation of a run computes it. The default tokenizer
+    """The title in a model card, if every validation of a run computes it. The default tokenizer
     counts there, and the others are too slow to be run as often."""
     alias: str | None = None
-    """Its name in papers, which the command line takes as well."""
+    """The name in papers, which the command line takes as well."""
 
     def sentence_scores(self, output: Output) -> SentenceScores:
         """The score of every line by itself; the signature is that of all lines."""
@@ -314,7 +315,7 @@ class _Sacrebleu:
     """Whether Moses lower-cases and tokenizes the text before."""
 
     def score(self, output: Output) -> Score:
-        """Of all lines together."""
+        """Return the score of all lines together."""
         metric = self.make(output.tokenize, False)
 
         # sacrebleu takes columns: the first reference of every line, then the second of every line.
@@ -325,7 +326,7 @@ class _Sacrebleu:
         return Score(float(result.score), self._signature(metric, output))
 
     def sentence_scores(self, output: Output) -> SentenceScores:
-        """Of every line by itself, as sacrebleu's ``sentence_score`` gives it."""
+        """Return the score of every line by itself, as sacrebleu's ``sentence_score`` gives it."""
         # "effective order": a sentence of three words has no 4-grams, and its BLEU would be 0.
         metric = self.make(output.tokenize, True)
 

@@ -29,7 +29,7 @@ COPIES: dict[CopyName, str] = {
     " without emoji against the references as they are",
     "spaces": "sources with stray spaces, references as they are",
 }
-"""What is scored for each copy."""
+"""A description of each copy that is scored."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CopyScore:
     emoji: int = 0
     """Emoji that were added to the sources."""
     emoji_lost: int = 0
-    """Those of them that their translations do not have."""
+    """The number of added emoji that the translations do not have."""
 
 
 def evaluate_robustness(

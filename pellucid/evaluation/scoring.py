@@ -27,7 +27,7 @@ _log = logging.getLogger("pellucid")
 _FALLBACK: TokenizerName = "char"
 """In place of a tokenizer whose package is missing: it cuts every language."""
 _LONGEST_GRAM = 4
-"""Of BLEU: a reference of fewer words has none."""
+"""The length of BLEU's longest n-grams: a reference of fewer words has none."""
 _LEAST_WITH_GRAMS = 0.5
 """Share of the references that must have four words for BLEU to decide. BLEU multiplies the
 precision of n-grams, so where most references are shorter, the few others decide alone: a system
@@ -56,7 +56,7 @@ class Scoring:
     """The rules by which translations of one text are scored."""
 
     language: str | None
-    """That of the references, for ``bleu_lc_tok``."""
+    """The language of the references, for ``bleu_lc_tok``."""
     tokenize: TokenizerName
     """The tokenizer of ``bleu``."""
     pronunciations: bool = False
@@ -156,7 +156,7 @@ def bleu_fault(references: Alternatives, scoring: Scoring) -> str:
 
 
 def tokenized_fault(sides: Mapping[str, Sequence[str]], scoring: Scoring) -> str:
-    """What is wrong if some of these texts, by name, look tokenized; empty if nothing is."""
+    """Describe which of these texts look tokenized, by name; empty if this does no harm."""
     looks = {name: _looks_tokenized(lines) for name, lines in sides.items()}
     tokenized = _listed([name for name in looks if looks[name]])
     if all(looks.values()):

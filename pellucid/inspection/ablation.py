@@ -26,7 +26,8 @@ class Ablation:
     """The quality of a model without one of its parts."""
 
     part: str
-    """Such as ``encoder.layers.0.self_attention.heads.3``, or ``decoder.layers.1`` for a layer."""
+    """The name of the part, such as ``encoder.layers.0.self_attention.heads.3``, or
+    ``decoder.layers.1`` for a layer."""
     bleu: float
     """In percent."""
     loss: float
@@ -38,9 +39,9 @@ class AblationStudy:
     """The quality of a whole model, and of the model without each of its parts."""
 
     bleu: float
-    """Of the whole model, in percent."""
+    """The BLEU of the whole model, in percent."""
     loss: float
-    """Of the whole model: mean negative log-likelihood of a reference token, in nats."""
+    """The mean negative log-likelihood of a reference token under the whole model, in nats."""
     signature: str
     """The signature of the BLEU scores."""
     sentences: int

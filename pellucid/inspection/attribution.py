@@ -40,7 +40,7 @@ _MOST_VALUES = 1 << 22
 
 @dataclasses.dataclass(frozen=True)
 class LogitPart:
-    """What one part of a model adds to the difference of two logits, directly."""
+    """The direct addition of one part of a model to the difference of two logits."""
 
     name: str
     """The intermediate, as a capture names it, or the parameter if it is a bias."""
@@ -147,7 +147,7 @@ class _Sublayer:
     """One sublayer on the residual stream that leads to the logits."""
 
     name: str
-    """As a capture names it, such as ``decoder.layers.0.cross_attention``."""
+    """The name in a capture, such as ``decoder.layers.0.cross_attention``."""
     norm_name: str
     """The name of its norm's parameters."""
     parameter_name: str
@@ -315,7 +315,8 @@ def _input_parts(side: str, reader: _Reader, row: int, direction: Tensor) -> Ite
 def _parts_by_key(
     attention: MultiHeadAttention, name: str, reader: _Reader, queries: list[int]
 ) -> Tensor:
-    """What each head brings from each position, (query, heads, key, d_model)."""
+    """Return the contribution of each position to the output of each head, (query, heads, key,
+    d_model)."""
     weights = reader.rows(f"{name}.weights")[:, queries]  # (heads, query, key)
     value = reader.rows(f"{name}.value").unsqueeze(1)  # (heads, 1, key, value_size)
 
@@ -355,7 +356,8 @@ def _mixed(sublayer: _Sublayer, reader: _Reader) -> Iterator[tuple[int, Tensor, 
 
 
 def _own_contributions(sublayer: _Sublayer, reader: _Reader) -> Tensor:
-    """Of each position to each, in self-attention: the stream is the position's own."""
+    """Return the contribution of each position to each in self-attention; the stream is the
+    position's own."""
     rows = []
     for row, by_key, stream, whole in _mixed(sublayer, reader):
         parts = by_key.clone()
@@ -365,7 +367,8 @@ def _own_contributions(sublayer: _Sublayer, reader: _Reader) -> Tensor:
 
 
 def _crossed_contributions(sublayer: _Sublayer, reader: _Reader) -> Tensor:
-    """Of each state of the encoder, and in the last column of the stream, in cross-attention."""
+    """Return the contribution of each state of the encoder in cross-attention, and in the last
+    column that of the stream."""
     return torch.stack(
         [
             token_contributions(torch.cat((by_key, stream[None])), whole)

@@ -35,7 +35,7 @@ class Entry:
 
     @property
     def equation_names(self) -> str:
-        """Such as ``EQ-52, EQ-53``."""
+        """The equations, such as ``EQ-52, EQ-53``."""
         return self.part.equation_names
 
     @property
@@ -50,7 +50,7 @@ class Entry:
 
     @property
     def shape_in_words(self) -> str:
-        """Such as ``head 4 x target token 7 x source token 5``."""
+        """The axes with their sizes, such as ``head 4 x target token 7 x source token 5``."""
         sizes = zip(self.axes, self.tensor.shape, strict=True)
         return " x ".join(f"{axis} {size}" for axis, size in sizes)
 

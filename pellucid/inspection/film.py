@@ -66,7 +66,7 @@ class Frame:
     loss: float | None
     """Mean negative log-likelihood of a training token, as the journal has it last."""
     bleu: float | None
-    """Of the last validation until then."""
+    """The BLEU of the last validation until then."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,8 @@ class Film:
 
     source: str
     target: str
-    """What every frame reads: the translation of the trained model, unless another was given."""
+    """The text that every frame reads: the translation of the trained model, unless another was
+    given."""
     frames: tuple[Frame, ...]
     """The earliest first."""
 
@@ -116,7 +117,8 @@ def film(
 
 
 def kept_models(run: Path) -> list[KeptModel]:
-    """What a run has kept of itself, by update; with frames of a film, these and the best bundle.
+    """Return the models that a run has kept, by update; with frames of a film, these and the best
+    bundle.
 
     A folder with a damaged manifest is left out with a warning, as is a checkpoint in shards.
     Raises InputMissingError if ``run`` is no run folder.

@@ -38,12 +38,12 @@ class Part:
 
     @property
     def equation_names(self) -> str:
-        """Such as ``EQ-52, EQ-53``."""
+        """The equations, such as ``EQ-52, EQ-53``."""
         return name_equations(self.equations)
 
 
 def name_equations(numbers: Collection[int]) -> str:
-    """Such as ``EQ-52, EQ-53``."""
+    """Return the equations by name, such as ``EQ-52, EQ-53``."""
     return ", ".join(f"EQ-{number:02}" for number in numbers)
 
 
@@ -620,7 +620,7 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
 def recurrent_choices(
     side: str, index: int, config: RnnConfig | RnnAttentionConfig
 ) -> tuple[str, ...]:
-    """What is special about a layer of the encoder or decoder."""
+    """Return the special choices of a layer of the encoder or decoder."""
     if isinstance(config, RnnConfig):
         if side == "encoder" and config.reverse_source:
             return ("source read backwards",)

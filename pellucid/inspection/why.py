@@ -43,7 +43,7 @@ from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers.interface import Tokenizer
 
 METHOD = "ALTI+ (Ferrando et al., 2022)"
-"""What the shares of source and prefix are."""
+"""The method that computes the shares of source and prefix."""
 MASK_MARK = "[MASK]"
 SHOWN_PARTS, SHOWN_WORDS = 10, 3
 """How many parts are printed, and how many words behind each head."""
@@ -65,7 +65,8 @@ class Why:
 
     sentence: Sentence
     position: int
-    """Of the target token, counted from 0; in a model of plain text, of the token of the text."""
+    """The number of the target token, from 0; in a model of plain text, that of the token of the
+    text."""
     word: Candidate
     rival: Candidate
     difference: float

@@ -170,7 +170,8 @@ class Drawing:
         return rules.say_clause(clause, *complements)
 
     def complements(self, clause: Clause) -> list[Said]:
-        """What the verb needs: its object, a recipient, a place; a place may come anyway."""
+        """The complements that the verb needs: an object, a recipient, a place; a place may come
+        anyway."""
         verb = clause.verb
         complements: list[Said] = []
 

@@ -126,7 +126,7 @@ class Everyday:
         return Said(french, english)
 
     def _clause(self) -> Said:
-        """What may follow a greeting."""
+        """A clause that may follow a greeting."""
         choice = self._draw()
         if choice < 0.2:
             word = self._of.pick(PHRASES["questions"])
@@ -190,7 +190,7 @@ class Everyday:
         return phrase if is_plural is None else phrase._replace(is_plural=is_plural)
 
     def _subject(self) -> tuple[Subject, bool]:
-        """Who is asked about, and whether it is a pronoun."""
+        """The person or thing that is asked about, and whether it is a pronoun."""
         if self._draw() < 0.6:
             person = int(self._draw() * 6)
             return rules.pronoun_subject(person, is_feminine=self._draw() < 0.5), True
@@ -239,7 +239,7 @@ class Everyday:
         )
 
     def _who_does(self) -> Said:
-        """Of a subject that is asked for: "qui veut manger ?"."""
+        """A question for the subject: "qui veut manger ?"."""
         verb = self._of.pick(EVERYDAY.verbs)
         clause = rules.Clause(Subject(Said(["qui"], ["who"]), 2, False, False), verb)
         return self._ask(rules.say_clause(clause, *self._of.complements(clause)))
@@ -248,7 +248,7 @@ class Everyday:
         return Said([*said.french, "?"], [*said.english, "?"])
 
     def _what(self) -> Said:
-        """What somebody does, or what the object is."""
+        """A question for what somebody does, or for the object."""
         subject = rules.pronoun_subject(int(self._draw() * 6), is_feminine=self._draw() < 0.5)
         pronoun, person = subject.said.french[0], subject.person
         eaten = tuple(

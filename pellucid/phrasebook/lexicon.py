@@ -78,7 +78,8 @@ class Verb(NamedTuple):
 
 
 class Determiner(NamedTuple):
-    """What begins a noun phrase: French masculine, feminine, plural; English singular, plural."""
+    """The first word of a noun phrase: French masculine, feminine, plural; English singular,
+    plural."""
 
     french: tuple[str, str, str]
     english: tuple[str, str]
@@ -158,7 +159,7 @@ class Lexicon(NamedTuple):
     places: dict[Word, list[str]]
     """Prepositions, with the kinds of noun that may follow."""
     words: dict[str, tuple[Word, ...]]
-    """What never changes: numbers, times, degrees, questions."""
+    """Words that never change: numbers, times, degrees, questions."""
     is_everyday: bool
     """Whether names have capital letters, numbers may be in digits, and questions have all their
     forms."""
@@ -212,7 +213,7 @@ DETERMINERS = {
     name: Determiner(tuple(row[:3]), tuple(row[3:])) for name, row in _DATA["determiners"].items()
 }
 PHRASES = {name: tuple(Word(*row) for row in rows) for name, rows in _EVERYDAY["phrases"].items()}
-"""What is said as a whole: greetings, answers."""
+"""Phrases that are used as a whole: greetings, answers."""
 ENGLISH_CAPITALS = frozenset(_EVERYDAY["capitals"])
 """English words that are written with a capital letter anywhere, besides names."""
 

@@ -97,7 +97,7 @@ def phrase_subject(phrase: Phrase, second: Phrase | None = None) -> Subject:
 
 
 def there_subject(is_plural: bool) -> Subject:
-    """Of "il y a", where y is a pronoun; only the English verb follows the number."""
+    """The subject of "il y a", where y is a pronoun; only the English verb follows the number."""
     return Subject(Said(["il"], ["there"]), 2, False, is_plural)
 
 
@@ -152,7 +152,7 @@ def _french_determiner(phrase: Phrase, determiner: Determiner) -> list[str]:
 
 
 def negated(phrase: Phrase) -> Phrase:
-    """As the object of a negated verb: "pas de chat" for "un chat"."""
+    """The phrase as the object of a negated verb: "pas de chat" for "un chat"."""
     is_indefinite = phrase.determiner is DETERMINERS["indefinite"]
     return phrase._replace(determiner=DETERMINERS["negated"]) if is_indefinite else phrase
 

@@ -15,9 +15,9 @@ from pellucid.phrasebook.rules import Said
 
 _LOWER_SHARE, _NO_MARK_SHARE, _CURLY_SHARE, _NO_ACCENT_SHARE = 0.3, 0.35, 0.25, 0.06
 _UPPER_SHARE = 0.06
-"""Of single words."""
+"""The share of single words in upper case."""
 _SPACE_SHARE = 0.6
-"""Of marks with a space before them, as French has it."""
+"""The share of marks with a space before them, as French has it."""
 _NO_QUESTION_MARK_SHARE = 0.12
 """Smaller, because a question without any sign of one is a statement."""
 _ASKS = re.compile(r"\b(est-ce|où|quand|pourquoi|comment|combien|quel|quelle|qui|que|quoi)\b")

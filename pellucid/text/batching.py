@@ -279,7 +279,7 @@ class Batch:
     non_padding: torch.Tensor | None = None
     """int64: the positions of labels that are not PAD, flattened; None on a CPU."""
     top_tokens: TopTokens | None = None
-    """What a teacher expects at these positions, if that was computed before the run."""
+    """The teacher's likeliest tokens at these positions, if they were computed before the run."""
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on a device.

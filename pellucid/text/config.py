@@ -49,10 +49,10 @@ class TokenizerConfig(Config):
     lowercase: bool = False
     """Lower-case the text first (``wordpiece`` only)."""
     normalization: Normalization = "nfc"
-    """What text is brought into before it is cut, in training and ever after. ``nfc``: letters and
-    their accents composed, all white space one ordinary space, characters that only guide the
-    display removed, such as soft hyphens. ``none``: nothing, as tokenizers from before this setting
-    and those of imported models have it."""
+    """The form that text is brought into before it is cut, in training and ever after. ``nfc``:
+    letters and their accents composed, all white space one ordinary space, characters that only
+    guide the display removed, such as soft hyphens. ``none``: text stays as it is, as in tokenizers
+    from before this setting and in those of imported models."""
     keep_spaces: bool = True
     """Spaces are tokens too (``character`` only)."""
 
@@ -285,11 +285,11 @@ _WAYS_OUT = {
     ),
     **dict.fromkeys((".po", ".xlf", ".xliff", ".sdlxliff"), "export it as .csv or .tsv"),
 }
-"""What to do with files that people have as corpora and that are no text, by their suffix."""
+"""Advice for files that people have as corpora and that are no text, by their suffix."""
 
 
 def way_out(name: str) -> str:
-    """What to do with a file that cannot be a corpus, by its suffix; empty if it can."""
+    """Return advice for a file that cannot be a corpus, by its suffix; empty if it can."""
     address = address_of(name)
     if address.scheme or address.table:
         return ""

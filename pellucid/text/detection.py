@@ -1,4 +1,4 @@
-"""Which language a text is in, by py3langid (extra ``detect``), and warnings of other languages.
+"""The language of a text, by py3langid (extra ``detect``), and warnings of other languages.
 
 py3langid carries its model of 139 languages in its wheel. It is a naive Bayes classifier over
 sequences of bytes (Lui and Baldwin, 2012), so a text of few letters has no certain language.
@@ -25,7 +25,7 @@ English, German and French none was then taken for another language, and 81% (sh
 _NO_LANGUAGE = "zxx"
 """py3langid's class of numbers, markup and names; the code of ISO 639-2 for no language."""
 _MOST_CHARACTERS = 2000
-"""Of a text that are read: more change nothing, and take time."""
+"""The number of characters of a text that are read: more change nothing, and take time."""
 _MOST_LIKELY, _LIKELY = 5, 0.05
 """How many languages a text may well be in, and from which probability on."""
 _TAG = re.compile(r"<[^<>]*>")

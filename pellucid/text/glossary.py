@@ -29,13 +29,13 @@ LARGEST_GLOSSARY = 1 << 24
 """Bytes of a file."""
 MOST_ENTRIES = 100_000
 _MOST_FORMS = 64
-"""Of one side of an entry."""
+"""The limit on forms on one side of an entry."""
 _LONGEST_TERM = 200
 """Characters."""
 _COLUMNS = ("source", "target", "forms", "case", "domain")
 _CASES = ("", "any", "exact")
 MARKS = "\u27e6", "\u27e7"
-"""What stands before and after the translation of a marked term: white square brackets, which
+"""The marks before and after the translation of a marked term: white square brackets, which
 ordinary text does not have."""
 
 
@@ -46,7 +46,7 @@ class Term:
     sources: tuple[str, ...]
     """The term and its other forms; one that ends in ``*`` is a stem."""
     targets: tuple[str, ...]
-    """Its translation has one of these."""
+    """The translations of the term, of which one must appear."""
     exact: bool = False
     """Whether case counts on both sides."""
     domain: str = ""

@@ -75,7 +75,7 @@ _CODES = frozenset(
         "to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu",
     )
 )
-"""Those of ISO 639-1."""
+"""The language codes of ISO 639-1."""
 _THREE_LETTERS = dict(
     re.findall(
         r"(\w+):(\w+)",
@@ -102,7 +102,8 @@ def language_name(code: str) -> str:
 
 
 def code_fault(text: str, codes: Sequence[str]) -> str | None:
-    """What is wrong with the code of the target language that a text begins with; None if nothing.
+    """Describe what is wrong with the code of the target language that a text begins with; None if
+    nothing is.
 
     ``codes`` are those of a multilingual model, such as ``>>fra<<``; a model without any translates
     into one language, and needs none.

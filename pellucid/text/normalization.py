@@ -264,7 +264,7 @@ def _replaced(found: re.Match[str]) -> str:
 
 
 def _replacements(found: re.Match[str]) -> list[str]:
-    """What each odd character of a run becomes, often nothing."""
+    """Return the replacement of each odd character of a run, often nothing."""
     text, (start, end) = found.string, found.span()
     previous = text[start - 1 : start]
     parts = []

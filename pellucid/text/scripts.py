@@ -1,11 +1,12 @@
-"""What the letters of scripts say about words, where ``re`` and spaces do not."""
+"""Facts about words that follow from the script of their letters, where ``re`` and spaces do not
+tell."""
 
 import functools
 import re
 import unicodedata
 
 CHINESE_OR_JAPANESE = "\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""As in a class of ``re``."""
+"""Chinese and Japanese characters, as a class of ``re``."""
 SPACELESS = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff{CHINESE_OR_JAPANESE}"
 """Thai, Lao, Burmese, Khmer, Chinese and Japanese, as in a class of ``re``: written without spaces
 between words."""

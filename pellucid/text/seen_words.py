@@ -18,7 +18,8 @@ from pellucid.text.normalization import normalize
 from pellucid.text.scripts import SPACELESS_LETTER, combining_marks
 
 WORDS_FILE = "words.txt"
-"""Its name in a bundle and in the folder of a run's tokenizers: one word in each line."""
+"""The name of the file in a bundle and in the folder of a run's tokenizers: one word in each line.
+"""
 MOST_WORDS = 20_000
 """Different words of a text whose words are kept: twice those of Multi30k's English."""
 _LARGEST_FILE = 8 << 20

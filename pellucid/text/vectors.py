@@ -21,7 +21,7 @@ _LONGEST_HEADER = 40
 """Characters of the first line."""
 _MOST_DIGITS = 18
 _LARGEST_SIZE = 1 << 16
-"""Of a vector; a model's vectors are no longer."""
+"""The limit on the length of a vector; a model's vectors are no longer."""
 
 
 @dataclass(frozen=True)

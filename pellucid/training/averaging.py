@@ -85,7 +85,7 @@ class Average:
         return tensors
 
     def faults_of(self, tensors: Mapping[str, Tensor]) -> list[str]:
-        """What ``state`` would not have given."""
+        """Return the faults of tensors that ``state`` would not have given."""
         count = tensors.get("update_count")
         faults = []
         if count is None or count.numel() != 1 or count.is_floating_point():

@@ -167,7 +167,7 @@ or `echo "..." | pellucid translate {folder}`."""
 
 
 def _origin(config: RunConfig) -> str:
-    """Which bundles the run began with and learned from, if any."""
+    """Return a paragraph on the bundles that the run began with and learned from; empty if none."""
     training = config.training
 
     # Folders are left out: a bundle that is passed on must tell nothing about the machine it was

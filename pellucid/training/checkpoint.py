@@ -112,7 +112,8 @@ def read_part(folder: Path, part: str, wanted: Callable[[str, int], range]) -> d
 def _cut(
     name: str, place: int, shapes: list[dict[str, Shape]], wanted: Callable[[str, int], range]
 ) -> range:
-    """Which rows of a tensor are wanted from one file, counted within it; none of a scalar."""
+    """Return the rows of a tensor that are wanted from one file, counted within it; none of a
+    scalar."""
     # The rows that each file has of this tensor; a scalar, whose shape is (), counts none.
     counts = [each[name][0] if each.get(name) else 0 for each in shapes]
     first = sum(counts[:place])
@@ -347,7 +348,7 @@ def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -
 def _optimizer_faults(
     model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
 ) -> list[str]:
-    """What is missing or wrong about the tensors of ``optimizer.safetensors``."""
+    """Return what is missing or wrong about the tensors of ``optimizer.safetensors``."""
     faults = [] if _GENERATOR_KEY in tensors else [f"{_GENERATOR_KEY} is missing"]
     shapes = {name: local(each).shape for name, each in model_tensors(model).items()}
 

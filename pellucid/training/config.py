@@ -308,7 +308,7 @@ class TrainingConfig(Config):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; ``auto`` uses an accelerator if there is one."""
     sharding: Literal["none", "ddp", "fsdp"] = "none"
-    """What the processes of torchrun divide among them: with ``ddp`` the batches of an update, with
+    """The work that the processes of torchrun divide: with ``ddp`` the batches of an update, with
     ``fsdp`` the model too. With several processes ``none`` means ``ddp``."""
     init: str | None = None
     """A bundle, or a run folder with one, to fine-tune (``--init``): the run starts with its

@@ -61,7 +61,7 @@ class TokensOfPairs(Protocol):
     """The likeliest tokens of a run's teachers at each position of its targets."""
 
     def of(self, pairs: Indices) -> TopTokens:
-        """Those of these rows of the store, one pair after the other."""
+        """Return the tokens of the given rows of the store, one pair after the other."""
         ...
 
 
@@ -84,9 +84,9 @@ class TrainingData:
     """Hash of everything that decides the training pairs."""
     drawing: "Drawing"
     source_language: str = UNKNOWN
-    """As a code such as ``en``; ``und`` if it is unknown."""
+    """The language of the sources, a code such as ``en``; ``und`` if it is unknown."""
     target_language: str = UNKNOWN
-    """That of the references."""
+    """The language of the references."""
     seen_words: SeenWords | None = None
     """The words of the source text; None if they are too many to keep, or unknown."""
     top_tokens: TokensOfPairs | None = None
@@ -130,7 +130,8 @@ class TrainingData:
         return batch
 
     def fingerprints(self) -> dict[str, str]:
-        """What a checkpoint records of the data: which pairs, and how batches are drawn."""
+        """Return the facts about the data that a checkpoint records: its pairs, and how batches are
+        drawn."""
         rows = hashlib.sha256(self.rows.left_out.astype("<i8").tobytes()).hexdigest()
         return {
             "pairs": self.fingerprint,

@@ -48,7 +48,7 @@ class Measured:
     checkpoint_seconds: float
     batches_per_epoch: int
     peak_memory_bytes: int
-    """Of the process, or of the accelerator if there is one."""
+    """The peak of the process, or of the accelerator if there is one."""
     parameter_bytes: int
     checkpoint_bytes: int
     bundle_bytes: int
@@ -60,7 +60,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """What a run will take, unless something else ends it, such as ``training.patience``."""
+    """The course of a run, unless something else ends it, such as ``training.patience``."""
 
     updates: int
     ends_by: str

@@ -1,4 +1,4 @@
-"""What a run does when numbers go wrong: skip an update, report a spike, go back to a checkpoint.
+"""The reactions of a run to wrong numbers: skip an update, report a spike, return to a checkpoint.
 
 All decisions depend on the loss and the gradient norm of an update and on what a checkpoint holds,
 and on nothing else. So a resumed run decides as an unbroken one does, and all processes of a run
@@ -57,7 +57,7 @@ class Drawn:
 
     epoch: int
     position: int
-    """Its number within the epoch, from 0."""
+    """The number of the batch within the epoch, from 0."""
     indices: Indices
     """The pairs, as positions in ``TrainingData.rows``."""
 

@@ -32,7 +32,7 @@ def held_out_count(pairs: int) -> int:
 
 
 def comparable(text: str) -> bytes:
-    """What two texts have in common that differ in case, spacing and punctuation only."""
+    """Return the text without differences of case, spacing and punctuation."""
     folded = unicodedata.normalize("NFC", normalize(text).casefold())
     letters = "".join(folded.split()).encode("utf-8", "surrogatepass")
     # A text of nothing but marks is not every other such text.

@@ -146,7 +146,8 @@ def _have_one_origin(bundles: Sequence[Bundle[SequenceModel]]) -> bool:
 
 
 def _origins(bundle: Bundle[SequenceModel]) -> set[str]:
-    """What a model may come from: itself, the bundle that its run fine-tuned, those it averages.
+    """Return the digests of the models that a model comes from: itself, the bundle that its run
+    fine-tuned, those it averages.
 
     Manifest and settings may be a stranger's: whatever is no text is left out.
     """

@@ -27,7 +27,7 @@ from pellucid.training.config import TrainingConfig
 
 
 class Objective(Protocol):
-    """What training minimizes, as sums over the target tokens of a batch that are not padding."""
+    """A loss to minimize, as sums over the target tokens of a batch that are not padding."""
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
         """The sums for ``batch``; ``model`` may be in training or in evaluation mode."""
@@ -78,7 +78,7 @@ class Teacher:
     temperature: float
 
     def predictions(self, batch: Batch, real: torch.Tensor) -> TeacherRows | TopKRows:
-        """What the models expect at the positions ``real``.
+        """Return the predictions of the models at the positions ``real``.
 
         Those are all positions with a label. The models read the batch, unless it brings their
         likeliest tokens.

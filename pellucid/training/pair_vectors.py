@@ -33,7 +33,7 @@ Rows = tuple[Indices, Indices]
 """The concatenated ids of some rows, and the length of each."""
 
 _PRESET = "skipgram"
-"""Its optimizer, rates and batches are taken."""
+"""The preset whose optimizer, rates and batches are taken."""
 _COUNTED_AT_ONCE = 8192
 """Pairs."""
 _TIMED_PAIRS = 2000
@@ -115,7 +115,7 @@ def interleave(source: Rows, target: Rows) -> Rows:
 
 
 def _positions(lengths: Indices) -> tuple[Indices, npt.NDArray[np.float64]]:
-    """Of each token, the number of its row and its relative position in it."""
+    """Return, for each token, the number of its row and its relative position in it."""
     rows = np.repeat(np.arange(len(lengths)), lengths)
     begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
     return rows, (np.arange(len(rows)) - begins + 0.5) / lengths[rows]

@@ -1,4 +1,4 @@
-"""What is done once before a run trains: tokenizers, tokenized pairs, and pairs that validate.
+"""Preparation before a run trains: tokenizers, tokenized pairs, and pairs that validate.
 
 ``prepare_data`` makes them from files or from the phrasebook, or finds them in the run's folder.
 """

@@ -93,8 +93,8 @@ batch_tokens of the operations of the blocks: a third at width 128 with 2,048 to
 of them at 512. At 256 an update takes 1.3 times as long and is worth it: two passes over Multi30k
 give 27.4 greedy validation BLEU, with AdamW 21.1. Wider models were not measured."""
 _OF_ADAM = {"muon": 2.0}
-"""Its rate as a multiple of that of AdamW; so Multi30k is learned in half the time
-(docs/training.md, section 13)."""
+"""The learning rate of each other optimizer as a multiple of that of AdamW; so Multi30k is learned
+in half the time (docs/training.md, section 13)."""
 _DECAYED_PASSES = 2.5
 """Weight decay makes every matrix an average over its last 1 / (rate · decay) updates. By Muon an
 average over two to three passes was best for 6,000 pairs and for 29,000 (docs/training.md,
@@ -102,8 +102,8 @@ section 3); that it should be counted in passes is from Wang and Aitchison (2024
 and an average over 1.8 passes, and without both, validation BLEU by beam search is 37.8 and 35.9
 after seven passes over Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over 6,000 pairs."""
 _MOST_DECAY = 1.6
-"""As measured with those 6,000 pairs. With some hundred, a pass is a few updates, too short an
-average."""
+"""The largest weight decay, as measured with those 6,000 pairs. With some hundred, a pass is a few
+updates, too short an average."""
 _VECTOR_EPOCHS = 4
 """Reading the pairs so often gives word vectors to start from (docs/training.md, section 3)."""
 _VECTOR_SHARE = 0.05
@@ -148,7 +148,7 @@ class Size:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As settings of a config, with those that suit every size."""
+        """Return settings of a config, with those that suit every size."""
         return {
             "model.d_model": self.d_model,
             "model.d_ff": self.d_ff,
@@ -570,7 +570,7 @@ def search_choice(plan: Plan) -> Choice:
 
 
 def expectation_choice(plan: Plan) -> Choice:
-    """What the run will probably end in; it sets nothing."""
+    """Describe the probable quality of the run's model; it sets nothing."""
     expected = expectation(
         plan.facts.pairs,
         _words_of(plan.facts.target),

@@ -28,7 +28,7 @@ class Child(Protocol):
     """A training run in a process of its own; ``subprocess.Popen`` is one."""
 
     def poll(self) -> int | None:
-        """Its exit code, or None while it runs."""
+        """Return the exit code, or None while the run goes on."""
         ...
 
     def kill(self) -> None:

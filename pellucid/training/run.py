@@ -43,13 +43,14 @@ class Progress:
     skipped_steps: int = 0
     """Updates left out because something was not finite, or as spikes."""
     skipped_in_a_row: int = 0
-    """Of the last updates, how many were left out because something was not finite."""
+    """The number of updates, up to the last one, that were left out because something was not
+    finite."""
     spikes: int = 0
     """Updates whose gradient was far longer than recent ones."""
     rollbacks: int = 0
     """How often the run went back to a checkpoint because it had become NaN or infinite."""
     rate_factor: float = 1.0
-    """What these rollbacks multiply the learning rate by: each halves it."""
+    """The product of the factors by which rollbacks change the learning rate: each halves it."""
     good_step: int = 0
     """The step of the checkpoint that the run would go back to."""
     best_score: float | None = None
@@ -71,7 +72,7 @@ class Progress:
     """Validations in a row without a new best since the rate was last lowered."""
 
     def state(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the progress as plain values."""
         return dataclasses.asdict(self)
 
     def figures(self) -> dict[str, Any]:
@@ -143,7 +144,7 @@ class Progress:
         return True
 
     def reason_to_stop(self, config: TrainingConfig, epoch: int) -> str | None:
-        """Which limit has been reached, if any."""
+        """Return the limit that has been reached, if any."""
         # In the order of LIMITS: where several are reached at once, the journal names the first.
         if config.max_steps is not None and self.step >= config.max_steps:
             return "max_steps"
@@ -192,7 +193,7 @@ _LARGEST_COUNT = 1 << 53
 _Count = Annotated[int, pydantic.Field(ge=0, le=_LARGEST_COUNT)]
 _Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
 _Logarithm = Annotated[float, pydantic.Field(ge=-750, le=710)]
-"""Of a float that is neither zero nor infinite."""
+"""The logarithm of a float that is neither zero nor infinite."""
 _Word = Annotated[int, pydantic.Field(ge=0, lt=1 << 64)]
 
 
@@ -222,7 +223,7 @@ class _ScaleState(TypedDict):
 
 
 class _RunState(TypedDict):
-    """What ``Run.state`` gives; checkpoints of earlier versions have not every part."""
+    """The values of ``Run.state``; checkpoints of earlier versions have not every part."""
 
     progress: dict[str, Any]
     sampler: _SamplerState
@@ -356,7 +357,7 @@ class Run:
         return self.progress.share_done(self.config.training, self.passes)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint contains besides tensors."""
+        """Return the content of a checkpoint besides tensors."""
         return {
             "step": self.progress.step,
             "progress": self.progress.state(),

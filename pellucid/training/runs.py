@@ -55,19 +55,19 @@ class RunSummary:
     step: int
     minutes: float
     figure: str | None
-    """Which validation figure decides what is best: one of ``FIGURES``."""
+    """The validation figure that decides which model is best: one of ``FIGURES``."""
     best: float | None
-    """Its best value."""
+    """The best value of this figure."""
     best_step: int | None
     verdict: str | None
     """``useless``, ``rough`` or ``usable`` by that value; None for a loss."""
     bundle: str | None
     """The newest bundle that can be read."""
     faults: tuple[str, ...]
-    """What is damaged, one sentence for each fault."""
+    """Descriptions of damage, one sentence for each fault."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         return {**dataclasses.asdict(self), "path": str(self.path), "faults": list(self.faults)}
 
 

@@ -196,7 +196,7 @@ DEVIATIONS = 6.0
 LEAST_DEVIATION = math.log(2.0) / DEVIATIONS
 """Where norms hardly vary, a norm below twice the usual one is not a spike."""
 _LARGEST_LOGARITHM = math.log(1e308)
-"""Of a number that a float can hold."""
+"""The logarithm of the largest number that a float can hold."""
 
 
 class SpikeWatch:

@@ -29,7 +29,8 @@ from pellucid.text.tokenizers.interface import Tokenizer
 
 _DROPPED, _BLANKED = 0.1, 0.1
 _FARTHEST = 3
-"""As in Edunov et al. (2018): shares of words left out and blanked, and how far one may move."""
+"""The distance that a word may move, and the shares of words left out and blanked, as in Edunov et
+al. (2018)."""
 
 
 def add_text_noise(text: str, seed: int, number: int, blank: str) -> str:
@@ -74,7 +75,7 @@ class Finish:
     noise_seed: int | None = None
     """Seed of ``add_text_noise``; None adds no noise."""
     blank: str = "_"
-    """What replaces a blanked word."""
+    """The replacement of a blanked word."""
     tag: str = ""
     """Written before each line that is not empty, with a space between."""
 
@@ -153,7 +154,7 @@ def write_translations(
 
 
 def _growing_path(out: str) -> Path:
-    """What the lines are written to until they are complete. Raises as ``write_translations``."""
+    """Return the path of the lines until they are complete. Raises as ``write_translations``."""
     if is_plain_output(out):
         return Path(out)
     check_output(out)

@@ -65,7 +65,7 @@ class TeacherTokens:
 
     @classmethod
     def open(cls, folder: Path, store: TokenStore, top_k: int) -> Self:
-        """Those that lie in ``folder``. Raises InputMissingError if there are none, CorruptError
+        """Open the tokens in ``folder``. Raises InputMissingError if there are none, CorruptError
         if a file is damaged."""
         verify_folder(folder)
         begins = np.zeros(len(store) + 1, dtype=np.int64)

@@ -271,7 +271,8 @@ def _start_from_vectors(
 
 
 def _precision(config: RunConfig, newest: Path | None, world: World, device: str) -> Precision:
-    """That of the checkpoint to go on from, else as the settings say or as it is measured."""
+    """Return the checkpoint's precision, else that of the settings, or the one measured to be
+    faster."""
 
     def choose() -> Precision:
         """By the first process."""
@@ -338,7 +339,7 @@ def _device(config: RunConfig) -> str:
 
 
 def _about(run: Run) -> dict[str, object]:
-    """What the journal records when a run starts or resumes."""
+    """Return the facts that the journal records when a run starts or resumes."""
     parameters = sum(parameter.numel() for parameter in run.model.parameters())
     return {
         "step": run.progress.step,

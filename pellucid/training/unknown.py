@@ -1,4 +1,4 @@
-"""What a vocabulary cannot say of the text to learn from: unknown words, and codes of languages.
+"""Warnings about text that a vocabulary cannot express: unknown words, and codes of languages.
 
 A model that is fine-tuned on another script than its own learns ``[UNK] [UNK]`` without any error,
 and one for several languages learns from lines that lack their code which language to leave open.
@@ -19,7 +19,8 @@ from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer, unknown_parts
 
 _MOST = 1 / 3
-"""Of the tokens of a side; a text with more is not of the vocabulary's language or script."""
+"""The largest share of unknown tokens on a side; a text with more is not of the vocabulary's
+language or script."""
 _WARNED_FROM = 0.01
 """Words that a vocabulary of words lacks are a few in a thousand of every text."""
 _COUNTED_ROWS = 20_000

@@ -25,7 +25,7 @@ from pellucid.training.data import TrainingData
 from pellucid.training.vectors import bundle_vectors
 
 _MOST_NEW_TOKENS = 20
-"""Of a continuation that is shown as a sample."""
+"""The limit on new tokens in a continuation that is shown as a sample."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Validation:
     """Scores of models that translate: ``VALIDATED`` by name."""
 
     def rank(self, by: str) -> list[float]:
-        """What decides which model is best, the figure ``by`` first; higher is better."""
+        """Return the values that decide which model is best, the figure ``by`` first; higher is
+        better."""
         return rank(self.scores(), "loss" if self.translations is None else by)
 
     def scores(self) -> dict[str, float]:

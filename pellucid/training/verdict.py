@@ -1,4 +1,4 @@
-"""What to expect of a run before it begins, and how good its model is when it has ended.
+"""Expectations of a run before it begins, and a verdict on its model when it has ended.
 
 Both are rules of thumb with a reason beside each number; only reading translations tells more.
 """
@@ -40,9 +40,9 @@ class Verdict:
     figure: str
     """A name of ``METRICS``."""
     score: float
-    """Its best value, in percent."""
+    """The best value of the figure, in percent."""
     advice: str
-    """What would help; empty for a model that is usable."""
+    """Advice; empty for a model that is usable."""
 
     def __str__(self) -> str:
         unit = "%" if self.figure == "exact_match" else ""
@@ -83,7 +83,7 @@ def verdict(figure: str | None, score: float | None, passes: float = 0.0) -> Ver
 
 @dataclasses.dataclass(frozen=True)
 class Expectation:
-    """What a run will probably end in."""
+    """The probable quality of a run's model."""
 
     level: Level
     why: str
@@ -107,7 +107,7 @@ about 150,000; 29,000 captions had 34.4 after about three million (benchmarks/re
 def expectation(
     pairs: int, words: float, tokens: float, *, is_exact: bool, is_closed: bool
 ) -> Expectation:
-    """What to expect of so much text and time.
+    """Predict the quality of a model from so much text and time.
 
     ``words`` is the mean number in a target line, ``tokens`` how many target tokens will be learned
     from. ``is_exact`` says that the target is no natural language, ``is_closed`` that new text has

@@ -16,7 +16,7 @@ class Row:
 
     number: int
     source: list[str]
-    """Its pieces, without the stop."""
+    """The pieces of the line, without the stop."""
     limit: int
     """The most tokens its translation may have."""
 
@@ -32,7 +32,7 @@ class _Found:
     is_cut: bool
     """Whether it reached the maximum length, so that its stop has no log-probability yet."""
     log_probs: tuple[float, ...] | None = None
-    """Of each token and of the stop, if the search returned them."""
+    """The log-probability of each token and of the stop, if the search returned them."""
 
 
 EXPONENTS = {"gnmt": 0.5, "power": 1.0}
@@ -113,7 +113,7 @@ class Search:
         )
 
         def hypothesis(each: _Found) -> Hypothesis:
-            """What was found with a log-probability for each token, scored now if need be."""
+            """Return the hypothesis with a log-probability for each token, scored if need be."""
             if self._needs_scoring(each):
                 log_probs = tuple(next(scores).result().log_probs)
             elif each.log_probs is None:

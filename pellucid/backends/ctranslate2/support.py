@@ -1,4 +1,4 @@
-"""What CTranslate2 supports: the models that it can express, and its pieces for our ids.
+"""CTranslate2's limits: the models that it can express, and its pieces for our ids.
 
 This module does not import torch: a model that was converted once translates without it.
 """

@@ -21,7 +21,7 @@ _TRIALS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Workers:
-    """As many workers as there are cores, each with one thread.
+    """A model with as many workers as there are cores, each with one thread.
 
     Batches share nothing, so no worker waits for another; threads that share a batch wait for
     each other at every product. A single sentence is not slower this way on two cores.
@@ -45,7 +45,7 @@ def onnxruntime_is_loaded() -> bool:
 
 
 def thread_count() -> int:
-    """As many threads as torch may use.
+    """Return the number of threads that torch may use.
 
     Without torch the default that torch would take: ``OMP_NUM_THREADS``, or the physical cores that
     this process may use.

@@ -92,7 +92,7 @@ class GenerationSettings(Config):
     bad_words_ids: list[list[int]] = Field(default_factory=list)
     """Sequences that are never generated."""
     forced_eos_token_id: int | list[int] | None = None
-    """What ends a translation at ``max_length``, with the log-probability 0."""
+    """The token that ends a translation at ``max_length``, with the log-probability 0."""
     renormalize_logits: bool = False
     """Whether the probability of excluded tokens is divided among the others."""
 

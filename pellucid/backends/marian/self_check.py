@@ -104,10 +104,11 @@ _MOVING = {
     functional.embedding,
     torch.frombuffer,
 }
-"""They choose or arrange numbers; what computes with the result converts it."""
+"""Functions that choose or arrange numbers; the next computation converts the result."""
 _PRODUCTS = {functional.linear, Tensor.matmul, Tensor.__matmul__, torch.matmul}
 _ROWS_AT_ONCE = 1 << 12
-"""Of the output matrix, which is a large part of a model."""
+"""The number of rows of the output matrix, which is a large part of a model, that are converted at
+once."""
 
 
 def _is_long(matrix: Tensor) -> bool:

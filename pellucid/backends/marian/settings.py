@@ -48,11 +48,11 @@ class MarianSettings(Config):
     activation_function: Literal["relu", "gelu", "swish", "silu"] = "gelu"
     """The activation inside the feed-forward network; silu is swish."""
     dropout: float = 0.1
-    """As in TransformerConfig."""
+    """The dropout of TransformerConfig."""
     attention_dropout: float = 0.0
-    """As in TransformerConfig."""
+    """The attention dropout of TransformerConfig."""
     activation_dropout: float = 0.0
-    """As in TransformerConfig."""
+    """The activation dropout of TransformerConfig."""
     scale_embedding: bool = False
     """Multiply embeddings by the square root of d_model."""
     share_encoder_decoder_embeddings: bool = True
@@ -66,7 +66,7 @@ class MarianSettings(Config):
     eos_token_id: int = Field(0, ge=0)
     """Ends a sentence."""
     decoder_start_token_id: int = Field(58100, ge=0)
-    """What the decoder reads first."""
+    """The token that the decoder reads first."""
     normalize_before: Literal[False] = False
     """Pre-norm, which old converters could write."""
     normalize_embedding: Literal[False] = False

@@ -1,4 +1,4 @@
-"""What a page holds of a bundle: the header, as JSON, and the bytes of the weights."""
+"""The content of a page from a bundle: the header, as JSON, and the bytes of the weights."""
 
 import copy
 import dataclasses
@@ -50,7 +50,7 @@ class WebContent:
 
 
 _READS = {"encoder": "source", "decoder": "target"}
-"""What a model of plain text does with a text: it reads it, or goes on with it."""
+"""The use that a model of plain text makes of a text: it reads it, or goes on with it."""
 
 
 def web_content(

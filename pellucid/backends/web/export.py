@@ -38,7 +38,7 @@ _WORDS = {
         "hint": "The text goes on here as you type.",
     },
 }
-"""What the page says to its reader, by what the model reads."""
+"""The words of the page for its reader, by the text that the model reads."""
 
 
 def export_web(

@@ -1,4 +1,4 @@
-"""What a page opens with: a sentence that the run has shown, or words that the model knows."""
+"""The text a page opens with: a sentence that the run has shown, or words that the model knows."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from pellucid.training.journal import read_history
 
 _MOST_CHARACTERS = 120
 _MOST_TOKENS = 24
-"""Of an example: every row of the picture is to be seen on one screen."""
+"""The limit on tokens of an example: every row of the picture is to be seen on one screen."""
 _WORDS = 8
 _FIRST_IDS = 4000
 """Ids that are tried: the common ones come first in every vocabulary of ours."""

@@ -31,13 +31,13 @@ def engine_script() -> str:
 
 @functools.cache
 def page_script() -> str:
-    """What draws every exported page, beside its engine."""
+    """Return the script that draws every exported page, beside its engine."""
     return join_modules("page/main.js", "pellucidPage")
 
 
 @functools.cache
 def script_sources() -> str:
-    """What a Content-Security-Policy must allow as ``script-src`` for an exported page to work.
+    """Return the ``script-src`` that a Content-Security-Policy needs for an exported page to work.
 
     The two scripts by their hashes, and WebAssembly from bytes that the engine assembles.
     """

@@ -20,7 +20,7 @@ from pellucid.inspection.examples.page import Example, matrix, table
 
 
 def parameters() -> Example:
-    """What the base model of the paper learns, counted block by block."""
+    """The parameters of the paper's base model, counted block by block."""
     d_model, heads, d_ff, layers, words = 512, 8, 2048, 6, 37_000
     size = head_size(d_model, heads)
 

@@ -1,4 +1,4 @@
-"""What a worked example consists of, and how it is printed."""
+"""The parts of a worked example, and the way it is printed."""
 
 import math
 import textwrap
@@ -39,7 +39,7 @@ class Example:
     formula: tuple[str, ...]
     tables: tuple[Table, ...]
     note: str = ""
-    """What the numbers show, and where the text is wrong."""
+    """A remark on the numbers, and on errors of the text."""
 
 
 def print_example(example: Example) -> str:

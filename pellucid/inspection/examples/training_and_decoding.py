@@ -63,7 +63,7 @@ def _shifted(title: str, words: Sequence[str]) -> Table:
 
 
 def _shift(labels: Sequence[str]) -> list[str]:
-    """What the decoder reads, by ``shift_right``, in words."""
+    """The input of the decoder, by ``shift_right``, in words."""
     # A small vocabulary of these words, because ``shift_right`` takes ids.
     known = Vocabulary.of([word for word in dict.fromkeys(labels) if word != STOP])
     ids = [STOP_ID if word == STOP else known.encode([word])[0] for word in labels]

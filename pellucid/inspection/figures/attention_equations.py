@@ -283,7 +283,7 @@ PRINTED = (
     (0.4759, 0.3092, 0.2148, 0),
     (0.2824, 0.3072, 0.3333, 0.0771),
 )
-"""What the Transformers report, (7), gives as their masked softmax."""
+"""The masked softmax that the Transformers report prints in (7)."""
 _PADDED_IDS = (5, 6, 7, PAD_ID, PAD_ID)
 
 

@@ -1,4 +1,4 @@
-"""What stands behind an EQ number of a page: the function, its formula, one sentence, its source.
+"""The entry of an EQ number of a page: its function, formula, one sentence, and source.
 
 Read from the text of ``pellucid/equations``, which is where the formulas live: a docstring begins
 with a sentence, shows the formula indented, and names its numbers and sources after it.
@@ -25,9 +25,9 @@ class EquationEntry:
     """A function of ``pellucid.equations``."""
 
     function: str
-    """Its full name, such as ``pellucid.equations.attention.attention``."""
+    """The full name, such as ``pellucid.equations.attention.attention``."""
     formula: str
-    """As the docstring writes it; empty if it has none."""
+    """The formula as the docstring writes it; empty if it has none."""
     says: str
     source: str
     numbers: tuple[int, ...]

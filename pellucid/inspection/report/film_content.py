@@ -10,7 +10,7 @@ FILM_BUDGET = 4_800_000
 """Bytes of all frames together, as much as everything else in a report."""
 
 _SHOWN = ("sentence", "words", "predictions", "matrices")
-"""What of a report's content differs from frame to frame."""
+"""The parts of a report's content that differ from frame to frame."""
 
 
 def film_content(film: Film, *, budget: int = FILM_BUDGET) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the explorer must know of a model to show any sentence in it: pages, axes, parameters.
+"""The plan by which the explorer shows any sentence in a model: pages, axes, parameters.
 
 A report holds the matrices of one sentence. A page that computes has this plan instead, fills the
 same pages with what its engine computes, and reads learned matrices from its own tensors.
@@ -31,7 +31,8 @@ SHOWN_PER_POSITION = 5
 """The number of likeliest words of each position that get a column of logits."""
 
 Reads = Literal["pairs", "source", "target"]
-"""Which texts a model reads: a source and a translation, or one text by its encoder or decoder."""
+"""The texts that a model reads: a source and a translation, or one text by its encoder or decoder.
+"""
 
 
 def explorer_plan(model: SequenceModel) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Symbol:
     matrix: str | None = None
     """The name of its matrix in the report."""
     value: str | None = None
-    """Its value if it is not a matrix."""
+    """The value, if it is not a matrix."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -158,7 +158,7 @@ def view_content(views: SentenceViews) -> dict[str, Any]:
 
 
 def _plain_why(explained: Sequence[Sequence[Why]]) -> dict[str, Any] | None:
-    """What each part adds, packed: the parts have the same names at every position."""
+    """Return what the parts add, packed; the parts have the same names at every position."""
     pairs = [each for row in explained for each in row]
     if not pairs:
         return None

@@ -48,7 +48,7 @@ class Likeness:
     """Median log length of each side."""
     deviations: tuple[float, float]
     correlation: float
-    """Of the log lengths."""
+    """The correlation of the log lengths."""
     tables: list[npt.NDArray[np.float32]]
     """(source code, target code) for each counted trait"""
 

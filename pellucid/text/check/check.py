@@ -157,7 +157,7 @@ UNRELATED = (
     "no line resembles its partner in length, digits or marks; line n of one side must be the"
     " translation of line n of the other"
 )
-"""What is said of files with as many lines; unusual tasks, such as labels, are like that too."""
+"""The finding for files with as many lines; unusual tasks, such as labels, have it too."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Finding:
 
     kind: Kind
     rows: RowSet
-    """Their rows; for ``overlap`` rows of the test files."""
+    """The rows of these pairs; for ``overlap`` the rows of the test files."""
     source_count: int | None = None
     """Source lines with the fault; None if it is a fault of the pair."""
     target_count: int | None = None
@@ -454,7 +454,8 @@ def _in_other_languages(
 def far_lengths(
     source: npt.NDArray[np.int32], target: npt.NDArray[np.int32], usual: float
 ) -> npt.NDArray[np.bool_]:
-    """Which pairs of lengths, in characters, are far from the ``usual`` log ratio."""
+    """Return a mask of the pairs whose lengths, in characters, are far from the ``usual`` log
+    ratio."""
     is_far: npt.NDArray[np.bool_] = np.abs(_log_ratio(source, target) - usual) > np.log(
         _LARGEST_RATIO
     )

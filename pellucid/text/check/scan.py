@@ -189,7 +189,7 @@ _DIGITS, _COMMAS, _CAPITALS, _SIGNS = (np.uint64(place * _FIELD) for place in (3
 
 
 def _counting_table() -> npt.NDArray[np.uint64]:
-    """What each byte adds to the four counts of its line, packed into one number.
+    """Return, for each byte, the numbers to add to the four counts of its line, packed into one.
 
     Digits add their value plus one: equal numbers on both sides give equal sums.
     """

@@ -54,7 +54,7 @@ class Chunk:
     """Some lines of a source file and, if that does not hold both sides, of its partner."""
 
     part: int
-    """Which of the source files, from 0."""
+    """The number of the source file, from 0."""
     layout: _Layout
     names: tuple[str, str]
     first: int

@@ -48,7 +48,7 @@ Reason = Literal[
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a pair is dropped; of several the first counts."""
 _VERSION = 5
-"""Of the rules; hashed into the fingerprint of what was cleaned."""
+"""The version of the rules, which is hashed into the fingerprint of cleaned pairs."""
 _MOST_INVALID = 0.01
 """With a larger share of lines that are not UTF-8, the file is in another encoding."""
 _FEW = 10
@@ -75,7 +75,7 @@ def one_by_one(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """Which pairs are dropped."""
+    """The rules by which pairs are dropped."""
 
     longest: int = 1000
     """Characters of a side; about as many as 256 tokens."""
@@ -147,7 +147,7 @@ class ScanChunk:
 
 @dataclasses.dataclass(frozen=True)
 class ScannedChunk:
-    """What the first pass keeps of a chunk, for each pair."""
+    """The facts that the first pass keeps of each pair of a chunk."""
 
     fault: npt.NDArray[np.uint16]
     """One more than the index of its fault in ``REASONS``; 0 if it has none by itself."""

@@ -28,7 +28,7 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 _WESTERN = "cp1252"
-"""What programs in Western Europe and America write where they do not write Unicode."""
+"""The encoding of programs in Western Europe and America that do not write Unicode."""
 _MOST_FOREIGN_LETTERS = 0.3
 """Share of letters outside ASCII above which text is not in a language of Western Europe. French
 has 4%, Icelandic 12%; Russian and Greek nearly all."""

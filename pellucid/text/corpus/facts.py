@@ -56,7 +56,7 @@ class CorpusFacts:
     repeated_sources: int
     """Source lines of the sample that occur more than once."""
     ambiguous_sources: int
-    """Those of them that have different targets."""
+    """Repeated sources that have different targets."""
 
 
 @dataclass(frozen=True)

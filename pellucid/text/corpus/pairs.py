@@ -18,7 +18,7 @@ from pellucid.text.corpus.readers import ONE_LINE, say_pair
 from pellucid.text.normalization import check_text
 
 _MOST_VALUES = 1_000_000
-"""Of a line of JSON; more would take a hundred megabytes."""
+"""The limit on values in a line of JSON; more would take a hundred megabytes."""
 
 Pairs = Generator[tuple[str, str], None, None]
 

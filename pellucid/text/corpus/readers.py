@@ -55,8 +55,9 @@ _OF_MEMORY = ("too much memory", "Memory usage limit")
 """Parts of the messages of zstandard and lzma about files that ask for more."""
 _MOST_EXPANSION = 200
 _BOMB_FROM = 1 << 24
-"""As for gzip (``pellucid.text.corpus.lines``): text is packed 3 to 20 times smaller. A file that
-unpacks to more than this and 200 times the bytes read of it does not contain sentences."""
+"""The size from which an unpacked file may be a bomb, as for gzip (``pellucid.text.corpus.lines``):
+text is packed 3 to 20 times smaller. A file that unpacks to more than this and 200 times the bytes
+read of it does not contain sentences."""
 _LONGEST_ROW = 1 << 22
 """Characters of a line of CSV; its cells have at most 2^17, so that a quote that is never closed
 does not read the whole file."""
@@ -67,7 +68,7 @@ _ROWS_AT_ONCE = 1 << 14
 _LARGEST_ROW_GROUP = 1 << 30
 """Bytes of a column's part of a row group of Parquet, of which one is unpacked at a time."""
 _MOST_VALUES = 1_000_000
-"""Of a line of JSON, as for pairs."""
+"""The limit on values in a line of JSON, as for pairs."""
 _LONGEST_URL = 2000
 _DATASET_OPTIONS = ("name", "split", "data_files", "revision")
 
@@ -135,7 +136,8 @@ def _table_of(scheme: str, name: str, packing: Packing, column: str) -> Table:
 
 
 def reading_of(path: Path) -> str:
-    """What the name of an input says of how it is read: its suffix, and the column with dots."""
+    """Return the part of an input's name that decides how it is read: its suffix, and the column
+    with dots."""
     column = address_of(path).column
     return f"{path.suffix}#{column}" if "." in column else path.suffix
 
@@ -227,7 +229,7 @@ class _Remote(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """As the file; what a server sends without ranges can only be read on."""
+        """Whether the file can seek; a server without ranges only lets it be read on."""
         return bool(self._file.seekable())
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -540,7 +542,7 @@ class _Rejoined(io.RawIOBase):
 
 
 class _TsvReader:
-    """As ``csv.reader``, which ends a row of TSV at a lone carriage return too."""
+    """A reader of TSV like ``csv.reader``, which also ends a row at a lone carriage return."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)
@@ -590,7 +592,8 @@ def _columns(names: Sequence[str], address: Address) -> tuple[int, ...]:
 
 
 def _chosen_columns(names: Sequence[str], address: Address, delimiter: str) -> tuple[int, ...]:
-    """As ``_columns``. Raises DataError where it is unclear; says what was chosen by guess."""
+    """Choose columns as ``_columns`` does, and log a choice that is a guess. Raises DataError where
+    the names are unclear."""
     found = _columns(names, address)
     if not found:
         shown = ", ".join(name.strip()[:40] for name in names[:20])

@@ -20,8 +20,8 @@ Ids = npt.NDArray[np.integer[Any]]
 Indices = npt.NDArray[np.int64]
 
 STRIDE = 16
-"""Of every so many rows the position of the first is stored; the others are found by adding up
-lengths. A row takes 2.5 bytes instead of 8."""
+"""The distance of rows whose position is stored; the others are found by adding up lengths. A row
+takes 2.5 bytes instead of 8."""
 _BLOCK = 1 << 18
 """Rows that are checked together, to bound memory."""
 
@@ -164,7 +164,7 @@ class RowSet:
 
     @classmethod
     def of(cls, rows: npt.ArrayLike) -> Self:
-        """These rows."""
+        """Return a set of the given rows."""
         made = cls()
         made.add(np.asarray(rows, dtype=np.int64))
         return made

@@ -90,7 +90,7 @@ def build_store(
 
 @dataclasses.dataclass(frozen=True)
 class _Recipe:
-    """What a store is made of, and how."""
+    """The files and settings that a store is made from."""
 
     files: PairFiles
     tokenizers: tuple[Tokenizer, Tokenizer]

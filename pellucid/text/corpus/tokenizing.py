@@ -95,7 +95,8 @@ class TokenizeChunk:
 
     @classmethod
     def of(cls, task: Tokenizing) -> "TokenizeChunk":
-        """What ``task`` does with a chunk."""
+        """Return a callable that tokenizes chunks as ``task`` asks, and can be sent to another
+        process."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             for side, tokenizer in zip(("source", "target"), task.tokenizers, strict=True):

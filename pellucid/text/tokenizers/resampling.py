@@ -56,8 +56,7 @@ class NoisyRows:
     glossary: Glossary | None = None
     """The terms to mark."""
     _last: tuple[int, Indices, tuple[IdRows, IdRows]] | None = field(default=None, repr=False)
-    """What was drawn last, as both sides are asked for the same rows one after the other; for
-    speed only."""
+    """The last draw, because both sides need the same rows one after the other; for speed only."""
 
     def draw(self, rows: Indices, epoch: int, side: int) -> IdRows:
         """The ids of these rows of a side (0 is the source) in an epoch."""
@@ -95,7 +94,7 @@ class NoisyRows:
 
 
 def _chosen(first: IdRows, second: IdRows, rows: Indices) -> IdRows:
-    """These rows of two tables, the second one's numbered after the first one's."""
+    """Return rows of two tables, the second one's numbered after the first one's."""
     both = IdRows.in_order(
         np.concatenate((first.all_ids(), second.all_ids())),
         np.concatenate((first.lengths, second.lengths)),

@@ -32,7 +32,7 @@ Keys = npt.NDArray[np.uint64]
 """The state of a generator for each of several words."""
 
 SPACE_MARK = "\u2581"
-"""What sentencepiece writes for a space."""
+"""The mark that sentencepiece writes for a space."""
 _WRITTEN_MARK = "\ud800"
 """Represents a U+2581 of the text itself. It is a lone surrogate, which no text can contain."""
 MOST_KEPT = 1 << 22
@@ -60,7 +60,8 @@ class Pieces:
 
     @functools.cached_property
     def begin_words(self) -> npt.NDArray[np.bool_]:
-        """Which ids begin a word, that is a part of a text whose ends no piece crosses."""
+        """Return a mask of the ids that begin a word, which is a part of a text whose ends no piece
+        crosses."""
         # An imported model may have pieces of several words: then a text is one word.
         crosses = any(SPACE_MARK in piece[1:] for piece in self.scores)
         begins = [not crosses and token.startswith(SPACE_MARK) for token in self.tokens]
@@ -232,6 +233,6 @@ class Rows:
         return lengths
 
     def gather(self, rows: Indices) -> tuple[Indices, Indices]:
-        """These rows one after the other, and the length of each."""
+        """Return the values of the given rows one after the other, and the length of each row."""
         lengths = self.lengths(rows)
         return self._flat.values[positions_of(self._begins.values[rows], lengths)], lengths

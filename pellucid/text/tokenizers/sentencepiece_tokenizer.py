@@ -63,8 +63,8 @@ _thread_count: int | None = None
 _TRAINING_THREADS = 2
 """Fixed, so that the number of cores cannot change the vocabulary."""
 _RANDOM_SEED = 1
-"""Of the sample of training lines. sentencepiece's own is another one in each process, whatever
-``set_random_generator_seed`` was given."""
+"""The seed of the sample of training lines. sentencepiece's own is another one in each process,
+whatever ``set_random_generator_seed`` was given."""
 _random_generator = threading.Lock()
 """sentencepiece has one generator for the whole process."""
 

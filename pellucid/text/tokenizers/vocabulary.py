@@ -112,7 +112,7 @@ class VocabularyFile:
 
     kind: str
     options: Mapping[str, bool]
-    """Those of its kind."""
+    """The options of this kind."""
     vocabulary: Vocabulary
     normalization: Normalization = "none"
 
@@ -199,7 +199,7 @@ class VocabularyTokenizer(Tokenizer):
 
     @property
     def normalization(self) -> Normalization:
-        """As the vocabulary's file has it."""
+        """The normalization that the vocabulary's file names."""
         return self._file.normalization
 
     @property

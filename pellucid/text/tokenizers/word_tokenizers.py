@@ -38,7 +38,7 @@ def split_punctuation(text: str) -> list[str]:
 
 
 def split_rules(text: str) -> list[str]:
-    """As ``split_punctuation``, but ``n't`` is one token: ``Is n't``.
+    """Split like ``split_punctuation``, but keep ``n't`` as one token: ``Is n't``.
 
     EQ: 06.  Source: Agarwal, §2.1. The typographic apostrophe counts too.
     """
