@@ -106,6 +106,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run, to be read; see ``tiny_runs``."""
+    import tiny_runs  # training is imported where a test needs it
+
+    return tiny_runs.tiny_run(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:

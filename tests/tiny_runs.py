@@ -1,8 +1,9 @@
 """Runs small enough for a test: two layers of width 16 on a few hundred phrasebook pairs."""
 
-import functools
 import shutil
 from pathlib import Path
+
+from made_once import made_once
 
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -45,21 +46,10 @@ def set_options(settings: list[str]) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
-@functools.cache
-def _trained(folder: Path) -> Path:
-    config = read_config("demo", [*SETTINGS, f"training.max_steps={BUNDLE_STEPS}"])
-    train(config, folder)
-    return folder
-
-
-@functools.cache
-def _folder(base: Path) -> Path:
-    return base / "tiny run"
-
-
 def tiny_run(base: Path) -> Path:
-    """A run trained once below ``base``; to be read, never written."""
-    return _trained(_folder(base))
+    """A run trained once for all workers; to be read, never written."""
+    config = read_config("demo", [*SETTINGS, f"training.max_steps={BUNDLE_STEPS}"])
+    return made_once(base, "tiny run", lambda folder: train(config, folder))
 
 
 def copy_of_tiny_run(base: Path, to: Path) -> Path:

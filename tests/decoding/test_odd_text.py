@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import tiny_runs
 from commands import pellucid as run_command
+from made_once import made_once
 
 import pellucid
 from pellucid.core.errors import DataError
@@ -41,9 +42,7 @@ def translator(request, tmp_path_factory: pytest.TempPathFactory) -> Translator:
     base = tmp_path_factory.getbasetemp()
     if request.param == "word":
         return short(pellucid.load(tiny_runs.tiny_run(base), engine="torch"))
-    folder = base / "tiny bpe run"
-    if not folder.exists():
-        train(read_config("demo", BPE), folder)
+    folder = made_once(base, "tiny bpe run", lambda run: train(read_config("demo", BPE), run))
     return short(pellucid.load(folder, engine="torch"))
 
 

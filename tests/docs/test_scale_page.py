@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+import numpy as np
 import pytest
 import tiny_runs
 import tritonclient.http as triton
@@ -73,6 +74,7 @@ def joined(folder: Path) -> list[str]:
     return (folder / "joined").read_text().splitlines()
 
 
+@pytest.mark.nightly
 def test_an_array_of_slurm_and_an_indexed_job_of_kubernetes_make_the_same_text(folder: Path):
     script = block("### Slurm", "bash")
     for number in ("1", "2"):
@@ -150,6 +152,7 @@ def test_bash_reads_every_script(heading: str):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.nightly
 def test_the_service_of_kserve_answers_its_protocol(folder: Path):
     """The command of the container, with a free port of this machine alone."""
     service = yaml.safe_load(block("## KServe", "yaml"))
@@ -236,6 +239,7 @@ def test_the_deployment_of_ray_serve_translates_batches(
     assert answer == {"translation": names["app"].translator.translate([LINES[0]])[0].text}
 
 
+@pytest.mark.nightly
 def test_the_slurm_script_of_training_runs_two_processes_of_torchrun(folder: Path):
     """srun and scontrol are stand-ins that run the command here, as they would on each node.
 

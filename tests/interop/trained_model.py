@@ -1,7 +1,8 @@
 """A model trained in the test, small and still able to say different things."""
 
-import functools
 from pathlib import Path
+
+from made_once import made_once
 
 from pellucid import phrasebook
 from pellucid.training.presets import read_config
@@ -35,12 +36,10 @@ SETTINGS = [
 ]
 
 
-@functools.cache
 def trained_run(base: Path) -> Path:
-    """The folder of the run, trained once below ``base``."""
-    folder = base / "a trained model"
-    train(read_config("demo", SETTINGS), folder)
-    return folder
+    """The folder of the run, trained once for all workers."""
+    config = read_config("demo", SETTINGS)
+    return made_once(base, "a trained model", lambda folder: train(config, folder))
 
 
 def unseen_sentences() -> list[str]:

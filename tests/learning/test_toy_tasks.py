@@ -88,10 +88,10 @@ def accuracy(model: Seq2Seq, batch: Batch) -> float:
 @pytest.mark.parametrize(
     ("kind", "task", "least"),
     [
-        ("transformer", "copy", 0.95),
+        pytest.param("transformer", "copy", 0.95, marks=pytest.mark.nightly),
         ("transformer", "reverse", 0.95),
         ("rnn-attention", "reverse", 0.95),
-        ("rnn", "reverse", 0.8),
+        pytest.param("rnn", "reverse", 0.8, marks=pytest.mark.nightly),
     ],
 )
 def test_a_tiny_model_learns_to(kind: str, task: str, least: float):

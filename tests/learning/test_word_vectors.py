@@ -53,6 +53,7 @@ def share(one: list[set[str]], other: list[set[str]]) -> float:
     return float(np.mean([len(a & b) / NEAREST for a, b in zip(one, other, strict=True)]))
 
 
+@pytest.mark.nightly
 @pytest.mark.referee
 def test_neighbors_are_gensim_s(tmp_path: Path):
     """EQ-17: referee gensim, of whose neighbors 0.81 are those of another seed of its own;

@@ -1,12 +1,16 @@
 """A model that has learned a little French in seconds, so that a page has something to show."""
 
 import itertools
+from pathlib import Path
 
 import torch
+from made_once import made_once
+from safetensors.torch import load_file, save_file
 
 from pellucid.bundle import Bundle
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import collate_pairs
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
@@ -48,8 +52,8 @@ def pairs() -> list[tuple[str, str]]:
     return found
 
 
-def taught_bundle() -> Bundle:
-    """The model, which translates every sentence of the grammar."""
+def taught_bundle(base: Path) -> Bundle:
+    """The model, which translates every sentence of the grammar; trained once for all workers."""
     text = pairs()
     source, target = (
         WordTokenizer(
@@ -59,8 +63,14 @@ def taught_bundle() -> Bundle:
     )
     sizes = source.vocabulary_size, target.vocabulary_size
     model = build_model(parse_model_config(MODEL), *sizes, seed=1)
-    optimizer, objective = build_optimizer(model, TRAINING), build_objective(TRAINING)
     ids = [(source.encode(one), target.encode(other)) for one, other in text]
+    file = made_once(base, "taught.safetensors", lambda path: _teach(model, ids, path))
+    model.load_state_dict(load_file(file))
+    return Bundle(model.eval().requires_grad_(False), source, target, {}, {})
+
+
+def _teach(model: Seq2Seq, ids: list[tuple[list[int], list[int]]], path: Path) -> None:
+    optimizer, objective = build_optimizer(model, TRAINING), build_objective(TRAINING)
     generator = torch.Generator().manual_seed(2)
     steps = TRAINING.max_steps or 0
     for step in range(1, steps + 1):
@@ -69,5 +79,4 @@ def taught_bundle() -> Bundle:
         batch = collate_pairs(list(sources), list(targets))
         rate = learning_rate(TRAINING, MODEL["d_model"], step, step / steps)
         update(model, optimizer, [batch], objective, TRAINING, rate)
-    model.eval().requires_grad_(False)
-    return Bundle(model, source, target, {}, {})
+    save_file({name: each.clone() for name, each in model.state_dict().items()}, path)

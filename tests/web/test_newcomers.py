@@ -22,8 +22,8 @@ AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
 
 
 @pytest.fixture(scope="module")
-def bundle() -> Bundle:
-    return taught_bundle()
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return taught_bundle(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="module")

@@ -49,8 +49,9 @@ STRENGTH = """
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    bundle = taught_bundle(tmp_path_factory.getbasetemp())
     path = tmp_path_factory.mktemp("pictures") / "model.html"
-    path.write_text(make_page(taught_bundle(), "float32", example=SENTENCE), "utf-8")
+    path.write_text(make_page(bundle, "float32", example=SENTENCE), "utf-8")
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page, faults = context.new_page(), list[str]()
     page.on("pageerror", lambda error: faults.append(str(error)))
