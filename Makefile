@@ -28,7 +28,8 @@ explore: $(VENV)/.test
 	$(TESTS) -m 'hypothesis or nightly' --hypothesis-profile=explore
 	PELLUCID_FUZZ_COUNT=1000 PELLUCID_KILLS=50 $(TESTS) tests/faults/test_fuzzed_files.py \
 	    tests/faults/test_hostile_documents.py tests/faults/test_kills.py \
-	    tests/interop/test_random_models.py tests/web/test_engine_equals_python.py
+	    tests/interop/test_random_models.py tests/web/test_engine_equals_python.py \
+	    tests/web/test_web_tokenizers.py
 	$(BIN)/python scripts/mutate.py --area 'by hand'
 
 lint: $(VENV)/.dev

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import click
 import numpy as np
-import numpy as np
 import pytest
 import tiny_runs
 import tritonclient.http as triton

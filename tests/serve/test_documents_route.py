@@ -238,7 +238,7 @@ def test_a_panic_ends_its_document_and_gives_its_turn_back(
     with serving() as client:
         with monkeypatch.context() as patch:
             patch.setattr(ModelTranslator, "translate", panic)
-            keys = [upload(client).json()["id"] for _ in range(5)]
+            keys = [upload(client).json()["id"] for _ in range(3)]
             details = {finished(client, key)["detail"] for key in keys}
             assert details == {"an unexpected error occurred; see the server log"}
             assert "PanicError at " in caplog.text
@@ -378,7 +378,7 @@ def test_workers_find_the_documents_of_each_other(tmp_path: Path):
 
 def test_a_file_whose_client_has_left_is_forgotten(tmp_path: Path):
     """Nobody else knows its address, so it must not keep the place of another."""
-    sentences = "".join(f"<p>je suis étudiant {number}</p>" for number in range(5000))
+    sentences = "".join(f"<p>je suis étudiant {number}</p>" for number in range(1000))
     form = {"source": "fr", "target": "en"}
     with serving_process(write_bundle(tmp_path / "tiny"), "--max-documents", 1) as server:
         address = f"http://127.0.0.1:{server.port}"
@@ -430,13 +430,13 @@ def test_what_a_killed_server_kept_goes_with_the_next_start(
 
 def test_documents_outlive_the_worker_that_had_not_begun_them(tmp_path: Path):
     folder = write_bundle(tmp_path / "tiny")
-    sentences = "".join(f"<p>je suis \u00e9tudiant {number}</p>" for number in range(300)).encode()
+    sentences = "".join(f"<p>je suis \u00e9tudiant {number}</p>" for number in range(100)).encode()
     with serving_process(folder, "--workers", 2) as server:
         address = f"http://127.0.0.1:{server.port}"
         wait_until(lambda: len(children_of(server.command.pid)) == 2)
         files = {"file": ("a.html", sentences)}
         keys = [
-            requests.post(f"{address}/v1/documents", files=files).json()["id"] for _ in range(12)
+            requests.post(f"{address}/v1/documents", files=files).json()["id"] for _ in range(8)
         ]
         os.kill(children_of(server.command.pid)[0], signal.SIGKILL)
         states = [finished(_Fresh(address), key) for key in keys]
@@ -451,7 +451,7 @@ def test_two_worker_processes_translate_documents(tmp_path: Path):
         address = f"http://127.0.0.1:{server.port}"
         keys = [
             requests.post(f"{address}/v1/documents", files={"file": ("a.html", HTML)}).json()["id"]
-            for _ in range(6)
+            for _ in range(3)
         ]
         for key in keys:
             for _ in range(4):  # each on a connection of its own, which either worker may take
