@@ -187,6 +187,10 @@ _ANGULAR = re.compile(r"(START|CLOSE)_([A-Z0-9_]*?)(?:_\d+)?")
 ``CLOSE_LINK``."""
 _SCRIPTS = frozenset(("superscript", "subscript", "x-sup", "x-sub", "x-html-sup", "x-html-sub"))
 _LABELS = frozenset(("link", "x-a", "x-html-a", "x-button"))
+_BOXES = re.compile(
+    r"link|button|paragraph|heading_level\d|(?:un)?ordered_list|list_item|table.*|tag_(?:div|li|td)"
+)
+"""Tags of Angular with a text of their own."""
 
 
 def _range_of(element: Element) -> Range | None:
@@ -206,10 +210,12 @@ def _range_of(element: Element) -> Range | None:
 def _kind_of(element: Element) -> Kind:
     """What an element is in a sentence, as far as it says."""
     names = {element.get("ctype", ""), element.get("type", ""), element.get("subType", "")}
-    tag = (element.get("id") or "").removeprefix("START_").removeprefix("TAG_").lower()
-    if names & _SCRIPTS or tag in ("sup", "sub", "superscript", "subscript"):
+    tag = re.sub(r"^START_|_\d+$", "", element.get("id") or "").lower()
+    if names & _SCRIPTS or tag.removeprefix("tag_") in (
+        *("sup", "sub", "superscript", "subscript"),
+    ):
         return "script"
-    if names & _LABELS or tag in ("link", "button"):
+    if names & _LABELS or _BOXES.fullmatch(tag):
         return "label"
     return "format"
 

@@ -538,8 +538,12 @@ def _is_divided(left: _Item, between: str, right: _Item) -> bool:
 
 
 def _touch(done: Sequence[_Item], item: _Pair) -> bool:
-    """Whether two labels stand side by side without a space, as no words of a sentence do."""
+    """Whether two labels stand side by side without a space, as no words of a sentence do, or a
+    badge behind a word.
+    """
     last = done[-1] if done else None
+    if item.kind == "badge" and isinstance(last, str):
+        return last[-1:] != "" and not last[-1:].isspace()
     return (
         isinstance(last, _Pair)
         and {last.kind, item.kind} <= _APART

@@ -14,7 +14,7 @@ from pellucid.documents.attributes import Attribute, attributes_of, readable_att
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_encodings import CONVERT, encoding_of
 from pellucid.documents.html_parser import PlacedParser
-from pellucid.documents.html_roles import element_says
+from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.plain import byte_order_mark
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
 
@@ -33,7 +33,8 @@ _BLOCKS = frozenset(
 a custom element: so browsers show it. Source: HTML Standard, 15.3, flow content and tables."""
 _OPAQUE = frozenset(
     (
-        *("code", "kbd", "samp", "var", "script", "style", "svg", "math", "object"),
+        *READ_AS_WORDS,
+        *("script", "style", "svg", "math", "object"),
         *("rt", "rp", "rtc", "xmp", "iframe", "noembed", "noframes"),
     )
 )
@@ -42,8 +43,6 @@ and that of the last four is no HTML for browsers."""
 _TEXT_ONLY = frozenset(("title", "textarea"))
 """Elements with text and no tags. Since 3.11.14, 3.12.12 and 3.13.6 Python's parser reads them so
 too, by the same means as a ``script``."""
-_READS = frozenset(("code", "kbd", "samp", "var"))
-"""Those of them that stand for a word of the sentence, and are translated if they say so."""
 _HELD = frozenset(("select", "datalist", "textarea", "audio", "video", "canvas"))
 """Elements that are one mark in a sentence and hold texts of their own."""
 _VOID = frozenset(
@@ -486,7 +485,7 @@ def _is_one(token: _Token, rules: TagRules) -> bool:
     """Whether an element is one mark, with all that is in it."""
     if token.translates is False:
         return True
-    if token.translates and token.name in _READS:
+    if token.translates and token.name in READ_AS_WORDS:
         return False
     return rules.is_opaque(token.name) or (not rules.is_xml and token.name in _HELD)
 
@@ -550,7 +549,7 @@ def _joined(
         elif first.translates is False and any(token.translates for token in tokens[1:]):
             inner = _with_translated(tokens)
     reads = "".join(token.text for token in tokens[1:] if token.kind == "text")
-    is_read = is_kept and (name in _READS or (rules.is_inline(name) and name not in _OPAQUE))
+    is_read = is_kept and (name in READ_AS_WORDS or (rules.is_inline(name) and name not in _OPAQUE))
     if inner or first.role == "reference" or not is_read:
         reads = ""
     return _Token("alone" if is_inline else "other", raw, name, reads, inner=inner)
@@ -680,7 +679,7 @@ class _Reader(PlacedParser):
 
     def _is_opaque(self, tag: str) -> bool:
         """Whether the attributes of an element are not read either."""
-        return self._rules.is_opaque(tag) and tag not in _READS
+        return self._rules.is_opaque(tag) and tag not in READ_AS_WORDS
 
     def handle_endtag(self, tag: str) -> None:
         self._add(_Token("end", "", tag))

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from pellucid.documents.segments import Kind
 
+READ_AS_WORDS = frozenset(("code", "kbd", "samp", "var"))
+"""Elements whose content is not translated and stands for a word of the sentence."""
 _LABELS = frozenset(("a", "button", "label", "output", "meter", "progress"))
 """Elements whose text stands for itself, where nothing but such elements is in a line."""
 _BUTTONS = frozenset(("btn", "button"))

@@ -13,9 +13,11 @@ from urllib.parse import unquote
 
 from pellucid.core.errors import DataError
 from pellucid.documents.attributes import attributes_of
-from pellucid.documents.html_roles import element_says
+from pellucid.documents.html_files import HtmlDocument
+from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.markdown_dialects import (
     KEPT,
+    PAIR,
     Title,
     anchors_of,
     parser,
@@ -43,6 +45,8 @@ _HASHES = re.compile(r"[ \t]+#+(?=[ \t]*(?:[\r\n]|\Z))")
 _ALERT = re.compile(r"\[![A-Za-z]{1,60}\][-+]?(?=\s)")
 """What makes a quote a note or a warning; it has a line of its own."""
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)")
+_LONGEST_ELEMENT = 12
+"""Tokens of an element whose content stays."""
 _VOID = frozenset(("br", "img", "input", "wbr", "hr"))
 _TASK = re.compile(r"\[[ xX]\](?=\s)")
 """A box to tick at the start of an item of a list."""
@@ -69,7 +73,10 @@ class MarkdownDocument:
         """Raises DataError for what is not text."""
         self._source, self._encoding = decode(data, what)
         self.segments: list[Segment] = []
-        self._places: list[_Place] = []
+        self._places: list[_Place | None] = []
+        """By segment; None for one of a block of HTML."""
+        self._blocks: list[tuple[int, int, HtmlDocument, int]] = []
+        """Of HTML: where each begins and ends, and the number of its first segment."""
         source = self._source
         starts = [0]
         for line in source.splitlines(keepends=True):
@@ -96,6 +103,8 @@ class MarkdownDocument:
         headings: list[tuple[_Place, str]] = []
         for token in tokens:
             in_table = (in_table or token.type == "table_open") and token.type != "table_close"
+            if token.type == "html_block" and token.map is not None:
+                seen = self._add_html(token, starts, seen)
             if token.type != "inline" or token.map is None:
                 in_heading = token.type == "heading_open"
                 in_title = token.type == "admonition_title_open"
@@ -108,7 +117,9 @@ class MarkdownDocument:
             seen = self._add(token, lines, starts, seen, in_table)
             if in_heading and len(self._places) > count:
                 texts = (each.content for each in token.children or [] if each.type in _SHOWN)
-                headings.append((self._places[-1], "".join(texts)))
+                place = self._places[-1]
+                assert place is not None
+                headings.append((place, "".join(texts)))
         for title in titles:
             self._add_title(title, starts)
         self._name_headings(headings, _named_in(tokens))
@@ -119,20 +130,28 @@ class MarkdownDocument:
         """The file with other segments."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-        written, at = [], 0
+        edits: list[tuple[int, int, str]] = []
+        for start, stop, block, number in self._blocks:
+            own = translated[number : number + len(block.segments)]
+            edits.append((start, stop, block.text_with(own)))
         for place, before, after in zip(self._places, self.segments, translated, strict=True):
-            if before == after:
+            if before == after or place is None:
                 continue
             literals = _literals_of(before, self._source[place.start : place.end])
             new = self._written(after, place, literals)
             if place.anchor and not self._has_attributes:
                 new = f'<a id="{html.escape(place.anchor)}"></a>{new}'
-            written += [self._source[at : place.start], new]
-            at = place.end
+            end = place.end
             if place.anchor and self._has_attributes:
-                closing = _HASHES.match(self._source, at)
-                written += [closing[0] if closing else "", f" {{#{place.anchor}}}"]
-                at = closing.end() if closing else at
+                closing = _HASHES.match(self._source, end)
+                new += f"{closing[0] if closing else ''} {{#{place.anchor}}}"
+                end = closing.end() if closing else end
+            edits.append((place.start, end, new))
+
+        written, at = [], 0
+        for start, stop, new in sorted(edits):
+            written += [self._source[at:start], new]
+            at = stop
         return encode("".join([*written, self._source[at:]]), self._encoding)
 
     def _add(
@@ -177,6 +196,18 @@ class MarkdownDocument:
             return end
         self._add_place(pieces, _Place(begin, end, sources, joint, in_table))
         return end
+
+    def _add_html(self, token: Any, starts: Sequence[int], seen: int) -> int:
+        """Add the texts of a block of HTML; return where it ends. One with code of MDX stays."""
+        start, stop = starts[token.map[0]], starts[token.map[1]]
+        source = self._source[start:stop]
+        if start < seen or "{" in source or source.split() != token.content.split():
+            return seen
+        block = HtmlDocument(source)
+        self._blocks.append((start, stop, block, len(self.segments)))
+        self.segments += block.segments
+        self._places += [None] * len(block.segments)
+        return stop
 
     def _add_place(self, pieces: Sequence[Piece], place: _Place) -> None:
         segment = Segment(tuple(piece for piece in pieces if piece != ""))
@@ -337,7 +368,7 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
     alert = _ALERT.match(content)
     head = alert or _TASK.match(content)
 
-    for token in tokens:
+    for index, token in enumerate(tokens):
         if skipped:
             skipped -= 1
             continue
@@ -370,6 +401,10 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
             sources[number] = (raw, "")
             mark = Alone(number, raw.strip("<>"))
             skipped = 2
+        elif token.type == "link_open" and token.markup == PAIR:
+            sources[number] = (token.content, token.info)
+            opened.append(number)
+            mark = Open(number, token.meta["kind"])
         elif token.type == "link_open":
             inner = _label_end(raw)
             sources[number] = (raw[:1], raw[inner:])
@@ -394,6 +429,10 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
         elif token.type == KEPT:
             sources[number] = (raw, token.info)
             mark = Alone(number, _read_as(token), breaks=is_statement(raw))
+        elif (whole := _whole_element(tokens, index, content)) is not None:
+            skipped, raw, read = whole
+            sources[number] = (raw, "")
+            mark = Alone(number, read)
         else:  # images, HTML
             sources[number] = (raw if span else token.content, "")
             mark = _html_mark(number, token.content if token.type == "html_inline" else "", ranges)
@@ -414,6 +453,26 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
             pieces.append(mark)
             number += not isinstance(mark, Close)
     return pieces, sources
+
+
+def _whole_element(tokens: Sequence[Any], index: int, content: str) -> tuple[int, str, str] | None:
+    """An element of HTML whose content stays, such as ``<kbd>``: how many tokens are in it behind
+    the first, its source, and how it is read; None for any other token.
+    """
+    found = _HTML_TAG.match(tokens[index].content)
+    if tokens[index].type != "html_inline" or found is None or found[1]:
+        return None
+    name = found[2].lower()
+    attributes = [(each.name, each.value) for each in attributes_of(tokens[index].content)]
+    is_kept = element_says(name, attributes).translates is False
+    if not is_kept and name not in READ_AS_WORDS:
+        return None
+    for last in range(index + 1, min(len(tokens), index + _LONGEST_ELEMENT)):
+        if tokens[last].type == "html_inline" and tokens[last].content.lower() == f"</{name}>":
+            start, stop = tokens[index].meta[_SPAN][0], tokens[last].meta[_SPAN][1]
+            inner = "".join(token.content for token in tokens[index + 1 : last])
+            return last - index, content[start:stop], inner
+    return None
 
 
 def _html_mark(number: int, source: str, ranges: Ranges) -> Alone:
@@ -444,7 +503,7 @@ def _attributes_go_to(
 
 def _read_as(token: Any) -> str:
     """How a formula or a link to another page is read in a sentence."""
-    if token.info == "attributes" or token.content.startswith("!"):
+    if token.info in ("attributes", "silent") or token.content.startswith("!"):
         return ""
     label = token.content.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
     return str(label if token.content.startswith("[[") else token.content)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid.core.errors import MissingExtraError
+from pellucid.documents.segments import Kind
 
 KEPT = "pellucid_kept"
 """The type of a token for what is within a line and is no text."""
@@ -28,7 +29,7 @@ _MOST_FIELDS = 60
 
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _CONTAINER = re.compile(r"([ \t>]*)(:{3,}|/{3,})[ \t]*(.*)$")
-_DIRECTIVE = re.compile(r"\{([\w:.-]{1,60})\}[ \t]*(.*)$")
+_DIRECTIVE = re.compile(r"\{([A-Za-z][\w:.-]{0,60})\}[ \t]*(.*)$")
 _OPTION = re.compile(r"[ \t>]*:[\w-]{1,40}:.*$")
 _NAMED = re.compile(r"[\w-]{1,40}(?:\[(.*)\]|[ \t]*\{[^{}]*\}|[ \t]*\|[ \t]*(.*)|[ \t]+(.*)|())$")
 """A container's name, and its title: ``note[Title]``, ``tip Title``, ``note | Title``."""
@@ -52,6 +53,7 @@ _ALONE = re.compile(
     r"|\([\w.:-]{1,100}\)="  # a target of MyST
     r"|\*\[[^\]]{1,60}\]:.*"  # an abbreviation
     r"|%%.*%%|\{/\*.*\*/\}"
+    r"|\\[A-Za-z]{2,40}\*?(?:\[[^\[\]]*\]|\{[^{}]*\})*"  # a command of LaTeX
     r"|import[ \t]+(?:[\w${},* \t]+[ \t]from[ \t]+)?['\"][^'\"]+['\"];?"
     r"|export[ \t]+(?:default|const|let|var|function|async|class)\b.*"
     r")[ \t]*$",
@@ -71,14 +73,30 @@ _INLINE = re.compile(
     r"\$\$[^$]{1,1000}\$\$"
     r"|(?<![\w$\\])\$(?![\s$]|\d[\d.,]*\s+[A-Za-z]{2,})(?:[^$\n]{0,300}?[^\s$\\])\$(?![\w$])"
     r"|\\\((?P<round>[^\n]{1,300}?)\\\)|\\\[(?P<square>.{1,1000}?)\\\]"
-    r"|!?\[\[[^\[\]\n]{1,200}\]\]|\[TOC\]"
+    r"|!?\[\[[^\[\]\n]{1,200}\]\](?!\()|\[TOC\]"
     r"|\{\{[<%].{1,1000}?[>%]\}\}|\{\{[^{}\n]{1,300}\}\}|\{%[^\n]{1,300}?%\}|\{/\*.{1,500}?\*/\}"
     r"|\{[\w:+-]{1,40}\}`{1,2}[^`\n]{1,200}`{1,2}"  # a role of MyST
     r"|(?P<attributes>\{:?[ ]*[.#:][^{}\n]{1,200}\}(?:\{:?[ ]*[.#:][^{}\n]{1,200}\})?"
-    r"|(?<=[\])`*_])\{[\w-]{1,40}=[^{}\n]{1,200}\})",
+    r"|(?<=[\])`*_])\{[\w-]{1,40}=[^{}\n]{1,200}\})"
+    # A source of Pandoc, a comment and the name of a block of Obsidian
+    r"|(?P<silent>\[[^\[\]\n]{0,60}(?<![\w.])@[\w{][^\[\]\n]{0,300}\](?![(\[{:])"
+    r"|(?<!\w)%%[^%\n]{1,300}%%|(?<=\s)\^[A-Za-z0-9-]{1,40}(?=[ \t]*(?:\n|\Z)))"
+    # A tag of MDX with code in its attributes
+    r"|(?P<tag></?[A-Za-z][\w.]*(?=[^<>\n]{0,300}=\{)"
+    r"(?:[^<>{}\"']|\"[^\"]{0,200}\"|'[^']{0,200}'|\{(?:[^{}]|\{[^{}]*\}){0,300}\}){0,300}>)",
     re.DOTALL | re.IGNORECASE,
 )
-_BEGINS = frozenset("$\\![{")
+_PAIR = re.compile(
+    r"(?P<script>(?<=\w)~(?![\s~])[^\s~]{1,12}~(?!~)|(?<=\w)\^(?![\s^\[])[^\s^]{1,12}\^)"
+    r"|(?P<mark>==(?=[^\s=])[^=\n]{1,500}(?<!\s)==)"
+    r"|(?P<note>\^\[[^\[\]\n]{1,500}\])"
+    r"|(?P<span>\[[^\[\]\n]{1,500}\]\{[^{}\n]{1,200}\})"
+)
+"""Marks around a text: ``H~2~O``, ``m^2^``, ``==marked==``, ``^[a note]``, ``[text]{.class}``."""
+PAIR = "pair"
+"""The markup of a link's token that stands for such marks."""
+_KINDS: dict[str, Kind] = {"script": "script", "note": "badge"}
+_BEGINS = frozenset("$\\![{%^~=<")
 _WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4,}")
 """What a formula does not have, and a text between escaped brackets has."""
 
@@ -114,15 +132,36 @@ def _keep(state: Any, silent: bool) -> bool:
     """The rule of the parser for what is within a line and is no text."""
     if state.src[state.pos] not in _BEGINS:
         return False
+    if found := _PAIR.match(state.src, state.pos, state.posMax):
+        if not silent:
+            _add_pair(state, found)
+        state.pos = found.end()
+        return True
     found = _INLINE.match(state.src, state.pos, state.posMax)
     if found is None or _WORDS.search(found["round"] or found["square"] or ""):
         return False
     if not silent:
-        token = state.push(KEPT, "", 0)
+        token = state.push("html_inline" if found["tag"] else KEPT, "", 0)
         token.content = found[0]
         token.info = found.lastgroup or ""
     state.pos = found.end()
     return True
+
+
+def _add_pair(state: Any, found: re.Match[str]) -> None:
+    """Add the tokens of two marks and of what is between them."""
+    raw, name = found[0], found.lastgroup or ""
+    stop = raw.rindex("]{") if name == "span" else len(raw) - (2 if name == "mark" else 1)
+    start = 2 if name in ("mark", "note") else 1
+    token = state.push("link_open", "", 1)
+    token.markup, token.content, token.info = PAIR, raw[:start], raw[stop:]
+    token.meta["kind"] = _KINDS.get(name, "format")
+
+    begin, last = state.pos, state.posMax
+    state.pos, state.posMax = begin + start, begin + stop
+    state.md.inline.tokenize(state)
+    state.pos, state.posMax = begin, last
+    state.push("link_close", "", -1)
 
 
 def settings_end(source: str) -> int:

@@ -13,6 +13,8 @@ from pellucid.documents.protected import closing_braces
 from pellucid.documents.segments import Alone, Close, Document, Open, Piece, Segment, notes_of
 
 _FORMS = re.compile(r"\{\s*([^\s{},]{1,100})\s*,\s*(plural|select|selectordinal)\s*,\s*")
+_CHOICE = re.compile(r"\{\s*\w{1,100}\s*,\s*choice\s*,")
+"""The older forms of Java's messages, which have a syntax of their own."""
 _OFFSET = re.compile(r"offset\s*:\s*\d{1,9}\s*")
 _SELECTOR = re.compile(r"\s*(=\d{1,9}|[^\s{}=,]{1,100})\s*\{")
 _EXAMPLES = {"zero": "0", "one": "1", "two": "2", "few": "3"}
@@ -59,6 +61,9 @@ class Message:
         self._is_message = self._doubles = False
 
         text = "".join(piece if isinstance(piece, str) else _PLACE for piece in segment.pieces)
+        if _CHOICE.search(text):
+            self.segments, self.is_unread = [], True
+            return
         has_forms = _FORMS.search(text) is not None
         self._doubles = "''" in text and "{" in text
         if _PLACE in segment.text or not (has_forms or self._doubles or "|" in text):

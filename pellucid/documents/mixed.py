@@ -97,7 +97,8 @@ def read_mixed(
                 texts[number] = part
                 range_ = ("tag", tag.name, tag.kind == "end") if tag.kind != "alone" else None
                 ends = ranges.ended_by(number, range_)
-                pieces.append(Alone(number, breaks=tag.name == "br", ends=ends, kind=tag.role))
+                is_break = tag.name == "br"
+                pieces.append(Alone(number, tag.text, is_break, ends=ends, kind=tag.role))
             elif part:
                 pieces.append(entities.read(part))
 

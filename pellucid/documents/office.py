@@ -460,7 +460,7 @@ class _Reader:
                 if shown is None:
                     # What a field shows is computed, such as the number of a page.
                     parts = tuple(each for _, each in items[at : end + 1])
-                    atoms.append(([self._alone(parts)], None))
+                    atoms.append(([self._alone(parts, _shown(items[at : end + 1]))], None))
                 else:
                     number = self._number()
                     head = tuple(each for _, each in items[at : shown + 1])
@@ -479,15 +479,17 @@ class _Reader:
                 inner = self._merged(self._atoms(inner_items), number)
                 atoms.append(([Open(number), *inner, Close(number)], None))
             else:
-                is_break = local_name(part.element) in ("br", "cr", "tab")
-                atoms.append(([self._alone((part,), breaks=is_break)], None))
+                name = local_name(part.element)
+                text = _shown(list(self._items(part.element))) if name == "fldSimple" else ""
+                alone = self._alone((part,), text, breaks=name in ("br", "cr", "tab"))
+                atoms.append(([alone], None))
         return atoms
 
-    def _alone(self, parts: tuple[_Part, ...], *, breaks: bool = False) -> Alone:
+    def _alone(self, parts: tuple[_Part, ...], text: str = "", *, breaks: bool = False) -> Alone:
         number = self._number()
         self.alone[number] = parts
         ends = self._ranges.ended_by(number, _range_of(parts[0]))
-        return Alone(number, breaks=breaks, ends=ends)
+        return Alone(number, text, breaks, ends)
 
     def _is_holder(self, part: _Part) -> bool:
         """Whether it holds runs of this paragraph, and no paragraph of its own."""
@@ -580,6 +582,11 @@ def _value(element: Element, name: str) -> str:
 def _shows_text(instruction: str) -> bool:
     """Whether a field shows text that people wrote, and nothing that is computed."""
     return instruction.split()[:1] in (["HYPERLINK"], ["TOC"], ["QUOTE"])
+
+
+def _shown(items: Sequence[_Item]) -> str:
+    """What a computed field shows, which is read as a word: the 1 of "Figure 1"."""
+    return "".join(text for text, _ in items if text is not None)
 
 
 def _base_text(ruby: Element) -> str:

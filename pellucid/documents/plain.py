@@ -10,7 +10,7 @@ from typing import Literal
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_parser import PlacedParser
-from pellucid.documents.html_roles import element_says
+from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
 
 _MARKS = {
@@ -90,6 +90,8 @@ class Tag:
     name: str = ""
     role: Kind = "format"
     """What its element is in a sentence."""
+    text: str = ""
+    """How a whole element is read, such as code."""
 
 
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
@@ -152,8 +154,9 @@ class TaggedText:
     def __init__(
         self, text: str, *, kept: re.Pattern[str] | None = None, has_entities: bool | None = None
     ) -> None:
-        """``kept`` is what stays as a tag does. ``has_entities`` says that the text is HTML, or
-        that it is not; without it a reference does.
+        """``kept`` is what stays as a tag does; its groups may be ``br``, the end of a line, and
+        ``start`` and ``end``, those of a stretch with the name that they have. ``has_entities``
+        says that the text is HTML, or that it is not; without it a reference does.
         """
         self._kept = kept
         self._sources: dict[int, str] = {}
@@ -182,7 +185,7 @@ class TaggedText:
     def _pieces(self, text: str) -> Iterator[Piece]:
         tags = _tags_of(text)
         if self._kept is not None:
-            marks = [Tag(*each.span(), "time") for each in self._kept.finditer(text)]
+            marks = [_tag_that_stays(each) for each in self._kept.finditer(text)]
             tags = _without_overlaps(sorted([*tags, *marks], key=lambda tag: tag.start))
 
         # Tags that have a partner are pairs; each of the others stands alone.
@@ -212,10 +215,21 @@ class TaggedText:
                 yield Close(closing[number])
             else:
                 self._sources[number] = raw
-                yield Alone(number, breaks=tag.name == "br", in_order=tag.kind == "time")
+                is_timed = tag.kind == "time"
+                yield Alone(number, tag.text, breaks=tag.name == "br", in_order=is_timed)
             at = tag.stop
         if at < len(text):
             yield text[at:]
+
+
+def _tag_that_stays(found: re.Match[str]) -> Tag:
+    """The tag for what stays as one does."""
+    group = found.lastgroup
+    if group == "start":
+        return Tag(*found.span(), "start", found["start"])
+    if group == "end":
+        return Tag(*found.span(), "end", found["end"])
+    return Tag(*found.span(), "time", group or "")
 
 
 def _without_overlaps(tags: Sequence[Tag]) -> list[Tag]:
@@ -235,8 +249,8 @@ _OF_FRAMEWORKS = re.compile(
 JSON files of Angular:
 ``{$startTagB}text{$closeTagB}``, ``{START_LINK}text{CLOSE_LINK}``."""
 _RUBY = re.compile(r"%<\w{1,60}>[-+0# ]*\d*(?:\.\d+)?[bcdeEfgGiosuxX](?![A-Za-z])")
-_OPAQUE = "xliff:g"
-"""Around what translators must not change, in strings of Android."""
+_OPAQUE = frozenset(("xliff:g", *READ_AS_WORDS, "rt", "rp"))
+"""Around what translators must not change: the first in strings of Android, others as in HTML."""
 
 
 def _tags_of(text: str) -> list[Tag]:
@@ -246,19 +260,30 @@ def _tags_of(text: str) -> list[Tag]:
     tags = [tag for tag in reader.found if not _is_of_ruby(text, tag)]
     if others := [_tag_of(found) for found in _OF_FRAMEWORKS.finditer(text)]:
         tags = _without_overlaps(sorted([*others, *tags], key=lambda tag: tag.start))
-    if _OPAQUE not in text:
-        return tags
+    ends: dict[str, list[int]] = {}
+    """By name, the ends of elements that stay, of which the nearest comes last."""
+    for number, tag in reversed(list(enumerate(tags))):
+        if tag.name in _OPAQUE and tag.kind == "end":
+            ends.setdefault(tag.name, []).append(number)
 
     whole: list[Tag] = []
-    for tag in tags:
-        last = whole[-1] if whole else None
-        if last and (last.name, last.kind) == (_OPAQUE, "start"):
-            # Everything up to its end is part of it.
-            is_end = (tag.name, tag.kind) == (_OPAQUE, "end")
-            kind: Literal["start", "alone"] = "alone" if is_end else "start"
-            whole[-1] = dataclasses.replace(last, stop=tag.stop, kind=kind)
-        else:
-            whole.append(tag)
+    at = 0
+    while at < len(tags):
+        tag = tags[at]
+        at += 1
+        if tag.name in ends and tag.kind == "start":
+            waiting = ends[tag.name]
+            while waiting and waiting[-1] < at:
+                waiting.pop()
+            if waiting:
+                # Everything up to its end is part of it.
+                last = tags[waiting.pop()]
+                reads = text[tag.stop : last.start] if tag.name in READ_AS_WORDS else ""
+                reads = re.sub(r"<[^<>]*>", "", reads)
+                tag = dataclasses.replace(tag, stop=last.stop, kind="alone", text=reads)
+                while at < len(tags) and tags[at].start < tag.stop:
+                    at += 1
+        whole.append(tag)
     return whole
 
 

@@ -60,6 +60,7 @@ _REFERENCE = r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});
 """Of HTML, in a text that is not HTML."""
 _CODE = r"`[^`'\n]{1,100}`"
 _BULLET = r"(?P<bullet>(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)|[-–—](?=[^\W\d_])))"
+_MUSIC = r"(?P<music>[♩♪♫♬]+)"
 _FOOTNOTE = r"\[\^[^\]\s]{1,60}\]"
 _NUMBER = r"(?<![\w.,])[+-]?\d+(?:[.,:/'’\u00a0\u202f]\d+)*(?!\w)"
 
@@ -68,7 +69,7 @@ _PATTERN = re.compile(
     "|".join(
         (
             *(_URL, _EMAIL, _TEMPLATE, _LITERAL, _BRACES, _PROGRAM, _COLON, _MENTION, _CODE),
-            *(_BULLET, _FOOTNOTE, _REFERENCE),
+            *(_BULLET, _MUSIC, _FOOTNOTE, _REFERENCE),
         )
     )
 )
@@ -108,7 +109,7 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             number = -2 - len(kept)
             kept[number] = piece[start:end]
             # The dash before a line is no word of it: no model has to read it.
-            reads = "" if kind == "bullet" else kept[number]
+            reads = "" if kind in ("bullet", "music") else kept[number]
             if reads.startswith("[^"):
                 reads = ""  # a footnote's mark goes behind the word that it followed
             mark = Alone(number, reads, breaks=kind == "statement")

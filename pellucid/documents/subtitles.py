@@ -19,10 +19,16 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _TIMES = re.compile(r"[ \t\ufeff]*\d[\d:.,]*[ \t]*--?>[ \t]*\d[\d:.,]*(?:[ \t][^\r\n]*)?[\r\n]*")
 """A line of SubRip with times, as tools write it: commas or dots, few digits, one hyphen."""
 _KEPT = {
-    "srt": re.compile(r"\{(?:\\|[A-Za-z]:)[^{}\n]{0,200}\}"),  # {\an8}, {y:i}
+    # {\i1}text{\i0}; {\an8}, {y:i}
+    "srt": re.compile(
+        r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}|\{(?:\\|[A-Za-z]:)[^{}\n]{0,200}\}"
+    ),
     # In WebVTT: when what follows is spoken.
     "vtt": re.compile(r"<(?:[0-9]+:)?[0-9]{2}:[0-9]{2}\.[0-9]{3}>"),
-    "ass": re.compile(r"\{[^{}\n]{0,2000}\}|\\[nh]"),  # {\pos(1,2)\k20}; a space, a hard one
+    # {\pos(1,2)\k20}; a space, a hard one
+    "ass": re.compile(
+        r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}|\{[^{}\n]{0,2000}\}|\\[nh]"
+    ),
 }
 """What stays within a text, beside tags."""
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")

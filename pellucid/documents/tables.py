@@ -19,6 +19,10 @@ _SHOWN_COLUMNS = 20
 _RUN = re.compile(r"""[\s"]*[=+\-@\uff0b\uff0d\uff1d\uff20]|[\t\r]""")
 """The beginning of a cell that spreadsheets may run as a formula, also behind the quotes that a
 program takes off, and in the full width of Chinese and Japanese. Source: OWASP, CSV Injection."""
+_FORMULA = re.compile(r"=\S.*|[+\-@][A-Za-z.]+\(.*\)", re.DOTALL)
+"""A cell that a spreadsheet computes, of which nothing is translated."""
+_ESCAPES = re.compile(r"(?P<br>\\[ntr])|\\\\")
+"""What TSV has for a line end, a tab and a backslash."""
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9][0-9.,' \u00a0\u202f]*%?")
 """Begins with a sign and is run by nothing."""
 
@@ -68,7 +72,9 @@ class TableDocument:
         for number, row in enumerate(self._rows[head + 1 :], start=head + 1):
             for column in wanted:
                 if column < len(row) and row[column].strip():
-                    cell = TaggedText(row[column])
+                    if _FORMULA.fullmatch(row[column]):
+                        continue
+                    cell = TaggedText(row[column], kept=_ESCAPES if is_tsv else None)
                     self._cells.append((number, column, cell))
                     self.segments.append(cell.segment)
 

@@ -349,6 +349,40 @@ def test_a_typed_number_of_a_note_stays_behind_its_word_in_docx(properties: str)
     assert properties in found
 
 
+@pytest.mark.parametrize(
+    ("runs", "found"),
+    [
+        ([("red house", None), ("1", "30000"), (" stands", None)], "HOUSE|^1| RED STANDS"),
+        ([("red house", None), ("[1]", "30000"), (".", None)], "HOUSE RED|^[1]|."),
+        ([("red ", None), ("house", "b"), ("*", "30000"), (" is", None)], "HOUSE|^*| RED IS"),
+        ([("1", "30000"), (" Red house", None)], "^1| HOUSE rED"),
+        ([("H", None), ("2", "-25000"), ("O is old", None)], "H|^2|O OLD IS"),
+        ([("red house", None), ("1,2", "30000"), (" is", None)], "HOUSE|^1,2| RED IS"),
+    ],
+)
+def test_raised_and_lowered_runs_of_slides_stay_beside_their_words(runs: list, found: str):
+    pptx = pytest.importorskip("pptx")
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    paragraph = slide.shapes.add_textbox(0, 0, 9, 9).text_frame.paragraphs[0]
+    for text, form in runs:
+        run = paragraph.add_run()
+        run.text = text
+        run.font.bold = form == "b" or None
+        if form and form != "b":
+            run.font._element.set("baseline", form)
+    packed = io.BytesIO()
+    deck.save(packed)
+
+    written = translate_document(packed.getvalue(), Swapping(), "a.pptx")
+    shapes = pptx.Presentation(io.BytesIO(written)).slides[0].shapes
+    pieces = [
+        f"{'^' * (run.font._element.get('baseline') is not None)}{run.text}"
+        for run in shapes[0].text_frame.paragraphs[0].runs
+    ]
+    assert "|".join(pieces) == found
+
+
 def test_a_raised_number_stays_behind_its_word_in_odt():
     spaces = "".join(
         f' xmlns:{each}="urn:oasis:names:tc:opendocument:xmlns:{each}:1.0"'

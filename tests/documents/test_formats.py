@@ -193,7 +193,11 @@ def test_webvtt_keeps_times_within_a_text_and_reads_entities():
     assert stand_in.seen == ["Rock & roll red <old> cat"]
     assert found.count("<00:00:01.480>") == found.count("<01:02:03.000>") == 1
     assert re.sub("<[^>]*>", "", found.removeprefix(head)) == "rOCK&amp;RED ROLL&lt;OLD&gt;CAT\n"
-    # In SubRip a sign is a sign.
+    # In SubRip a sign is a sign, and {\\i1} begins what {\\i0} ends.
+    assert "{\\i1}HOUSE RED{\\i0} CAT" in translated(
+        "1\n0 --> 1\n{\\i1}red house{\\i0} cat\n", "a.srt"
+    )
+    assert "\n♪ HOUSE RED ♪" in translated("1\n0 --> 1\n♪ red house ♪\n", "a.srt")
     assert "&amp; ROLL" in translated("1\n0 --> 1\nRock &amp; roll\n", "a.srt")
 
 
@@ -517,7 +521,16 @@ def test_cells_that_a_spreadsheet_may_run_are_guarded_on_request(cell: str, guar
 
 def test_translations_and_quoted_cells_of_tsv_are_guarded():
     options = ReadOptions(columns=("b",), guard_cells=True)
-    assert translated('a\tb\n"=1"\t=red\n', "a.tsv", options=options) == ("a\tb\n'\"=1\"\t'=RED\n")
+    assert translated('a\tb\n"=1"\t= red\n', "a.tsv", options=options) == ("a\tb\n'\"=1\"\t'=RED\n")
+
+
+def test_formulas_of_tables_and_escapes_of_tsv_stay():
+    options = ReadOptions(columns=("b",))
+    assert translated("b\n=SUM(A1)\n@MAX(A1)\n", "a.csv", options=options) == (
+        "b\n=SUM(A1)\n@MAX(A1)\n"
+    )
+    source = "b\nred house\\nold cat\\tis\n"
+    assert translated(source, "a.tsv", options=options) == "b\nHOUSE RED\\nCAT OLD\\tIS\n"
 
 
 def test_columns_of_a_table_must_be_named_and_known():
@@ -554,6 +567,9 @@ def test_json_keeps_keys_layout_and_escapes():
             'the red <xliff:g id="x" example="old cat">old %1$s</xliff:g> house',
             'RED THE <xliff:g id="x" example="old cat">old %1$s</xliff:g> HOUSE',
         ),
+        # HTML
+        ("press <kbd>Ctrl</kbd> x", "PRESS <kbd>Ctrl</kbd> X"),
+        ("red <code>a</code> b <code>c", "RED <code>a</code> B <code>C"),
     ],
 )
 def test_tags_of_frameworks_are_marks(source: str, found: str):
@@ -561,7 +577,9 @@ def test_tags_of_frameworks_are_marks(source: str, found: str):
     assert sorted(re.findall("<[^>]*>|[A-Z]+", written)) == sorted(
         re.findall("<[^>]*>|[A-Z]+", found)
     )
-    for tag in re.findall(r"\{.*\}|%<\w+>[.\d]*[df]|<(?:0|b|xliff:g)\b[^>]*>[^<]*</[^>]*>", found):
+    for tag in re.findall(
+        r"\{.*\}|%<\w+>[.\d]*[df]|<(?:0|b|kbd|code|xliff:g)\b[^>]*>[^<]*</[^>]*>", found
+    ):
         assert tag in written
 
 
@@ -634,6 +652,7 @@ def test_a_form_is_read_with_a_number_that_it_is_for():
         "{n, plural, one red house}",
         "{n, plural, one {red '{house}} other {cat}} x",
         "{n, plural, other {a}} }",
+        "{0,choice,0#no cats|1#one cat|1<{0} cats}",
         "{n, plural, other {" * 30 + "cat" + "}}" * 30,
     ],
 )

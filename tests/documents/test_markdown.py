@@ -68,6 +68,30 @@ def said(source: str) -> str:
             "<Tabs>\n\nred {/* old */} cat\n\n</Tabs>\n",
             "<Tabs>\n\nRED {/* old */} CAT\n\n</Tabs>\n",
         ),
+        (
+            "<Button onClick={() => x}>red</Button> old\n",
+            "<Button onClick={() => x}>RED</Button> OLD\n",
+        ),
+        ("<div>\n{x.map(i => <b>red</b>)}\n</div>\n",) * 2,
+        # Pandoc and Obsidian
+        ("old H~2~O and x^2^ and 3^rd^ cat\n", "OLD H~2~O AND x^2^ AND 3^rd^ CAT\n"),
+        ("old cat^[a *red* one] is\n", "OLD CAT^[A *RED* ONE] IS\n"),
+        ("[red house]{.k} old\n", "[RED HOUSE]{.k} OLD\n"),
+        ("red [@doe99, p. 3; @x] old [see @a]\n", "RED [@doe99, p. 3; @x] OLD [see @a]\n"),
+        ("\\newpage\n\nred \\emph old\n", "\\newpage\n\nRED \\\\EMPH OLD\n"),
+        ("==red house== old\n", "==RED HOUSE== OLD\n"),
+        ("red %%a note%% old ^block-1\n", "RED %%a note%% OLD ^block-1\n"),
+        ("see [[1]](#x) or [[1]]\n", "SEE [\\[1\\]](#x) OR [[1]]\n"),
+        ("a == b and c == d, ~x y~, ^x y^\n", "A == B AND C == D, ~X Y~, ^X Y^\n"),
+        # HTML
+        ("<summary>red <b>x</b></summary>\n\nold\n", "<summary>RED <b>X</b></summary>\n\nOLD\n"),
+        ('<p><img alt="red">old</p>\n', '<p><img alt="RED">OLD</p>\n'),
+        ("<script>\nred\n</script>\n",) * 2,
+        (
+            "press <kbd>Ctrl</kbd> and <code>a *b*</code>\n",
+            "PRESS <kbd>Ctrl</kbd> AND <code>a *b*</code>\n",
+        ),
+        ("- <i>red</i>\n\n  <p>old</p>\n", "- <i>RED</i>\n\n  <p>OLD</p>\n"),
         # formulas, and what looks like one
         ("red $x_1^2$ and $$y$$ old\n", "RED $x_1^2$ AND $$y$$ OLD\n"),
         ("red \\(a_b\\) and \\[c = d\\] old\n", "RED \\(a_b\\) AND \\[c = d\\] OLD\n"),
