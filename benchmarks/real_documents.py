@@ -32,7 +32,7 @@ import subprocess
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import docx
@@ -374,6 +374,10 @@ def compare_po(before: bytes, after: bytes, faults: Faults) -> None:
 def compare_xliff(after: bytes, faults: Faults) -> None:
     for unit in etree.fromstring(after).iter("{*}trans-unit", "{*}segment"):
         source, target = unit.find("{*}source"), unit.find("{*}target")
+        names = [local(each) for each in unit if local(each)]
+        wanted = [each for each in _ORDER if each in names]
+        if names[: len(wanted)] != wanted:
+            faults.add("order", f"{names}")
         if target is None or target.get("state") != "needs-review-translation":
             continue
         texts = ["".join(each.itertext()) for each in (source, target)]
@@ -384,6 +388,10 @@ def compare_xliff(after: bytes, faults: Faults) -> None:
         ]
         if tags[0] != tags[1]:
             faults.add("elements", texts[0])
+
+
+_ORDER = ("source", "seg-source", "target")
+"""What a unit of XLIFF begins with, by both schemas; notes and alternatives come behind."""
 
 
 def compare_placeholders(source: str, target: str, faults: Faults) -> None:
@@ -479,10 +487,17 @@ def pdfs(paths: Sequence[Path], folder: Path) -> set[str]:
 # The whole.
 
 
-def measure(folder: Path, model: object | None, jar: str, *, pdf_count: int) -> dict[str, object]:
-    """Translate and compare every file of a folder; ``pdf_count`` files become a PDF."""
+STAND_INS = {"identity": Identity(), "unruly": Unruly()}
+
+
+def measure(
+    folder: Path, translators: Mapping[str, object], jar: str, *, pdf_count: int
+) -> dict[str, object]:
+    """Translate every file of a folder with each translator, and compare.
+
+    ``pdf_count`` files become a PDF.
+    """
     files = sorted(path for path in folder.rglob("*") if path.suffix[1:] in ENDINGS)
-    translators = {"identity": Identity(), "unruly": Unruly(), "model": model}
     results: dict[str, dict[str, Counter[str]]] = {}
     examples: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -496,8 +511,6 @@ def measure(folder: Path, model: object | None, jar: str, *, pdf_count: int) -> 
             copied.write_bytes(before)
             written["source"].append(copied)
             for name, translator in translators.items():
-                if translator is None:
-                    continue
                 faults = Faults()
                 count = results.setdefault(name, {}).setdefault(ending, Counter())
                 count["files"] += 1
@@ -527,6 +540,21 @@ def measure(folder: Path, model: object | None, jar: str, *, pdf_count: int) -> 
         }
         tools = check_with_tools(written, files, jar, place, pdf_count)
     return {"files": len(files), "by_translator": found, "tools": tools, "examples": examples[:80]}
+
+
+def joined(before: dict, found: dict) -> dict:
+    """The results of a run, with those of translators that it did not have."""
+    tools = {tool: dict(by_name) for tool, by_name in before.get("tools", {}).items()}
+    for tool, by_name in found["tools"].items():
+        tools.setdefault(tool, {}).update(by_name)
+    names = tuple(found["by_translator"])
+    kept = [each for each in before.get("examples", []) if not each.startswith(names)]
+    return {
+        **found,
+        "by_translator": {**before.get("by_translator", {}), **found["by_translator"]},
+        "tools": tools,
+        "examples": [*found["examples"], *kept],
+    }
 
 
 def compare_same(before: bytes, after: bytes, ending: str, name: str, faults: Faults) -> None:

@@ -22,6 +22,7 @@ from pellucid.documents.plain import divide_at_tags
 from pellucid.documents.segments import Alone, Close, Kind, Open, Range, Segment
 from pellucid.documents.xml_places import (
     ElementPlace,
+    edited,
     element_places,
     keeps_tags,
     with_attributes,
@@ -89,7 +90,7 @@ class XliffDocument:
             content = b"".join(self._content(text, segment, places))
             opening = self._bytes_of(with_attributes(tag, states))
             edits.append((start, stop, blank + opening + content + self._bytes_of(f"</{name}>")))
-        return _edited(self._data, edits)
+        return edited(self._data, edits)
 
     def _places(self) -> dict[Element, ElementPlace] | None:
         """Where each element stands; None for an encoding in which that cannot be said."""
@@ -165,15 +166,6 @@ class XliffDocument:
         has_state = state is not None and state != ""
         waits = is_empty or (has_state and state in _OLD_STATES)
         return answer != "no" and not is_approved and waits
-
-
-def _edited(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
-    """The bytes with some stretches replaced."""
-    parts, at = [], 0
-    for start, stop, new in sorted(edits, key=lambda each: each[0]):
-        parts += [data[at:start], new]
-        at = stop
-    return b"".join([*parts, data[at:]])
 
 
 def _child(unit: Element, name: str) -> Element | None:

@@ -494,7 +494,7 @@ def _neighbors(items: Sequence[_Item]) -> list[_Item] | None:
     return [part for part in parts if part != ""]
 
 
-_APART = frozenset(("label", "badge"))
+_SEPARATE = frozenset(("label", "badge"))
 """Kinds with a text of their own."""
 
 
@@ -523,18 +523,18 @@ def _is_divided(left: _Item, between: str, right: _Item) -> bool:
     if _BAR.search(between):
         return True
     kinds = {each.kind if isinstance(each, _Pair) else None for each in (left, right)}
-    if _STEP.fullmatch(between) and kinds & _APART:
+    if _STEP.fullmatch(between) and kinds & _SEPARATE:
         return True
     if None in kinds:
         return False
-    if kinds <= _APART:
+    if kinds <= _SEPARATE:
         return True
     # Boxes of a page that touch: "Red houseBlue car".
     before, after = _text_of(left)[-2:], _text_of(right)[:1]
     is_joint = (
         before[-1:].islower() and len(before) > 1 and (after.isupper() or after.isdigit())
     ) or (before[-1:] in (".", "!", "?") and after.isupper())
-    return kinds <= _APART | {"span"} and not between and is_joint
+    return kinds <= _SEPARATE | {"span"} and not between and is_joint
 
 
 def _touch(done: Sequence[_Item], item: _Pair) -> bool:
@@ -546,7 +546,7 @@ def _touch(done: Sequence[_Item], item: _Pair) -> bool:
         return last[-1:] != "" and not last[-1:].isspace()
     return (
         isinstance(last, _Pair)
-        and {last.kind, item.kind} <= _APART
+        and {last.kind, item.kind} <= _SEPARATE
         and last.text[-1:].isalnum()
         and item.text[:1].isalnum()
     )

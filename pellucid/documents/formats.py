@@ -4,6 +4,11 @@ import dataclasses
 from typing import assert_never
 
 from pellucid.core.errors import DataError
+from pellucid.documents.app_strings import (
+    AndroidDocument,
+    AppleStringsDocument,
+    PropertiesDocument,
+)
 from pellucid.documents.books import BookDocument
 from pellucid.documents.catalogs import XliffDocument
 from pellucid.documents.containers import LARGEST_FILE
@@ -30,7 +35,8 @@ class ReadOptions:
     whose strings are translated; all if there is none."""
     target_language: str = ""
     """The code of the language of the translation, such as ``ru``. Of po: its plural forms, if the
-    file does not say them. Of html and epub: the language that they say they are in."""
+    file does not say them. Of messages: the forms that are added. Of html and epub: the language
+    that they say they are in."""
     guard_cells: bool = False
     """Of a table: whether cells that a spreadsheet may run as a formula get an apostrophe."""
 
@@ -51,13 +57,14 @@ def read_document(
 
 
 def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Document:
+    language = options.target_language
     match kind:
         case "txt":
             return TextDocument(data, what)
         case "md":
             return MarkdownDocument(data, what)
         case "html":
-            return HtmlFile(data, what, options.target_language)
+            return HtmlFile(data, what, language)
         case "docx":
             return OfficeDocument(data, what, WORD)
         case "pptx":
@@ -65,21 +72,27 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "srt" | "vtt" | "ass":
             return SubtitleDocument(data, what, kind)
         case "csv":
-            return MessageDocument(_table(data, what, options, is_tsv=False))
+            return MessageDocument(_table(data, what, options, is_tsv=False), language)
         case "tsv":
-            return MessageDocument(_table(data, what, options, is_tsv=True))
+            return MessageDocument(_table(data, what, options, is_tsv=True), language)
         case "odt":
             return OpenDocument(data, what)
         case "epub":
-            return BookDocument(data, what, options.target_language)
+            return BookDocument(data, what, language)
         case "po":
-            return MessageDocument(PoDocument(data, what, options.target_language))
+            return MessageDocument(PoDocument(data, what, language), language)
         case "xliff":
-            return MessageDocument(XliffDocument(data, what))
+            return MessageDocument(XliffDocument(data, what), language)
         case "json":
-            return MessageDocument(JsonDocument(data, what, options.columns))
+            return MessageDocument(JsonDocument(data, what, options.columns), language)
         case "yaml":
-            return MessageDocument(YamlDocument(data, what, options.columns))
+            return MessageDocument(YamlDocument(data, what, options.columns), language)
+        case "properties":
+            return MessageDocument(PropertiesDocument(data, what), language)
+        case "strings":
+            return MessageDocument(AppleStringsDocument(data, what), language)
+        case "android":
+            return AndroidDocument(data, what)
         case _:
             assert_never(kind)
 

@@ -9,6 +9,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from pellucid.documents.plurals import categories_of
 from pellucid.documents.protected import closing_braces
 from pellucid.documents.segments import Alone, Close, Document, Open, Piece, Segment, notes_of
 
@@ -17,7 +18,7 @@ _CHOICE = re.compile(r"\{\s*\w{1,100}\s*,\s*choice\s*,")
 """The older forms of Java's messages, which have a syntax of their own."""
 _OFFSET = re.compile(r"offset\s*:\s*\d{1,9}\s*")
 _SELECTOR = re.compile(r"\s*(=\d{1,9}|[^\s{}=,]{1,100})\s*\{")
-_EXAMPLES = {"zero": "0", "one": "1", "two": "2", "few": "3"}
+_EXAMPLES = {"zero": "0", "one": "1", "two": "2", "few": "3", "many": "11"}
 _OTHERS = "5"
 """A number that each form of a plural is for."""
 _NUMBERS = re.compile(
@@ -28,6 +29,8 @@ _SHOWN = 40
 """Characters of a string that could not be read."""
 _DEEPEST = 20
 """Forms within forms; people write three."""
+_DEEPEST_ADDED = 1
+"""Within so many others a plural gets forms that it lacks; each of them holds what is in it."""
 _PLACE = "\ufffc"
 """What stands for a mark where a string is parsed: the object replacement character."""
 
@@ -49,8 +52,13 @@ class _Text:
 class Message:
     """A string, as the segments of each of its texts."""
 
-    def __init__(self, segment: Segment, *, is_icu: bool = False) -> None:
-        """``is_icu`` says that the document has messages of ICU, so that this is one too."""
+    def __init__(
+        self, segment: Segment, *, is_icu: bool = False, categories: Sequence[str] = ()
+    ) -> None:
+        """``is_icu`` says that the document has messages of ICU, so that this is one too.
+        ``categories`` are forms of a plural that the translation needs.
+        """
+        self._categories = categories
         self.segments = [segment]
         self._is_icu = is_icu
         self.is_unread = False
@@ -228,8 +236,11 @@ class Message:
             self._at = offset.end()
 
         parts: list[str | _Text] = []
+        begun_at: dict[str, int] = {}
+        """By form, where its text begins."""
         while selector := _SELECTOR.match(text, self._at):
             self._at = selector.end()
+            begun_at[selector[1]] = self._at
             form = selector[1].removeprefix("=")
             reads = _EXAMPLES.get(form, form if form.isdecimal() else _OTHERS)
             written = text[begun : self._at]
@@ -239,6 +250,13 @@ class Message:
         end = re.compile(r"\s*\}").match(text, self._at)
         if not parts or end is None or self._at > len(text):
             raise _UnreadError
+
+        # Forms that the source does not have, from its ``other``.
+        is_cardinal = head[2] == "plural" and "other" in begun_at and depth <= _DEEPEST_ADDED
+        for form in self._categories if is_cardinal else ():
+            if form not in begun_at:
+                self._at = begun_at["other"]
+                parts += [f"}} {form} {{", self._read(depth + 1, _EXAMPLES[form])]
         self._at = end.end()
         return [*parts, text[begun : self._at]]
 
@@ -287,10 +305,14 @@ def _joined(pieces: Iterable[Piece], *, safe: str = "") -> Segment:
 class MessageDocument:
     """A document of strings, each of whose texts is a segment."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, target_language: str = "") -> None:
+        """``target_language`` says which forms a plural of ICU gets that it lacks."""
         self._document = document
+        needed = categories_of(target_language)
         is_icu = any(_FORMS.search(segment.text) for segment in document.segments)
-        self._messages = [Message(segment, is_icu=is_icu) for segment in document.segments]
+        self._messages = [
+            Message(segment, is_icu=is_icu, categories=needed) for segment in document.segments
+        ]
         self.segments = [each for message in self._messages for each in message.segments]
 
     @property

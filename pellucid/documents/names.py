@@ -21,6 +21,9 @@ Format = Literal[
     "tsv",
     "json",
     "yaml",
+    "properties",
+    "strings",
+    "android",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
@@ -35,6 +38,7 @@ _ENDINGS: dict[str, Format] = {
     "ssa": "ass",
     "arb": "json",
     "yml": "yaml",
+    "xml": "android",
 }
 """Formats by the end of a file's name."""
 _MACROS = "holds macros, which are programs: save it without them"
@@ -53,6 +57,11 @@ _REFUSED = {
     "pptm": f"{_MACROS}, as pptx",
     "potm": f"{_MACROS}, as pptx",
     "xlsm": "holds macros, which are programs: save the sheet as csv",
+    "stringsdict": "is not read: Xcode exports its texts as xliff",
+    "xcstrings": "is not read: Xcode exports its texts as xliff",
+    "ftl": "is not read: write its messages into a json file by their names",
+    "resx": "is not read: resx2po of the Translate Toolkit converts it to po",
+    "ts": "is not read: lconvert of Qt converts it to po or xliff",
     "pages": "is in a format of Pages: export it as docx",
     "key": "is in a format of Keynote: export it as pptx",
     "mobi": "is in a format of Kindle: convert it to epub",

@@ -48,6 +48,24 @@ _RULES = {
 in the catalogs of Unicode's CLDR."""
 _HEADERS = {code: header for header, codes in _RULES.items() for code in codes.split()}
 
+_CATEGORIES = {
+    ("few", "many"): "ru uk be pl",
+    ("few",): "cs sk hr sr bs ro lt",
+    ("two", "few"): "sl",
+    ("two", "few", "many"): "ga",
+    ("zero", "two", "few", "many"): "ar cy",
+    ("zero",): "lv",
+    ("two",): "he",
+}
+"""The forms of whole numbers beside ``one`` and ``other``. Source: CLDR, Language Plural Rules."""
+
+
+def categories_of(language: str) -> tuple[str, ...]:
+    """The forms that a message of ICU needs beside ``one`` and ``other`` in a language."""
+    code = language.lower().replace("-", "_").partition("_")[0]
+    return next((each for each, codes in _CATEGORIES.items() if code in codes.split()), ())
+
+
 _Value = Callable[[int], int]
 """An expression of ``n``."""
 

@@ -21,7 +21,7 @@ _HAS_INDENT = re.compile(r"[|>][-+]?[1-9]")
 """The head of a block scalar that gives its indent."""
 
 
-class _Strings:
+class Strings:
     """A text in which some strings are replaced."""
 
     def __init__(self, text: str, encoding: str) -> None:
@@ -87,7 +87,7 @@ class JsonDocument:
             parse_json(text, _MOST_VALUES)
         except ValueError as error:
             raise DataError(f"{what} is not JSON: {error}") from None
-        self._strings = _Strings(text, encoding)
+        self._strings = Strings(text, encoding)
         strings = list(_json_strings(text))
         _check_keys(keys, {key for *_, key in strings}, what)
         for start, end, value, key in strings:
@@ -169,7 +169,7 @@ class YamlDocument:
             raise DataError(f"{what} is not YAML: {_yaml_fault(error)}") from None
 
         _check_keys(keys, {key for *_, key in found}, what)
-        self._strings = _Strings(text, encoding)
+        self._strings = Strings(text, encoding)
         self._styles: dict[int, str] = {}
         for start, end, value, style, key in sorted(found, key=lambda each: each[0]):
             if not keys or key in keys:

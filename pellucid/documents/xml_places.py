@@ -3,6 +3,7 @@
 import codecs
 import dataclasses
 import xml.parsers.expat
+from collections.abc import Sequence
 
 from pellucid.documents.attributes import attributes_of
 
@@ -86,3 +87,12 @@ def with_attributes(tag: str, values: dict[str, str]) -> str:
     added = "".join(f' {name}="{value}"' for name, value in values.items() if name not in present)
     body = tag.removesuffix(">").removesuffix("/").rstrip()
     return f"{body}{added}>"
+
+
+def edited(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
+    """The bytes with some stretches replaced."""
+    parts, at = [], 0
+    for start, stop, new in sorted(edits, key=lambda each: each[0]):
+        parts += [data[at:start], new]
+        at = stop
+    return b"".join([*parts, data[at:]])

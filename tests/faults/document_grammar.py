@@ -122,6 +122,62 @@ _JSON = (
     ),
     *("true", "-1e9", "1e999", "0" * 50, "NaN", '"<b>x</b>"', "//", "/*", "\\n", '"k": ['),
 )
+_PROPERTIES = (
+    "k=",
+    "k:",
+    "k ",
+    "\\\n",
+    "\\",
+    "\\u00e9",
+    "\\uZZ",
+    "#",
+    "!",
+    "\n",
+    "\r\n",
+    "=",
+    "''",
+    "\\=",
+)
+_STRINGS = (
+    '"k"',
+    "=",
+    '"v"',
+    ";",
+    '"',
+    '\\"',
+    "/*",
+    "*/",
+    "//",
+    "\n",
+    "\\n",
+    "\\U00e9",
+    "k",
+    '"a"="b";',
+)
+_ANDROID = (
+    '<string name="a">',
+    "</string>",
+    "<plurals>",
+    "</plurals>",
+    '<item quantity="one">',
+    "</item>",
+    "<string-array>",
+    "</string-array>",
+    "\\'",
+    '"',
+    "\\n",
+    "@string/a",
+    "<![CDATA[",
+    "]]>",
+    "&lt;b>",
+    "&lt;/b>",
+    '<xliff:g xmlns:xliff="x">',
+    "</xliff:g>",
+    "<!-- c -->",
+    "&amp;",
+    "\\u00e9",
+    "?",
+)
 _YAML = (
     *(
         "- ",
@@ -480,6 +536,9 @@ TOKENS: dict[Format, tuple[str, ...]] = {
     "xliff": _XLIFF,
     "json": (*_JSON, *_BRACES),
     "yaml": (*_YAML, *_BRACES),
+    "properties": (*_PROPERTIES, *_BRACES),
+    "strings": (*_STRINGS, *_HTML[:6]),
+    "android": (*_ANDROID, *_HTML[:6]),
 }
 """By format, what its files are made of beside words and white space."""
 _NAMESPACES = (
@@ -514,6 +573,8 @@ def file_of(kind: Format, text: str) -> bytes:
             return _archive({"META-INF/container.xml": "<x/>", "a.xhtml": text})
         case "xliff":
             return f'<xliff version="{1 + len(text) % 2}.0">{text}</xliff>'.encode()
+        case "android":
+            return f"<resources>{text}</resources>".encode()
         case "csv" | "tsv":
             return f"a,b;c\td\n{text}".encode("utf-8", "surrogatepass")
         case _:
@@ -528,7 +589,7 @@ def _archive(parts: dict[str, str]) -> bytes:
     return data.getvalue()
 
 
-_IS_XML = ("docx", "pptx", "odt", "xliff")
+_IS_XML = ("docx", "pptx", "odt", "xliff", "android")
 
 
 def random_files(kind: Format, count: int, seed: int) -> Iterator[bytes]:

@@ -1,0 +1,132 @@
+"""Strings of apps: keys, comments, escapes and forms stay as their programs need them."""
+
+import json
+
+import pytest
+
+from pellucid.core.errors import DataError
+from pellucid.documents.formats import ReadOptions
+from pellucid.documents.markup import Counts
+from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import Swapping, translated
+from tests.documents.test_untouched_bytes import Identity
+
+
+def said(source: str, name: str) -> str:
+    assert translate_document(source.encode(), Identity(), name) == source.encode()
+    return translated(source, name)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("# red\n! old\n\nkey = red house\n", "# red\n! old\n\nkey = HOUSE RED\n"),
+        ("a.b:red \\\n   house\n", "a.b:HOUSE RED\n"),
+        ("key red house", "key HOUSE RED"),
+        ("k\\=\\ x=red\\u0021\r\nempty=\r\n", "k\\=\\ x=RED!\r\nempty=\r\n"),
+        ("k=caf\\u00e9 red\n", "k=RED CAF\\u00c9\n"),
+        ("k=café red\n", "k=RED CAFÉ\n"),
+        ("k=red house\\nold cat\\\\\n", "k=HOUSE RED\\nCAT OLD\\\\\n"),
+        ("k={0}: it''s red\n", "k={0}: IT''S RED\n"),
+        ("# a comment \\\nk=red\n", "# a comment \\\nk=RED\n"),
+    ],
+)
+def test_properties_of_java(source: str, found: str):
+    assert said(source, "a.properties") == found
+
+
+def test_properties_that_are_no_utf_8_are_in_latin_1_and_stay_so():
+    source = "k=café red\n".encode("latin-1")
+    assert translate_document(source, Swapping(), "a.properties") == b"k=RED CAF\\u00c9\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('/* red */\n"red key" = "red house %@";\n', '/* red */\n"red key" = "HOUSE RED%@";\n'),
+        ('// red\nkey="red \\"cat\\"";', '// red\nkey="RED\\"CAT\\"";'),
+        ('"k" = "red house\\nold cat";\n', '"k" = "HOUSE RED\\nCAT OLD";\n'),
+        ('"k" = "caf\\U00e9 red";\n', '"k" = "RED CAFÉ";\n'),
+    ],
+)
+def test_strings_of_ios(source: str, found: str):
+    assert said(source, "a.strings") == found
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [(b'"a" = "b";\n"c" = "d\n', "line 2 does not"), (b"bplist00", "is compiled")],
+)
+def test_what_is_no_strings_file_is_refused_with_its_line(source: bytes, message: str):
+    with pytest.raises(DataError, match=message):
+        translate_document(source, Swapping(), "a.strings")
+
+
+@pytest.mark.parametrize(
+    ("inner", "found"),
+    [
+        ("red house", "HOUSE RED"),
+        ("don\\'t &amp; <b>red</b>", "DON\\'T&amp;<b>RED</b>"),
+        ('"it\'s red"', '"IT\'RED S"'),
+        ("\n  red\n  house\n", "\n  HOUSE RED\n"),
+        ("red\\nold cat", "RED\\nCAT OLD"),
+        ('<xliff:g id="x">red %s</xliff:g> is', '<xliff:g id="x">red %s</xliff:g> IS'),
+        ("<![CDATA[<i>red</i> house]]>", "<![CDATA[HOUSE <i>RED</i>]]>"),
+        ("&lt;b>red&lt;/b> house", "HOUSE &lt;b>RED&lt;/b>"),
+        ("@string/other_text", "@string/other_text"),
+    ],
+)
+def test_strings_of_android(inner: str, found: str):
+    form = (
+        '<?xml version="1.0" encoding="utf-8"?>\n<resources xmlns:xliff="x">\n<!-- red -->\n'
+        '<string name="a">{}</string><string name="b" translatable="false">old cat</string>'
+        "\n</resources>\n"
+    )
+    assert said(form.format(inner), "values/strings.xml") == form.format(found)
+
+
+def test_plurals_of_android_are_translated_and_missing_forms_are_said():
+    item = '<item quantity="other">%d {}</item>'
+    form = f'<resources><plurals name="p">{item}</plurals></resources>'
+    counts = Counts()
+    found = translate_document(
+        form.format("red cats").encode(), Swapping(), "strings.xml", counts=counts
+    )
+    assert found.decode() == form.format("CATS RED")
+    assert counts.notes == [
+        "forms of plurals that the language has and the file lacks are not added"
+    ]
+
+
+def test_xml_of_another_kind_is_refused():
+    with pytest.raises(DataError, match="begins with <article>, which is not read"):
+        translated("<article>red</article>", "a.xml")
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "found"),
+    [
+        (
+            "pl",
+            "{n, plural, one {# cat} other {# cats}}",
+            "{n, plural, one {CAT #} other {CATS #} few {CATS #} many {CATS #}}",
+        ),
+        ("cs", "{n, plural, other {cats}}", "{n, plural, other {CATS} few {CATS}}"),
+        (
+            "ru",
+            "{n, plural, few {a} many {b} other {c}}",
+            "{n, plural, few {A} many {B} other {C}}",
+        ),
+        ("de", "{n, plural, one {cat} other {cats}}", "{n, plural, one {CAT} other {CATS}}"),
+        ("ru", "{n, selectordinal, other {cat}}", "{n, selectordinal, other {CAT}}"),
+        ("ru", "{n, select, other {cat}}", "{n, select, other {CAT}}"),
+    ],
+)
+def test_messages_get_the_plural_forms_of_the_language(language: str, source: str, found: str):
+    stand_in = Swapping()
+    data = json.dumps({"a": source}).encode()
+    options = ReadOptions(target_language=language)
+    written = json.loads(translate_document(data, stand_in, "a.json", options=options))
+    assert written == {"a": found}
+    if language == "pl":
+        assert {"3 cats", "11 cats"} <= set(stand_in.seen)
