@@ -27,8 +27,8 @@ from pellucid.backends import ComputeType, Device, EngineName
 from pellucid.backends.load import load
 from pellucid.core.errors import DataError
 from pellucid.core.texts import counted
-from pellucid.decoding.suspicious import in_words, kinds_of
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.warnings import in_words, kinds_of
 from pellucid.text.check.check import far_lengths
 from pellucid.text.check.scan import LINE_FAULTS, scan_block
 from pellucid.text.corpus.readers import ONE_LINE

@@ -323,7 +323,7 @@ def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
         f" {evaluation.tokens_per_second:,.0f} tokens/s"
     )
     if evaluation.warnings:
-        from pellucid.decoding.suspicious import in_words
+        from pellucid.decoding.warnings import in_words
 
         click.echo(f"translations with warnings: {in_words(evaluation.warnings)}")
 

@@ -125,7 +125,7 @@ def explained_lines(
     from pellucid.decoding.explain import explain_search
     from pellucid.decoding.odd_lines import OddLine
     from pellucid.decoding.requests import as_requests
-    from pellucid.decoding.suspicious import WarningLog
+    from pellucid.decoding.warnings import WarningLog
     from pellucid.text.corpus.lines import iterate_lines
 
     references = None if reference_file is None else iterate_lines(Path(reference_file))
@@ -402,7 +402,7 @@ class _Reports:
     """Logs the warnings of the translations that are written, and of lines in another language."""
 
     def __init__(self, others: "OtherLanguages | None") -> None:
-        from pellucid.decoding.suspicious import WarningLog
+        from pellucid.decoding.warnings import WarningLog
 
         self._others = others
         self._log = WarningLog()

@@ -11,7 +11,8 @@ from pellucid.core.limits import shown
 from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.core.texts import check_texts
 from pellucid.decoding.config import DecodingConfig, contradicting_phrases
-from pellucid.decoding.suspicious import TranslationWarning, source_warnings
+from pellucid.decoding.suspicious import source_warnings
+from pellucid.decoding.warnings import TranslationWarning
 from pellucid.text.scripts import SPACELESS_LETTER
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from pellucid.core.errors import PellucidError
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.suspicious import Warnings
+from pellucid.decoding.warnings import Warnings
 
 OTHER_WAY_SHARE = 0.1
 """A tenth of the probability of the best. A beam always ends with as many hypotheses as it is wide;

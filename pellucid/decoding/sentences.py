@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.requests import MOST_CHARACTERS, Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.suspicious import merged
+from pellucid.decoding.warnings import merged
 from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS

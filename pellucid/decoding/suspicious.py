@@ -8,14 +8,14 @@ corpora of news and of the web, whose flagged pairs are mostly misaligned.
 """
 
 import dataclasses
-import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pellucid.core.special import UNK_ID
 from pellucid.core.texts import counted
+from pellucid.decoding.warnings import KINDS, TranslationWarning, WarningKind, kinds_of
 from pellucid.text.languages import code_fault
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -26,10 +26,6 @@ from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 if TYPE_CHECKING:
     from pellucid.decoding.result import Translation
 
-WarningKind = Literal[
-    "empty", "language_code", "unknown", "unseen", "truncated", "short", "long", "loop", "digits"
-]
-KINDS: tuple[WarningKind, ...] = get_args(WarningKind)
 USUAL_KEY = "usual_warnings"
 """The manifest's key for the kinds of warnings that the training pairs themselves would have."""
 _USUAL_SHARE = 0.1
@@ -59,22 +55,6 @@ _LONGEST_SHOWN = 30
 
 _NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009 ]\d+)*")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-
-
-@dataclasses.dataclass(frozen=True)
-class TranslationWarning:
-    """Why a translation should not be trusted."""
-
-    kind: WarningKind
-    message: str
-    """A sentence that goes on after the place of the text: ``the translation repeats itself``."""
-
-    def __str__(self) -> str:
-        """The message."""
-        return self.message
-
-
-Warnings = tuple[TranslationWarning, ...]
 
 
 def source_warnings(
@@ -145,16 +125,6 @@ def compare(
     return found
 
 
-def merged(warnings: Iterable[Warnings]) -> Warnings:
-    """The warnings of several sentences, each once."""
-    return tuple(dict.fromkeys(each for some in warnings for each in some))
-
-
-def kinds_of(warnings: Iterable[TranslationWarning]) -> set[WarningKind]:
-    """The different kinds of warnings."""
-    return {each.kind for each in warnings}
-
-
 def usual_kinds(
     pairs: Iterable[tuple[str, str, Sequence[str], Sequence[str]]],
 ) -> list[WarningKind]:
@@ -183,54 +153,6 @@ def usual_of(manifest: Mapping[str, Any]) -> frozenset[str]:
     """The kinds that a bundle's manifest names; none for older and imported bundles."""
     kinds = manifest.get(USUAL_KEY)
     return frozenset(KINDS) & frozenset(map(str, kinds if isinstance(kinds, list) else ()))
-
-
-class WarningLog:
-    """Says the warnings of lines: the first few of each kind, and at the end how many more."""
-
-    _SHOWN = 5
-
-    def __init__(self, say: Callable[[str], object] | None = None) -> None:
-        """``say`` takes each sentence; by default they are logged."""
-        self._say = say or logging.getLogger("pellucid").warning
-        self.counts: Counter[WarningKind] = Counter()
-        """Lines with a warning of each kind."""
-        self._not_shown: Counter[WarningKind] = Counter()
-
-    def look(self, number: int, translation: "Translation") -> None:
-        """Say the warnings of line ``number``, from 1."""
-        # The sentences of a line that was split are judged one by one.
-        several = translation.sentences
-        self.note(
-            translation.warnings,
-            [
-                (f"line {number}, sentence {index}" if several else f"line {number}", each.warnings)
-                for index, each in enumerate(several or (translation,), start=1)
-            ],
-        )
-
-    def note(self, warnings: Warnings, parts: Iterable[tuple[str, Warnings]]) -> None:
-        """Count ``warnings`` once, and say them with the places that have them."""
-        if not warnings:
-            return
-        kinds = kinds_of(warnings)
-        shown = {kind for kind in kinds if self.counts[kind] < self._SHOWN}
-        self.counts.update(kinds)
-        self._not_shown.update(kinds - shown)
-        for where, own in parts:
-            for warning in own:
-                if warning.kind in shown:
-                    self._say(f"{where}: {warning.message}")
-
-    def end(self) -> None:
-        """Say how many warnings were not shown, and of which kinds."""
-        if self._not_shown:
-            self._say(f"more such warnings: {in_words(self._not_shown)}")
-
-
-def in_words(counts: Mapping[WarningKind, int]) -> str:
-    """Counts of warnings in a line: ``loop 12, short 3``."""
-    return ", ".join(f"{kind} {counts[kind]:,}" for kind in KINDS if counts.get(kind))
 
 
 def _by_comparison(

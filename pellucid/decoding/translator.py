@@ -29,8 +29,9 @@ from pellucid.decoding.requests import (
 )
 from pellucid.decoding.result import Alternative, Translation
 from pellucid.decoding.rewriting import Judgement, OddLines, Sentences, TermMarks, Terms
-from pellucid.decoding.suspicious import WarningLog, source_warnings
+from pellucid.decoding.suspicious import source_warnings
 from pellucid.decoding.torch_engine import TorchEngine
+from pellucid.decoding.warnings import WarningLog
 from pellucid.decoding.writing import blank_translation, write_translations
 from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN

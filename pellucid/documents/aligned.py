@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from pellucid.decoding.odd_lines import OddLine, Offsets, moved
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.suspicious import merged
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.warnings import merged
 from pellucid.documents.placement import Aligned, Link
 from pellucid.documents.segments import Span
 from pellucid.text.normalization import normalize_with_positions

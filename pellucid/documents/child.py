@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pellucid.core.errors import ConfigError, DataError, place_of
-from pellucid.decoding.suspicious import TranslationWarning, Warnings
+from pellucid.decoding.warnings import TranslationWarning, Warnings
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts, translate_segments
 from pellucid.documents.names import Format

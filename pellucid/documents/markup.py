@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from pellucid.decoding.suspicious import (
+from pellucid.decoding.warnings import (
     TranslationWarning,
     WarningKind,
     WarningLog,

@@ -17,7 +17,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
-from pellucid.decoding.suspicious import Warnings
+from pellucid.decoding.warnings import Warnings
 from pellucid.documents.segments import Span
 
 Copy = tuple[Span, Span]

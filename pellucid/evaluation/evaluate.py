@@ -12,8 +12,8 @@ from typing import Any
 
 from pellucid.core.errors import DataError
 from pellucid.core.texts import counted, lines_of
-from pellucid.decoding.suspicious import KINDS, WarningKind, kinds_of
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.warnings import KINDS, WarningKind, kinds_of
 from pellucid.evaluation.metrics import (
     METRICS,
     References,

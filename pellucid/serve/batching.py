@@ -13,7 +13,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.suspicious import kinds_of
+from pellucid.decoding.warnings import kinds_of
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.server.errors import (
     OverloadedError,

@@ -23,7 +23,7 @@ from typing import Literal
 import pydantic
 
 from pellucid.core.errors import DataError, WriteError, place_of
-from pellucid.decoding.suspicious import WarningKind
+from pellucid.decoding.warnings import WarningKind
 from pellucid.documents.aligned import ModelTranslator
 from pellucid.documents.child import SIZE, DocumentTask, answer_of, frame_of, message_of
 from pellucid.documents.names import format_of

@@ -10,7 +10,7 @@ import pydantic
 from pydantic import Field
 
 from pellucid.decoding.result import OTHER_WAY_SHARE
-from pellucid.decoding.suspicious import WarningKind
+from pellucid.decoding.warnings import WarningKind
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.errors import Fault
 from pellucid.serve.server.strict_json import shown

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pellucid.core.files import write_errors
-from pellucid.decoding.suspicious import WarningKind
+from pellucid.decoding.warnings import WarningKind
 
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
 """What a key looks like; anything else would be a path of a stranger."""

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import ConfigError, CorruptError, DataError
-from pellucid.decoding.suspicious import WarningKind, usual_kinds
+from pellucid.decoding.suspicious import usual_kinds
+from pellucid.decoding.warnings import WarningKind
 from pellucid.evaluation.scoring import Decider, Scoring, decider, scoring_of
 from pellucid.evaluation.signature import lines_hash
 from pellucid.text.batching import (

@@ -13,16 +13,14 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.sentences import SplitLine
 from pellucid.decoding.suspicious import (
     USUAL_KEY,
-    TranslationWarning,
-    WarningLog,
     compare,
-    in_words,
     judged,
     source_warnings,
     usual_kinds,
     usual_of,
 )
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.warnings import TranslationWarning, WarningLog, in_words
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.tokenizer import train_tokenizer

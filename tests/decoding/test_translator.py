@@ -19,9 +19,9 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.search.search import inference
-from pellucid.decoding.suspicious import TranslationWarning
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.warnings import TranslationWarning
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)
 

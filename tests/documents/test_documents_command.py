@@ -8,7 +8,7 @@ import pytest
 
 from pellucid.cli.documents import translate_files
 from pellucid.core.errors import ConfigError, DataError, PellucidError, WriteError
-from pellucid.decoding.suspicious import TranslationWarning
+from pellucid.decoding.warnings import TranslationWarning
 from pellucid.documents.placement import Aligned
 
 
