@@ -94,13 +94,13 @@ of them at 512. At 256 an update takes 1.3 times as long and is worth it: two pa
 give 27.4 greedy validation BLEU, with AdamW 21.1. Wider models were not measured."""
 _OF_ADAM = {"muon": 2.0}
 """The learning rate of each other optimizer as a multiple of that of AdamW; so Multi30k is learned
-in half the time (docs/training.md, section 13)."""
+in half the time (docs/figures.md)."""
 _DECAYED_PASSES = 2.5
 """Weight decay makes every matrix an average over its last 1 / (rate · decay) updates. By Muon an
-average over two to three passes was best for 6,000 pairs and for 29,000 (docs/training.md,
-section 3); that it should be counted in passes is from Wang and Aitchison (2024). With word vectors
-and an average over 1.8 passes, and without both, validation BLEU by beam search is 37.8 and 35.9
-after seven passes over Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over 6,000 pairs."""
+average over two to three passes was best for 6,000 pairs and for 29,000 (docs/figures.md); that it
+should be counted in passes is from Wang and Aitchison (2024). With word vectors and an average over
+1.8 passes, and without both, validation BLEU by beam search is 37.8 and 35.9 after seven passes
+over Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over 6,000 pairs."""
 _MOST_DECAY = 1.6
 """The largest weight decay, as measured with those 6,000 pairs. With some hundred, a pass is a few
 updates, too short an average."""
