@@ -18,7 +18,7 @@ from typing import Any
 from machine import REPOSITORY, describe
 
 RESULTS = REPOSITORY / "benchmarks" / "results"
-VERSIONS = ("torch", "ctranslate2", "fastapi", "starlette", "uvicorn", "h11")
+VERSIONS = ("torch", "ctranslate2", "fastapi", "starlette", "h11")
 
 
 @dataclasses.dataclass

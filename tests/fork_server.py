@@ -15,7 +15,7 @@ import sys
 
 import ctranslate2  # noqa: F401
 import fastapi  # noqa: F401
-import uvicorn  # noqa: F401
+import h11  # noqa: F401
 
 import pellucid.backends.ctranslate2.engine
 import pellucid.backends.ctranslate2.export

@@ -1,20 +1,15 @@
-"""``pellucid/serve/server`` is a package of its own: no translation in it, and proven versions."""
+"""``pellucid/serve/server`` is a package of its own: no translation in it."""
 
 import ast
-import re
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
-import pellucid.serve.server
-from pellucid.serve.server import PROVEN_WITH
-
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "pellucid" / "serve" / "server"
 MAY_IMPORT = ("pellucid.core.", "pellucid.serve.server.")
-PACKAGES = {"h11", "prometheus_client", "pydantic", "starlette", "uvicorn"}
+PACKAGES = {"h11", "prometheus_client", "pydantic", "starlette"}
 FILES = sorted(SERVER.glob("*.py"))
 
 
@@ -45,19 +40,3 @@ def test_what_answers_first_imports_the_standard_library_alone():
         for line, each in imported(SERVER / f"{name}.py"):
             own = each == "pellucid.serve.server.problems.problem_bytes"
             assert own or each.partition(".")[0] in sys.stdlib_module_names, f"{name}:{line} {each}"
-
-
-@pytest.mark.parametrize("package", PROVEN_WITH)
-def test_the_versions_it_was_proven_with_are_those_that_are_installed_and_told(package: str):
-    version = PROVEN_WITH[package]
-    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
-    assert f"{package}=={version}" in pins
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    [needed] = [each for each in project["optional-dependencies"]["serve"] if package in each]
-    least = needed.removeprefix(f"{package}>=")
-    assert re.match(rf"{re.escape(least)}(\.|$)", version), f"{needed} allows an older one"
-
-    assert f"{package} {version}" in (pellucid.serve.server.__doc__ or "")
-    told = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
-    assert f"{package} {version}" in told

@@ -1,5 +1,6 @@
 """The real server in a process of its own, with two tiny models whose nonsense never changes."""
 
+import asyncio
 import contextlib
 import re
 import signal
@@ -10,8 +11,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import uvicorn
-
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
@@ -20,6 +19,7 @@ from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import ModelPlace, open_model
 from pellucid.serve.server.auth import KeyRing
+from pellucid.serve.server.connection import Connection, Site
 from pellucid.serve.server.guard import Policy
 from pellucid.serve.service import Service
 from pellucid.text.config import TokenizerConfig
@@ -86,13 +86,22 @@ def serving_with_key(path: Path, key: str, limits: Limits | None = None) -> Iter
     service.is_ready = True
     listener = socket.create_server(("127.0.0.1", 0))
     app = make_app(service, Policy(keys=KeyRing([key])))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
-        service.stop(10.0)
+    loop = asyncio.new_event_loop()
+    stopping = asyncio.Event()
+
+    async def serve() -> None:
+        site = Site(app, service.limits, service.metrics.note_refusal)
+        async with await loop.create_server(lambda: Connection(site), sock=listener):
+            await stopping.wait()
+            for connection in site.connections:
+                connection.abort()
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        thread = threading.Thread(target=runner.run, args=[serve()])
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            loop.call_soon_threadsafe(stopping.set)
+            thread.join()
+            service.stop(10.0)

@@ -13,13 +13,12 @@ import sys
 import threading
 from collections.abc import Callable
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from pellucid.serve.server import SHARED_FIGURES
+from pellucid.serve.server.connection import Connection, Site
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.pauses import loading
-from pellucid.serve.server.protocol import Refusals, protocol_with
 from pellucid.serve.server.starting import Starting
 
 _LOG = logging.getLogger("pellucid.serve")
@@ -36,6 +35,8 @@ _TURN_SECONDS = 0.02
 """How often the worker checks, while it stops, whether requests are still running."""
 _LAST_TURNS = 50
 """Such pauses for requests to end after their connection was cut off: one second in all."""
+_REAP_SECONDS = 1.0
+"""How often the worker looks whether the process that answered during the start has ended."""
 _SWITCH_SECONDS = 0.001
 """How long a thread that computes may block the one that answers; Python's default is 0.005."""
 
@@ -145,25 +146,8 @@ class _Worker:
         self._stopping = asyncio.Event()
         self._reloading = threading.Lock()  # two reloads at once would need the memory of both
 
-        config = uvicorn.Config(
-            application.asgi,
-            http=protocol_with(plan.limits, Refusals(application.note_refusal)),
-            ws="none",
-            lifespan="off",  # start and end are handled here
-            log_config=None,  # logging is set up by the command
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            backlog=_ACCEPTED_AT_ONCE if plan.workers == 1 else _ACCEPTED_AT_ONCE_BY_EACH,
-            timeout_keep_alive=max(1, round(plan.limits.max_idle_seconds)),
-            h11_max_incomplete_event_size=plan.limits.max_header_bytes,
-        )
-        config.load()
-
-        # What uvicorn's `serve` would do before `startup`. That is called directly, because `serve`
-        # installs signal handlers and closes the socket before running requests have ended.
-        self._server = uvicorn.Server(config)
-        self._server.lifespan = config.lifespan_class(config)
+        self._site = Site(application.asgi, plan.limits, application.note_refusal)
+        self._server: asyncio.Server | None = None
 
     async def serve(self, starting: Starting | None, lifeline: _Lifeline | None) -> None:
         """Serve from the first connection to the last answer."""
@@ -175,18 +159,21 @@ class _Worker:
         # The other process stops first, so that a 200 is never followed by a 503.
         if starting is not None:
             starting.stop()
-        await self._server.startup(sockets=[self._listener])
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._site),
+            sock=self._listener,
+            backlog=_ACCEPTED_AT_ONCE if self._plan.workers == 1 else _ACCEPTED_AT_ONCE_BY_EACH,
+        )
         # Again, because asyncio has just called it with the small number of connections per turn.
         self._listener.listen(BACKLOG)
-
-        ticking = asyncio.create_task(self._tick(starting))
         self._ready()
 
-        await self._stopping.wait()
+        while not self._stopping.is_set():
+            if starting is not None:
+                starting.reap()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), _REAP_SECONDS)
         await self._drain()
-        ticking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await ticking
         await self._close()
 
     def _handle_signals(self) -> None:
@@ -208,8 +195,8 @@ class _Worker:
         """The supervisor has died: free the port for the next server, then stop."""
         _LOG.error("the supervisor has died: stopping")
         # Only this worker's copy of the socket: the port is free once all workers have closed it.
-        for server in self._server.servers:
-            server.close()
+        if self._server is not None:
+            self._server.close()
         if not self._stopping.is_set():
             self._on_stop(signal.SIGTERM)
 
@@ -221,51 +208,34 @@ class _Worker:
         with self._reloading:
             self._application.reload()
 
-    async def _tick(self, starting: Starting | None) -> None:
-        """Update the Date header, as uvicorn's own loop does once a second."""
-        counter = 0
-        while True:
-            if starting is not None:
-                starting.reap()
-            await self._server.on_tick(counter)
-            counter += 10  # uvicorn counts tenths of a second, and updates the header at each tenth
-            await asyncio.sleep(1.0)
-
     async def _drain(self) -> None:
         """Wait for accepted requests; the socket stays open, so that new requests get a 503."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._plan.limits.max_grace_seconds
-        state = self._server.server_state
-
         # A connection kept alive could carry new requests forever: close each after its answer.
-        for connection in state.connections:
-            cycle = getattr(connection, "cycle", None)
-            # A response that is complete is not reopened: its connection is closed below.
-            if cycle is not None and not cycle.response_complete:
-                cycle.keep_alive = False
-
-        while state.tasks and loop.time() < until:
+        self._site.is_stopping = True
+        while self._site.tasks and loop.time() < until:
             await asyncio.sleep(_TURN_SECONDS)
 
     async def _close(self) -> None:
-        state = self._server.server_state
-        for server in self._server.servers:
-            server.close()
-        for connection in list(state.connections):
+        site = self._site
+        assert self._server is not None
+        self._server.close()
+        for connection in list(site.connections):
             connection.shutdown()
 
         # One turn for answers that are complete to leave the buffers.
         await asyncio.sleep(_TURN_SECONDS)
 
-        for connection in list(state.connections):
-            connection.transport.abort()  # the request that waits for it gets an error, and cancels
+        for connection in list(site.connections):
+            connection.abort()  # the request that waits for it gets an error, and cancels
 
         for _ in range(_LAST_TURNS):
-            if not state.tasks:
+            if not site.tasks:
                 break
             await asyncio.sleep(_TURN_SECONDS)
 
         # Whatever is still running does not notice that its client has been cut off.
-        for task in list(state.tasks):
+        for task in list(site.tasks):
             task.cancel()
         self._application.stop(1.0)
