@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
 
 from pellucid.backends.capability import SENTENCES
 from pellucid.backends.marian.settings import MARIAN_NORM_EPS, MarianSettings
@@ -92,7 +91,7 @@ class _InFloat64(TorchFunctionMode):
             return func(*args, **named)
         if func in _PRODUCTS and _is_long(args[1]):
             return _product_in_blocks(func, *map(_widened, args[:1]), *args[1:], **named)
-        return func(*tree_map(_widened, args), **tree_map(_widened, named))
+        return func(*map(_widened, args), **{name: _widened(each) for name, each in named.items()})
 
 
 _MOVING = {
@@ -130,6 +129,9 @@ def _product_in_blocks(
 
 
 def _widened(value: Any) -> Any:
+    """A tensor in float64 if it has float32, also in a list or tuple, as of ``torch.cat``."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_widened, value))
     is_narrow = isinstance(value, Tensor) and value.dtype == torch.float32
     return value.double() if is_narrow else value
 

@@ -1,0 +1,112 @@
+"""No name of another package that begins with an underscore: such names have no promise."""
+
+import ast
+import functools
+import importlib
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "pellucid"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+DOCUMENTED = {"_exit", "_replace", "_asdict", "_fields"}
+"""Names of the standard library that its documentation has, in ``os`` and in named tuples."""
+
+NEEDED = {
+    # torch.optim and its public functions loop over the same calls; a loop over tensors is slower
+    "_foreach_copy_": "torch",
+    "_foreach_lerp_": "torch",
+    "_foreach_mul_": "torch",
+    "_foreach_norm": "torch",
+    # nothing public tells whether a module has hooks
+    "_forward_hooks": "torch.nn:Identity()",
+    "_forward_pre_hooks": "torch.nn:Identity()",
+    # the counts of each sentence, which sacrebleu's own tests of significance add up as well
+    "_compute_score_from_stats": "sacrebleu.metrics:BLEU()",
+    "_extract_corpus_statistics": "sacrebleu.metrics:BLEU()",
+}
+"""Names for which there is nothing public, and the module or object that has them."""
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+
+
+def defined_in(tree: ast.AST) -> Iterator[str]:
+    """The names that a file gives to functions, classes, variables and attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def used_in(tree: ast.AST, own: frozenset[str]) -> Iterator[str]:
+    """The private names that a file takes from elsewhere."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                yield from filter(is_private, each.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            names = [*(node.module or "").split("."), *(each.name for each in node.names)]
+            yield from filter(is_private, names)
+        elif isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
+            yield node.attr
+
+
+@functools.cache
+def parsed(path: Path) -> ast.AST:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def own_names() -> frozenset[str]:
+    return frozenset(name for path in FILES for name in defined_in(parsed(path)))
+
+
+def test_no_file_takes_a_private_name_of_another_package():
+    found = {
+        (path.relative_to(PACKAGE).as_posix(), name)
+        for path in FILES
+        for name in used_in(parsed(path), own_names())
+        if name not in DOCUMENTED and name not in NEEDED
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_those_that_are_needed_are_used_and_there(name: str):
+    """A version of the package without one fails here first, and by name."""
+    assert any(name in used_in(parsed(path), own_names()) for path in FILES), "no longer needed"
+    module, _, made = NEEDED[name].partition(":")
+    owner = importlib.import_module(module)
+    if made:
+        owner = getattr(owner, made.removesuffix("()"))()
+    assert hasattr(owner, name)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from h11._connection import DEFAULT",
+        "import torch.utils._pytree",
+        "from starlette import _utils",
+        "def f(server):\n    return server._serve()",
+        "class A(Foreign):\n    def f(self):\n        return self._inherited",
+    ],
+)
+def test_each_way_to_take_one_is_found(code: str):
+    assert list(used_in(ast.parse(textwrap.dedent(code)), frozenset()))
+
+
+def test_own_names_and_documented_ones_are_free():
+    code = (
+        "import os\nclass A:\n    def f(self):\n        self._x = self._g()\n    def _g(self): ..."
+    )
+    tree = ast.parse(code)
+    assert not list(used_in(tree, frozenset(defined_in(tree))))
