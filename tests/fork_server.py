@@ -16,6 +16,11 @@ import sys
 import ctranslate2  # noqa: F401
 import fastapi  # noqa: F401
 import h11  # noqa: F401
+import matplotlib.backends.backend_agg
+import matplotlib.figure  # noqa: F401
+import sacrebleu.metrics  # noqa: F401
+import sacremoses  # noqa: F401
+import torch._dynamo  # noqa: F401 - with SymPy: an optimizer's first step asks for it
 
 import pellucid.backends.ctranslate2.engine
 import pellucid.backends.ctranslate2.export
@@ -83,7 +88,7 @@ def run_here(request: dict) -> None:
 def serve() -> None:
     """Fork for each request; the child leaves through the interpreter's own exit."""
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    # the first tensor on the meta device makes torch import 700 modules, SymPy among them
+    # the first tensor on the meta device makes torch import more
     parameter_shapes(TransformerConfig(), 8, 8)
     gc.freeze()  # or every fork would copy what its first collection touches
     print("ready", file=answers, flush=True)
