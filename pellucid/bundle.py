@@ -57,7 +57,7 @@ _MOST_ATTEMPTS = 10
 _LONGEST_HEADER = 1 << 24
 """Bytes, as in ``core.tensors``, which imports torch."""
 _MOST_HEADER_VALUES = 1_000_000
-"""Commas and brackets, likewise."""
+"""Commas and brackets, as in ``core.tensors``."""
 _TOKENIZER_NAMES = ("shared", "source", "target")
 
 _log = logging.getLogger("pellucid")
@@ -272,7 +272,7 @@ def open_bundle(path: Path | str, device: str = "cpu", seconds: float = LOAD_SEC
 def load_any_bundle(
     path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS
 ) -> "Bundle[SequenceModel]":
-    """Open a bundle of any kind as ``load_bundle`` does. Raises as it does, save for the kind."""
+    """Open a bundle of any kind as ``load_bundle`` does. Raises its errors, except for the kind."""
     return _open(path, device, seconds, "read")
 
 

@@ -95,8 +95,8 @@ class Part:
     def lines(self, line_count: int, block_size: int) -> range:
         """The lines of this part, from 0, in a text of ``line_count`` lines.
 
-        Whole blocks, but for the last line: batches never reach across the end of a block, so they
-        are the same whatever the number of parts.
+        A part has whole blocks, except at the last line. No batch reaches across the end of a
+        block, so batches are the same for any number of parts.
         """
         blocks = -(-line_count // block_size)
         first = (self.number - 1) * blocks // self.count

@@ -26,7 +26,7 @@ def random_lines(bundle: Bundle[SequenceModel]) -> list[tuple[Tensor, Tensor]]:
     longest = _LENGTHS[-1][1] if bundle.max_length is None else bundle.max_length - 1
     sizes = bundle.source_tokenizer.vocabulary_size, bundle.target_tokenizer.vocabulary_size
     if isinstance(bundle.model, Seq2Seq):
-        # as many as both know, should they differ
+        # the ids that both have, in case they differ
         known = bundle.model.source_vocabulary_size, bundle.model.target_vocabulary_size
         sizes = min(sizes[0], known[0]), min(sizes[1], known[1])
 

@@ -193,7 +193,7 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
                 # without a folder for the converted model torch still works
                 return TorchEngine(f"the model cannot be converted for ctranslate2: {error}")
             except BundleError as error:
-                # the copy computes something else, which whoever relies on it has to know
+                # the copy computes something else, which the user has to know
                 _log.warning("engine torch: %s", error)
                 return TorchEngine(str(error))
             return AutoEngine(fast)

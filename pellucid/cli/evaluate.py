@@ -156,7 +156,7 @@ def evaluate(
     if pronunciations is False and "per" in metrics:
         raise click.UsageError("--metric per counts phones, and takes no --no-pronunciations.")
     if pronunciations is None and "per" in metrics:
-        # ``per`` counts phones, so whoever asks for it has pronunciations.
+        # ``per`` counts phones, so its texts are pronunciations.
         pronunciations = True
 
     if sentence_scores is not None:

@@ -347,7 +347,7 @@ def _set_up_logging() -> None:
 
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    # On our own logger: the root logger belongs to whoever imports us.
+    # On our own logger: the root logger belongs to the importing program.
     logging.getLogger("pellucid").addHandler(handler)
 
 

@@ -126,7 +126,7 @@ def _type_words(annotation: Any) -> str:
     if origin is Literal:
         return ", ".join(f"`{each}`" for each in arguments)
     if origin in (types.UnionType, typing.Union):
-        # The words name X of ``X | None``: whoever wants None leaves the setting out.
+        # The words name X of ``X | None``: None is the value of a setting that is left out.
         [inner] = [each for each in arguments if each is not type(None)]
         return _type_words(inner)
     if origin is typing.Annotated:

@@ -260,5 +260,5 @@ def _only_in(
 
 
 def _runs(written: str) -> list[str]:
-    """The parts of a number between its separators, likewise without zeros at their ends."""
+    """The parts of a number between its separators, without zeros at their ends."""
     return [_digits_of(part) for part in re.findall(r"\d+", written)]

@@ -148,7 +148,7 @@ class Translator:
 
     @property
     def target_tokenizer(self) -> Tokenizer:
-        """The tokenizer of the target, likewise."""
+        """The tokenizer of the target."""
         return self._bundle.target_tokenizer
 
     @property

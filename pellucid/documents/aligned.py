@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from pellucid.decoding.attention import AttentionWeights
 
 _LEAST_WEIGHT = 0.01
-"""Of a token's attention: less is not kept."""
+"""The least share of a token's attention that is kept."""
 _LONGEST_COMPARED = 2000
 """Characters of a sentence that are compared with their normalized form, in quadratic time."""
 
 
 class Search(Protocol):
-    """What a document needs of a model; a server has its own, which shares batches."""
+    """The model as a document needs it; a server has its own, which shares batches."""
 
     def translations(self, texts: list[str]) -> list[Translation]:
         """The translation of each sentence."""
         ...
 
     def attention(self, translations: Sequence[Translation]) -> "list[AttentionWeights]":
-        """As ``Translator.attention``."""
+        """Return the attention of each translation, as ``Translator.attention`` does."""
         ...
 
 

@@ -73,7 +73,7 @@ class _Part:
 
     @functools.cached_property
     def placer(self) -> Placer:
-        """What places marks in it."""
+        """The object that places marks in the translation."""
         return Placer(self.pair)
 
     def target_span(self, units: Span) -> Span:

@@ -21,7 +21,7 @@ _BY_TAG: dict[str, frozenset[str]] = {
 """The translatable attributes of HTML's standard (section 3.2.6.2), and the labels of WAI-ARIA."""
 _BUTTONS = frozenset(("button", "reset", "submit"))
 _UNREAD = frozenset(("link", "script", "style"))
-"""Their titles are names of style sheets."""
+"""Elements whose titles are names of style sheets."""
 _DESCRIPTIONS = frozenset(
     ("description", "og:title", "og:description", "twitter:title", "twitter:description")
 )

@@ -18,7 +18,7 @@ _CONTENTS_TYPE = "application/x-dtbncx+xml"
 _PACKAGE_TYPE = "application/oebps-package+xml"
 _PICTURE_TYPE = "image/svg+xml"
 _KEPT = frozenset(("docAuthor", "pageList"))
-"""What of a table of contents is no title: names, and the numbers of printed pages."""
+"""Elements of a table of contents that are no titles: names, and the numbers of printed pages."""
 _LANGUAGE = re.compile(
     rb"(<(?:[A-Za-z]+:)?language(?:\s[^<>]*)?>\s*)([A-Za-z]{2,8}(?:-\w+)*)(\s*</)"
 )
@@ -87,7 +87,7 @@ class BookDocument:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What stays in the language of the original."""
+        """Notes on the text that stays in the language of the original."""
         return self._notes
 
 

@@ -186,7 +186,8 @@ _BOXES = re.compile(
 
 
 def _range_of(element: Element) -> Range | None:
-    """What an element without text begins or ends: a code, a marker, or a tag of Angular."""
+    """Return the range that an element without text begins or ends: a code, a marker, a tag of
+    Angular."""
     name = local_name(element)
     ids = element.get("rid") or element.get("startRef") or element.get("id") or ""
     if name in _BEGINS:
@@ -200,7 +201,7 @@ def _range_of(element: Element) -> Range | None:
 
 
 def _kind_of(element: Element) -> Kind:
-    """What an element is in a sentence, as far as it says."""
+    """Return the kind of an element in a sentence, as far as its attributes tell."""
     names = {element.get("ctype", ""), element.get("type", ""), element.get("subType", "")}
     tag = re.sub(r"^START_|_\d+$", "", element.get("id") or "").lower()
     if names & _SCRIPTS or tag.removeprefix("tag_") in (

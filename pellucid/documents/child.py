@@ -29,27 +29,27 @@ from pellucid.documents.placement import Aligned
 from pellucid.documents.segments import notes_of
 
 SIZE = struct.Struct(">Q")
-"""What precedes each message: its length in bytes."""
+"""The length in bytes of a message, which precedes it."""
 _NICENESS = 5
 """Reading a document gives way to the process that answers requests."""
 _LEEWAY_SECONDS = 5
-"""Of CPU time, between the signal that ends this process and the one that nothing survives."""
+"""The seconds of CPU time between the signal that ends this process and the one that kills it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DocumentTask:
-    """What to do with a document, and how much that may take."""
+    """A document to translate, and the limits of the work on it."""
 
     kind: Format
     language: str
     """The code of the source language, whose rules end sentences."""
     target_language: str = ""
-    """As in ``ReadOptions``."""
+    """The target language, as in ``ReadOptions``."""
     columns: tuple[str, ...] = ()
     keep_numbers: bool = False
     guard_cells: bool = False
     by_text: bool = False
-    """As in ``translate_segments``."""
+    """Whether each text between two marks is translated by itself, as in ``translate_segments``."""
     most_chars: int = 1_000_000
     """Characters of text to translate."""
     most_bytes: int = 512 << 20

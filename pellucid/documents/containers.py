@@ -179,7 +179,7 @@ class Archive:
 
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OSError)
-"""What the standard library raises for archives that are damaged or made to be."""
+"""The errors of the standard library for archives that are damaged or made to be."""
 
 
 def _suffix(what: str) -> str:

@@ -1,4 +1,4 @@
-"""What is not translated within a sentence: copied by the model, or cut out and put back."""
+"""Texts that are not translated within a sentence: copied by the model, or cut out and put back."""
 
 import bisect
 import itertools

@@ -27,7 +27,7 @@ _SPACED_BAR = re.compile(r"\s[|¦·•]\s")
 _STEP = re.compile(r"(?<!\s)\s+[/>»]\s+")
 """A sign between the parts of a path, of which the last one is no link."""
 _BETWEEN = re.compile(rf"[\s\d{_BARS}/\\–—←<>«‹,;:()\[\]{{}}&+~*_=#-]*")
-"""What may stand between texts that are no sentence."""
+"""The characters that may stand between texts that are no sentence."""
 _NUMBER = re.compile(r"[+−-]?[$€£¥₹]?\s?\d(?:[\d.,:/'’\s–−-]*\d)?\s?[%‰°$€£¥₹]?")
 """A number, an amount, a date or a range."""
 _STOPS = re.compile(r"[.,;:!?…。、，！？：；]+")
@@ -43,9 +43,9 @@ _CLOSING = frozenset(".,;:!?…)]}»”’\"'。、，！？：；」』")
 _BRACKETS = {"[": "]", "(": ")"}
 _AROUND = {"(": ")", "[": "]", "“": "”", "„": "“", "«": "»", "»": "«", '"': '"', "‘": "’"}
 _PREFIX = re.compile(rf"[^\w]*|\W?\d[\d.]*[.):]\s+|[\d\s.]*[{_BARS}–—]+\s*")
-"""What stands before a text and is no part of it: signs, or the number of an item."""
+"""The characters before a text that are no part of it: signs, or the number of an item."""
 _SUFFIX = re.compile(rf"(?:\s[^\w.!?…,;:]*)?|\s*(?:\.\.|…|[{_BARS}]|\t|\s[(\[])[^\w]*\d*\W*")
-"""What stands behind a text and is no part of it: signs after a space, or the number of a page."""
+"""The characters behind a text that are no part of it: signs after a space, or a page number."""
 _DROP_CAP = re.compile(r"[^\w\s]{0,2}[^\W\d_]")
 _LONGEST_SCRIPT = 12
 """Characters of a raised or lowered text; a longer one is no part of a word."""
@@ -68,12 +68,12 @@ class _Pair:
     last: Close | Alone
     inner: "list[_Item]"
     text: str
-    """What is read in it, but for marks that are read as words."""
+    """The text in it, without marks except those that are read as words."""
     has_break: bool
     has_words: bool
     """Whether it holds a mark that is read as a word, such as code."""
     tail: list[Alone] = dataclasses.field(default_factory=list)
-    """Of a range: marks directly behind it, which belong to it, such as a comment's."""
+    """Marks directly behind a range, which belong to it, such as a comment's."""
 
     @property
     def kind(self) -> Kind:
@@ -125,9 +125,9 @@ class Folded:
         self._drop_caps: dict[int, _DropCap] = {}
         """By part."""
         self.parts: list[Segment] = []
-        """What is translated."""
+        """The parts to translate."""
         self._layout: list[Piece | None] = []
-        """What is not, in order, and None for each part."""
+        """The pieces that are not translated, in order, and None for each part."""
         if segment.marks or _SPACED_BAR.search(segment.text):
             self._divide(_tree(segment.pieces), 0)
         else:
@@ -154,7 +154,7 @@ class Folded:
         return Segment(tuple(_in_order(written)))
 
     def _content(self, piece: Piece) -> Sequence[Piece]:
-        """What a piece stands for."""
+        """Return the pieces that one piece stands for."""
         if isinstance(piece, str):
             return (piece,)
         if isinstance(piece, Alone):
@@ -505,7 +505,7 @@ def _is_badge(items: Sequence[_Item], number: int) -> bool:
 
 
 def _bars_in(text: str) -> list[re.Match[str]]:
-    """The bars in a text with letters, but for those of placeholders: ``{{ x | date }}``."""
+    """The bars in a text with letters, except those of placeholders: ``{{ x | date }}``."""
     if not _BAR.search(text) or not _is_read(text):
         return []
     kept = literals_in(text)

@@ -28,17 +28,17 @@ from pellucid.documents.tables import TableDocument
 
 @dataclasses.dataclass(frozen=True)
 class ReadOptions:
-    """What only some formats have a use for."""
+    """Options that only some formats use."""
 
     columns: tuple[str, ...] = ()
-    """Of a table: the columns to translate, by name or by number from 1. Of JSON and YAML: the keys
+    """In a table, the columns to translate, by name or by number from 1. In JSON and YAML, the keys
     whose strings are translated; all if there is none."""
     target_language: str = ""
     """The code of the language of the translation, such as ``ru``. Of po: its plural forms, if the
     file does not say them. Of messages: the forms that are added. Of html and epub: the language
     that they say they are in."""
     guard_cells: bool = False
-    """Of a table: whether cells that a spreadsheet may run as a formula get an apostrophe."""
+    """Whether cells of a table that a spreadsheet may run as a formula get an apostrophe."""
 
 
 def read_document(

@@ -51,7 +51,7 @@ class PoDocument:
             self._head = found[0].slots.get(None, (0, 0))
             found = found[1:]
         self._plural_header = ""
-        """What the head is to say of plural forms, where it says nothing."""
+        """The plural forms to write into the head, where it has none."""
         entries = [entry for entry in self._file if not entry.obsolete]
         has_plurals = any(entry.msgid_plural for entry in entries)
         forms = self._plural_forms(target_language) if has_plurals else []
@@ -236,7 +236,7 @@ def _decoded(data: bytes, what: str) -> tuple[str, str]:
 
 
 def _source_of(entry: Any, numbers: Sequence[int]) -> str:
-    """What a plural form is translated from: the singular, if the form is for one thing."""
+    """Return the source of a plural form: the singular, if the form is for one thing."""
     if 1 not in numbers:
         return str(entry.msgid_plural)
     # Russian has a form for 1, 21 and 31, French one for 0 and 1: "one file" would be wrong there.

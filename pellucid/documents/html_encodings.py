@@ -28,7 +28,7 @@ _READ_AS = {
     # A file that could be read as far as this name is not in UTF-16.
     **dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "utf-8"),
 }
-"""What browsers take an encoding for, by the same standard."""
+"""The encoding that browsers use in place of a named one, by the same standard."""
 _LABEL = re.compile(r"[A-Za-z0-9][\w.:+-]{0,39}", re.ASCII)
 _IN_CONTENT = re.compile(r"""charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(r"""<\?xml\s[^>]{0,200}?\sencoding\s*=\s*["']([^"'<>]{0,40})["']""")

@@ -59,7 +59,7 @@ _DEEPEST_HELD = 8
 
 @dataclasses.dataclass(frozen=True)
 class TagRules:
-    """What tags mean."""
+    """The meaning of tags."""
 
     is_xml: bool = False
     """Whether a tag means nothing by its name: all are inline but those of ``divides``."""
@@ -75,7 +75,7 @@ class TagRules:
     with_attributes: bool = False
     """Whether the attributes that people read are translated."""
     language: str = ""
-    """That of the translation, which a page then says is its own; none if empty."""
+    """The language of the translation, which a page then names as its own; none if empty."""
 
     def is_inline(self, name: str) -> bool:
         """Whether a sentence goes on across this tag."""
@@ -132,25 +132,25 @@ class _Token:
     raw: str
     name: str = ""
     text: str = ""
-    """What a text or an opaque element reads."""
+    """The text that a text or an opaque element shows."""
     keeps_lines: bool = False
     breaks: bool = False
     divides: bool = False
     """Whether it ends a sentence by the outline of the document."""
     attributes: Sequence[Attribute] = ()
-    """Those to translate."""
+    """The attributes to translate."""
     languages: Sequence[Attribute] = ()
-    """Those that say the language of the page, and will say another."""
+    """The attributes that name the language of the page, and will name another."""
     translates: bool | None = None
-    """Of a start tag: what it says of its element; None if nothing."""
+    """Whether a start tag has its element translated; None if it does not say."""
     role: Kind = "format"
-    """What its element is in a sentence."""
+    """The role of its element in a sentence."""
     inner: "Sequence[_Token | Sequence[_Token]]" = ()
-    """Of an element that is one mark: its tokens, those as lists in which texts are translated."""
+    """The tokens of an element that is one mark; in those that are lists, texts are translated."""
 
 
 _Source: TypeAlias = "tuple[str | int | _Place, ...]"
-"""What is written: text, the numbers of the segments that are attributes in it, and other ones."""
+"""The output: text, the numbers of the segments that are attributes in it, and other ones."""
 
 
 @dataclasses.dataclass
@@ -200,7 +200,7 @@ class HtmlDocument:
         return "".join(written)
 
     def _source_with(self, source: _Source, translated: Sequence[Segment]) -> Iterator[str]:
-        """What is written, with the attributes and inner texts of a translation."""
+        """Return the output, with the attributes and inner texts of a translation."""
         for part in source:
             if isinstance(part, str):
                 yield part

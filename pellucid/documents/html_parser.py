@@ -53,7 +53,7 @@ class PlacedParser(HTMLParser):
         return len(self.rawdata)
 
     def as_written(self, text: str) -> str:
-        """What the parser gives, as it is in the text."""
+        """Return text from the parser as it is in the document."""
         return text.replace(self._number_sign, "#")
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:

@@ -1,4 +1,4 @@
-"""What an element of HTML says of itself: whether it is translated, and what it is in a sentence.
+"""The role of an element of HTML: whether it is translated, and its part in a sentence.
 
 Read by pages, by Markdown and by the strings of programs.
 """
@@ -15,7 +15,7 @@ _LABELS = frozenset(("a", "button", "label", "output", "meter", "progress"))
 _BUTTONS = frozenset(("btn", "button"))
 """Words in the class of a span that is such an element too."""
 _BADGES = frozenset(("badge", "chip", "label", "pill", "tag"))
-"""Those of a span that is a badge."""
+"""Words in the class of a span that is a badge."""
 _REFERENCES = frozenset(
     (
         *("noteref", "doc-noteref", "doc-backlink", "footnote-ref", "footnoteref", "footnote-back"),
@@ -31,7 +31,7 @@ _NAMES = frozenset(("mention", "hashtag"))
 
 @dataclasses.dataclass(frozen=True)
 class Says:
-    """What a start tag says of its element."""
+    """The statements of a start tag about its element."""
 
     translates: bool | None
     """Whether it is translated; None where that is as around it."""
@@ -39,7 +39,7 @@ class Says:
 
 
 def element_says(tag: str, attributes: Sequence[tuple[str, str | None]]) -> Says:
-    """What a start tag says, by its name and its attributes in lower case.
+    """Return the statements of a start tag, by its name and its attributes in lower case.
 
     ``translate`` is read as HTML's standard reads it (section 3.2.6.3): an empty value is "yes",
     and any other than "yes" and "no" says nothing.

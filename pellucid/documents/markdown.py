@@ -35,15 +35,15 @@ A paragraph with pictures as text has some millions of characters, and a few sig
 _SPAN = "pellucid_span"
 """The key of a token's metadata for where its source is."""
 _ESCAPED = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
-"""What would begin a mark within a text."""
+"""Characters that would begin a mark within a text."""
 _BLOCK_START = re.compile(r"(?=(?:#{1,6}|[-+>])(?:\s|$)|>|(?:-{3,}|={3,}|~{3,})\s*$)")
 _NUMBER_START = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
 _ATTRIBUTES = re.compile(r"^#{1,6} .*\{:?[ ]*#[^{}\n]+\}|^[ ]*\{:|\{\{[<%]", re.MULTILINE)
-"""What a dialect writes in which a heading may have attributes."""
+"""Marks of a dialect in which a heading may have attributes."""
 _HASHES = re.compile(r"[ \t]+#+(?=[ \t]*(?:[\r\n]|\Z))")
-"""What may end a heading."""
+"""Hashes that may end a heading."""
 _ALERT = re.compile(r"\[![A-Za-z]{1,60}\][-+]?(?=\s)")
-"""What makes a quote a note or a warning; it has a line of its own."""
+"""The mark that makes a quote a note or a warning; it has a line of its own."""
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)")
 _LONGEST_ELEMENT = 12
 """Tokens of an element whose content stays."""
@@ -60,10 +60,10 @@ class _Place:
     end: int
     sources: dict[int, tuple[str, str]]
     joint: str
-    """What a hard line end is followed by: the next line's marks of quotes and lists."""
+    """The marks of quotes and lists that begin the line after a hard line end."""
     in_table: bool
     anchor: str = ""
-    """Of a heading that the page links to: the name in these links."""
+    """The name of a heading in the links of the page to it."""
 
 
 class MarkdownDocument:
@@ -76,7 +76,7 @@ class MarkdownDocument:
         self._places: list[_Place | None] = []
         """By segment; None for one of a block of HTML."""
         self._blocks: list[tuple[int, int, HtmlDocument, int]] = []
-        """Of HTML: where each begins and ends, and the number of its first segment."""
+        """Blocks of HTML: the beginning and end of each, and the number of its first segment."""
         source = self._source
         starts = [0]
         for line in source.splitlines(keepends=True):
@@ -260,7 +260,7 @@ class MarkdownDocument:
 
 
 def _literals_of(segment: Segment, source: str) -> re.Pattern[str] | None:
-    """What is not translated in a text, such as an address, and needs no escape in ``source``.
+    """A pattern of the texts that are not translated, such as an address, and need no escape.
 
     None if there is nothing that an escape would change.
     """
@@ -539,7 +539,7 @@ _TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 
 
 def _source_of(segment: Segment, place: _Place, way: _Way, literals: re.Pattern[str] | None) -> str:
-    """The source of a segment: its text, but for ``literals``, escaped where it would begin a
+    """The source of a segment: its text, except ``literals``, escaped where it would begin a
     mark.
     """
     written: list[str] = []

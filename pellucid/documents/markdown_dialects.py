@@ -1,4 +1,4 @@
-"""What the dialects of Markdown add to CommonMark, and what of it is no text.
+"""The additions of Markdown's dialects to CommonMark, as far as they are no text.
 
 Generators of sites have settings at the top, containers, directives, shortcodes, formulas and
 attributes, each with a syntax of its own. Whole lines of them are blanked, so that every line keeps
@@ -98,7 +98,7 @@ PAIR = "pair"
 _KINDS: dict[str, Kind] = {"script": "script", "note": "badge"}
 _BEGINS = frozenset("$\\![{%^~=<")
 _WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4,}")
-"""What a formula does not have, and a text between escaped brackets has."""
+"""A word, which a text between escaped brackets has and a formula does not."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,7 +46,7 @@ _SHOWN_OF_TEXT = 40
 
 
 class SentenceTranslator(Protocol):
-    """Whatever translates sentences with an alignment."""
+    """A translator of sentences that also aligns them."""
 
     @property
     def source_language(self) -> str:
@@ -67,7 +67,7 @@ _Key = tuple[str, tuple[Span, ...]]
 
 @dataclasses.dataclass
 class Counts:
-    """What became of the texts that are not translated, within sentences and of the document."""
+    """The numbers of untranslated texts, within sentences, and notes on the document."""
 
     copied: int = 0
     """Sentences in which the model copied all of them."""
@@ -77,7 +77,7 @@ class Counts:
     """Sentences of which each text between two of them was translated by itself, because the model
     changed the order of placeholders that take one argument after the other."""
     notes: list[str] = dataclasses.field(default_factory=list)
-    """What a reader of the translated document must know, a plain line each."""
+    """Notes for a reader of the translated document, a plain line each."""
     warnings: Counter[WarningKind] = dataclasses.field(default_factory=Counter)
     """How many segments have a warning of each kind; ``notes`` name the first few."""
     kinds: dict[int, set[WarningKind]] = dataclasses.field(default_factory=dict)

@@ -24,7 +24,7 @@ _OTHERS = "5"
 _NUMBERS = re.compile(
     r"\s*(?:\{\d{1,9}\}|[\[\]](?:\d{1,9}|\*|-?[Ii]nf)(?:,(?:\d{1,9}|\*|[Ii]nf))?[\[\]])"
 )
-"""What a form of Laravel or Symfony is for: ``{0}``, ``[2,19]``."""
+"""The numbers that a form of Laravel or Symfony is for: ``{0}``, ``[2,19]``."""
 _SHOWN = 40
 """Characters of a string that could not be read."""
 _DEEPEST = 20
@@ -32,7 +32,7 @@ _DEEPEST = 20
 _DEEPEST_ADDED = 1
 """Within so many others a plural gets forms that it lacks; each of them holds what is in it."""
 _PLACE = "\ufffc"
-"""What stands for a mark where a string is parsed: the object replacement character."""
+"""The character in place of a mark where a string is parsed: the object replacement character."""
 
 
 class _UnreadError(Exception):
@@ -94,7 +94,7 @@ class Message:
 
     @property
     def start(self) -> str:
-        """Its first characters, by which a reader finds it."""
+        """The first characters, by which a reader finds the message."""
         return self._whole.text[:_SHOWN]
 
     def joined(self, translated: Sequence[Segment]) -> Segment:
@@ -317,7 +317,7 @@ class MessageDocument:
 
     @property
     def notes(self) -> list[str]:
-        """What was left as it is."""
+        """Notes on strings that were left as they are."""
         count = sum(message.is_unread for message in self._messages)
         strings, verb, whose = (
             ("string", "is", "its") if count == 1 else ("strings", "are", "their")

@@ -10,7 +10,7 @@ from pellucid.documents.plain import Entities, Tag
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Range, Ranges, Segment
 
 Role = Literal["pair", "alone", "break"]
-"""What an inline element is: text to translate inside, none, or the end of a line."""
+"""The role of an inline element: text to translate inside, none, or the end of a line."""
 
 
 @dataclasses.dataclass

@@ -38,13 +38,13 @@ _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 @dataclasses.dataclass(frozen=True)
 class _Names:
-    """What the elements of a paragraph are called, in Word's text or in drawings."""
+    """The names of the elements of a paragraph, in Word's text or in drawings."""
 
     namespace: str
     containers: frozenset[str]
     """Elements of a paragraph that hold runs."""
     dropped: frozenset[str] = frozenset()
-    """What said something of the original's wording only, such as marks of the spelling checker."""
+    """Elements that concern the original's wording only, such as marks of the spelling checker."""
     ignored: frozenset[str] = frozenset()
     """Properties of a run that make no difference for readers."""
     marks_spaces: bool = False
@@ -82,7 +82,7 @@ _NAMES = tuple(
 )
 _PARAGRAPHS = {f"{names.namespace}p": names for names in _NAMES}
 _SHOWN_ATTRIBUTES = ("descr", "title")
-"""Those of a picture, a chart or a shape that are read aloud."""
+"""The attributes of a picture, a chart or a shape that are read aloud."""
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}|\w:\\.*|\w+:\S*")
 _NUMBERING = re.compile(r"[^\W\d_]{3,}")
 """A word beside the number of a heading, such as "Chapter %1"."""
@@ -104,7 +104,8 @@ SLIDES = OfficeFormat("ppt/presentation.xml", "presentation")
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """What is no text: a part of a run, with the run whose properties it has, or an element."""
+    """A piece that is no text: a part of a run, with the run whose properties it has, or an
+    element."""
 
     element: Element
     run: Element | None = None
@@ -194,7 +195,7 @@ class OfficeDocument:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What stays in the language of the original."""
+        """Notes on the text that stays in the language of the original."""
         return self._notes
 
     def write(self, translated: Sequence[Segment]) -> bytes:
@@ -276,7 +277,7 @@ def _styles_of_scripts(root: Element) -> Iterator[str]:
 
 
 def _left_out(parts: Mapping[str, str], roots: Mapping[str, Element]) -> list[str]:
-    """What is not translated though people read it, a line each."""
+    """Return notes on text that is not translated though people read it, a line each."""
     embedded = sum(kind in EMBEDDED for kind in parts.values())
     charts = sum(kind in ("chart", "chartEx") for kind in parts.values())
     numberings = {
@@ -542,7 +543,7 @@ class _Reader:
         return merged
 
     def _kind(self, run: Element | None) -> Kind:
-        """What the text of a run is in a sentence: raised, lowered, or in another format."""
+        """Return the role of a run's text in a sentence: raised, lowered, or in another format."""
         properties = None if run is None else run.find(f"{self._words.namespace}rPr")
         if properties is None:
             return "format"
@@ -585,7 +586,7 @@ def _shows_text(instruction: str) -> bool:
 
 
 def _shown(items: Sequence[_Item]) -> str:
-    """What a computed field shows, which is read as a word: the 1 of "Figure 1"."""
+    """Return the text of a computed field, which is read as a word: the 1 of "Figure 1"."""
     return "".join(text for text, _ in items if text is not None)
 
 

@@ -34,13 +34,15 @@ class Aligned:
     links: tuple[Link, ...] = ()
     """Empty unless an alignment was requested."""
     copies: tuple[Copy, ...] = ()
-    """What was not translated, in order of the source, and its place in the translation."""
+    """The texts that were not translated, in order of the source, with their places in the
+    translation."""
     warnings: Warnings = ()
     """Why the translation should not be trusted."""
 
 
 _SIGN_WEIGHT = 0.1
-"""Of a punctuation mark, beside 1 for a word: attention from punctuation is noise mostly."""
+"""The weight of a punctuation mark, beside 1 for a word: attention from punctuation is mostly
+noise."""
 _OUTSIDE = 0.5
 """The weight of a word that is aligned with nothing inside the tags."""
 
@@ -124,8 +126,9 @@ class SentencePair:
 
 
 _SHORT_FORM = re.compile(r"['’](?:s|d|m|t|ll|re|ve)(?![\w'’])", re.IGNORECASE)
-"""What English writes behind an apostrophe belongs to the word before it ("Mary's", "don't"), so
-that a mark on the next word begins there. In French, say, no word ends with these letters."""
+"""A short form that English writes behind an apostrophe belongs to the word before it ("Mary's",
+"don't"), so that a mark on the next word begins there. In French, say, no word ends with these
+letters."""
 
 
 def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:

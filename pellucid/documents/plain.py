@@ -29,15 +29,15 @@ def byte_order_mark(data: bytes) -> tuple[bytes, str]:
 
 
 def decode(data: bytes, what: str) -> tuple[str, str]:
-    """The text of a file and its encoding: UTF-8, or UTF-16 where a byte order mark says so.
+    """The text of a file and its encoding: UTF-8, or UTF-16 if it begins with that byte order mark.
 
-    Raises DataError.
+    An encoding that ends in ``-sig`` has a byte order mark. Raises DataError.
     """
     if len(data) > LARGEST_TEXT:
         raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
     mark, codec = byte_order_mark(data)
     try:
-        return data[len(mark) :].decode(codec), codec + "-sig" * bool(mark)
+        return data[len(mark) :].decode(codec), f"{codec}-sig" if mark else codec
     except UnicodeDecodeError as error:
         raise DataError(
             f"{what} must be text in UTF-8: byte {len(mark) + error.start + 1} is not",
@@ -89,7 +89,7 @@ class Tag:
     kind: Literal["start", "end", "alone", "time"]
     name: str = ""
     role: Kind = "format"
-    """What its element is in a sentence."""
+    """The role of its element in a sentence."""
     text: str = ""
     """How a whole element is read, such as code."""
 
@@ -120,7 +120,7 @@ class Entities:
 
         signs = {sign: each for sign, each in _SIGNS.items() if each not in kept}
         self._table = {**dict.fromkeys(kept), **signs, **self._written}
-        """What is written for a character; None for a reference that stays."""
+        """The writing of each character; None for a reference that stays."""
         self._signs = re.compile("|".join(map(re.escape, self._table)))
 
     def __bool__(self) -> bool:

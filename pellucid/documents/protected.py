@@ -57,7 +57,7 @@ _COLON = (
 _MENTION = r"(?<![\w@#&/.])[@#][A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+)?"
 """``@name`` and ``#tag`` of social networks, and ``@count`` of Drupal."""
 _REFERENCE = r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});"
-"""Of HTML, in a text that is not HTML."""
+"""A character reference of HTML, in a text that is not HTML."""
 _CODE = r"`[^`'\n]{1,100}`"
 _BULLET = r"(?P<bullet>(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)|[-–—](?=[^\W\d_])))"
 _MUSIC = r"(?P<music>[♩♪♫♬]+)"
@@ -74,7 +74,7 @@ _PATTERN = re.compile(
     )
 )
 _JOINT = re.compile(r"[-:/.,x×+=~_]{0,2}")
-"""What stands between two placeholders that are one, such as a date."""
+"""The characters between two placeholders that are one, such as a date."""
 _PATTERN_WITH_NUMBERS = re.compile("|".join((_PATTERN.pattern, _NUMBER)))
 _LONGEST_BRACES = 2000
 """Characters between two braces that stay; a message with several plurals has some hundreds."""

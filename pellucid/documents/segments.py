@@ -1,4 +1,4 @@
-"""What a format and the translation share: segments of text with marks for inline elements.
+"""The types that a format and the translation share: segments of text, marks for inline elements.
 
 A format reads a document into segments, one for each paragraph, cell, title or subtitle, and
 writes translated segments back into the document that it read. A mark is only a number: the format
@@ -12,8 +12,8 @@ from typing import Literal, Protocol, runtime_checkable
 Span = tuple[int, int]
 """From a character up to another, not included."""
 Kind = Literal["format", "span", "label", "badge", "script", "reference"]
-"""What an inline element is: a format such as bold; a span, of which only a style sheet knows what
-it is; a thing that has a text of its own, such as a link or a button; a badge, which stands beside
+"""The kind of an inline element: a format such as bold; a span, whose meaning only a style sheet
+knows; a thing that has a text of its own, such as a link or a button; a badge, which stands beside
 a text and is no part of it; a text that is raised or lowered; or a reference to a note or to a page
 of the printed book, which is never translated."""
 
@@ -45,7 +45,7 @@ class Alone:
     ends: int | None = None
     """The number of the mark whose range it ends, such as that of a bookmark or a comment."""
     kind: Kind = dataclasses.field(default="format", compare=False)
-    """Of a mark that begins a range: what the range is."""
+    """The kind of the range that the mark begins."""
     in_order: bool = False
     """Whether marks like it stay in their order, such as the times in a subtitle."""
 
@@ -76,7 +76,7 @@ class Segment:
 
 
 Range = tuple[str, str, bool]
-"""What an element without text begins or ends: a kind of range, its id, and whether it ends."""
+"""The range that an element without text begins or ends: its kind, its id, and whether it ends."""
 
 
 class Ranges:
@@ -103,7 +103,7 @@ class Document(Protocol):
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """What is to be translated, in the order of reading."""
+        """The segments to translate, in the order of reading."""
         ...
 
     def write(self, translated: Sequence[Segment]) -> bytes:
@@ -121,7 +121,7 @@ class Noted(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What stayed as it was or what else a reader must know, a plain line each."""
+        """Notes for a reader, such as text that stayed as it was, a plain line each."""
         ...
 
 

@@ -204,7 +204,7 @@ def _check_depth(events: Iterable[Any], what: str) -> None:
 
 
 def _yaml_fault(error: Exception) -> str:
-    """What is wrong and where, in one line."""
+    """Describe the problem and its position in one line."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if mark is None or not problem:
         return " ".join(str(error).split())

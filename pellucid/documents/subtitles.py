@@ -15,7 +15,7 @@ from pellucid.text.scripts import CHINESE_OR_JAPANESE
 
 _ARROW = "-->"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-"""As the formats end a line; other separators of Unicode are white space within one."""
+"""A line of these formats; other separators of Unicode are white space within one."""
 _TIMES = re.compile(r"[ \t\ufeff]*\d[\d:.,]*[ \t]*--?>[ \t]*\d[\d:.,]*(?:[ \t][^\r\n]*)?[\r\n]*")
 """A line of SubRip with times, as tools write it: commas or dots, few digits, one hyphen."""
 _KEPT = {
@@ -30,7 +30,7 @@ _KEPT = {
         r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}|\{[^{}\n]{0,2000}\}|\\[nh]"
     ),
 }
-"""What stays within a text, beside tags."""
+"""The codes that stay within a text, beside tags."""
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 """In ASS: what follows are lines and curves."""
 _LONGEST_NAME = 30

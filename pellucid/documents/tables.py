@@ -22,7 +22,7 @@ program takes off, and in the full width of Chinese and Japanese. Source: OWASP,
 _FORMULA = re.compile(r"=\S.*|[+\-@][A-Za-z.]+\(.*\)", re.DOTALL)
 """A cell that a spreadsheet computes, of which nothing is translated."""
 _ESCAPES = re.compile(r"(?P<br>\\[ntr])|\\\\")
-"""What TSV has for a line end, a tab and a backslash."""
+"""The escapes of TSV for a line end, a tab and a backslash."""
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9][0-9.,' \u00a0\u202f]*%?")
 """Begins with a sign and is run by nothing."""
 

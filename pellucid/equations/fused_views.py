@@ -287,9 +287,9 @@ class _Chunk:
         return logits, normalizers
 
     def gradient(self) -> Tensor:
-        """The gradient with respect to the logits (view, filled, vocabulary), but for the labels.
+        """The gradient with respect to the logits (view, filled, vocabulary), without the labels.
 
-        Of the cross-entropy softmax(z) is here; ``_LabelLoss.subtract_labels`` has the rest.
+        It has softmax(z) of the cross-entropy; ``_LabelLoss.subtract_labels`` adds the rest.
         """
         share = _label_share(self._terms) / self._held
         gradient = self._p * share if self._difference is None else self._of_both_passes(share)

@@ -109,10 +109,10 @@ class _Sums:
 
 
 def _strongest(weights: Tensor) -> Tensor:
-    """True at the largest weight of each row, but for the source's stop token, the last."""
+    """A mask of the largest weight of each row, the source's stop token (the last) left out."""
     chosen = torch.zeros_like(weights, dtype=torch.bool)
     words = weights[:, :-1]
-    # Many heads attend to the stop token wherever they have nothing to say.
+    # Many heads attend to the stop token where they have nothing to add.
     return chosen.scatter_(-1, words.argmax(-1, keepdim=True), True) if words.numel() else chosen
 
 

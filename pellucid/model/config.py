@@ -509,7 +509,7 @@ def foreign_settings(config: type[ModelSettings], names: Collection[str]) -> lis
 
 @functools.cache
 def _groups() -> dict[type[ModelSettings], frozenset[str]]:
-    """The settings that each class adds to those of its bases, but for what every kind has."""
+    """The settings that each class adds to those of its bases, without those of every kind."""
     groups = {}
     for config in KINDS.values():
         for group in reversed(config.__mro__):

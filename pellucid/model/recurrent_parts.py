@@ -166,7 +166,7 @@ class RecurrentLayer(nn.Module):
         ):  # torch's kernels refuse a sequence without words and a batch without rows
             return x.new_zeros(*x.shape[:2], self.network.hidden_size), state
 
-        # (layer · direction, row, hidden), as torch.nn wants it, also with ``batch_first``
+        # (layer · direction, row, hidden), as torch.nn needs it, also with ``batch_first``
         hidden = state.hidden.unsqueeze(0)
         if state.cell is None:
             outputs, last = self.network(x, hidden)

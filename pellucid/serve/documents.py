@@ -45,13 +45,13 @@ _LOG = logging.getLogger("pellucid.serve")
 _AT_ONCE = 4
 """Documents that are translated at a time; the others wait."""
 _OF_CLIENT = 2
-"""Of these, those of one client: the others keep turns for those who come later."""
+"""The share of one client in these: the others keep turns for those who come later."""
 _LONGEST_NAME = 200
 _LOOK_SECONDS = 0.5
 """How often other workers are looked at: for what they dropped, and for what they left."""
 _MODULE = "pellucid.documents.child"
 _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME")
-"""What a process that reads a document knows of this one's environment."""
+"""The environment variables that a process that reads a document gets."""
 _ASK_SECONDS = 0.05
 """How often a client that waits for its document looks whether it is done."""
 
@@ -65,7 +65,7 @@ class DocumentState(pydantic.BaseModel):
     state: Literal["waiting", "running", "done", "failed"]
     sentences_done: int
     sentences: int
-    """Of the whole document; 0 until it is read."""
+    """The number of sentences of the whole document; 0 until it is read."""
     name: str
     """The name of the translated file."""
     detail: str | None = None
@@ -73,7 +73,7 @@ class DocumentState(pydantic.BaseModel):
     warnings: dict[WarningKind, int] = {}
     """How many segments have a warning of each kind; ``notes`` name the first few."""
     notes: list[str] = []
-    """What stayed as it was, and what else a reader of the translation must know."""
+    """Notes for a reader of the translation, such as text that stayed as it was."""
 
 
 class Documents:

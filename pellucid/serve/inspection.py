@@ -1,4 +1,4 @@
-"""What needs the model itself: alternatives, a bounded part of a capture as JSON, and walks.
+"""Answers that need the model itself: alternatives, a bounded part of a capture as JSON, and walks.
 
 Importing this file imports torch, so ``service`` imports it when a request first needs it.
 """

@@ -8,7 +8,7 @@ from pellucid.serve.server.limits import ServerLimits
 
 
 class Limits(ServerLimits):
-    """What the server accepts at most. ``GET /v1/limits`` returns it; options change it."""
+    """The limits of the server. ``GET /v1/limits`` returns them; options change them."""
 
     max_text_chars: int = 5000
     """Characters of one text."""

@@ -34,7 +34,7 @@ _AT_ONCE = 16
 
 @dataclasses.dataclass(frozen=True)
 class TextsAnswer:
-    """What texts were translated to, in order."""
+    """The translations of texts, in order."""
 
     texts: list[str]
     alternatives: list[list[str]]

@@ -29,7 +29,7 @@ class ReadSentence:
 
     @property
     def read(self) -> str:
-        """What the model reads."""
+        """The text that the model reads."""
         return f"{self.code} {self.place.text}" if self.code else self.place.text
 
 

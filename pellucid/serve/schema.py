@@ -34,7 +34,7 @@ class TranslateRequest(_Message):
     """One text or several to translate with one model."""
 
     text: str | list[str]
-    """What to translate; a text may have many sentences and lines."""
+    """The text to translate, which may have many sentences and lines."""
     model: str | None = None
     """A name from ``GET /v1/models``; the first model if it is not given."""
     beam_size: int | None = Field(default=None, ge=1)
@@ -76,7 +76,7 @@ class OtherWay(_Message):
 
     text: str
     share: float
-    """Its probability divided by that of the best translation."""
+    """The probability divided by that of the best translation."""
 
 
 class WarningAnswer(_Message):
@@ -125,7 +125,7 @@ class TextAnswer(_Message):
     tokens: list[str]
     source_tokens: list[str]
     warnings: list[WarningAnswer] = []
-    """Those of its sentences, each once."""
+    """The warnings of its sentences, each once."""
     confidences: list[float] | None = None
     alignment: list[tuple[int, int]] | None = None
     n_best: list[Candidate] | None = None
@@ -206,7 +206,7 @@ class InspectedTensor(_Message):
     """One intermediate."""
 
     axes: list[str]
-    """What each axis counts; the positions of axes that end in ``token`` are tokens."""
+    """The thing that each axis counts; the positions of axes that end in ``token`` are tokens."""
     shape: list[int]
     equations: list[int]
     """Numbers in docs/EQUATIONS.md."""

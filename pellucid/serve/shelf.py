@@ -22,7 +22,7 @@ from pellucid.core.files import write_errors
 from pellucid.decoding.warnings import WarningKind
 
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
-"""What a key looks like; anything else would be a path of a stranger."""
+"""The form of a key; anything else would be a path of a stranger."""
 _RECORD, _DATA, _OWNER = ".json", ".data", ".owner"
 _OWNED = re.compile(r"\.(?P<writes>[0-9a-f]{16})-[0-9a-f]{16}|(?P<is>[0-9a-f]{16})\.owner")
 """The file that a process is writing, or the lock that says that it lives."""
@@ -36,7 +36,7 @@ class Order:
 
     key: str
     client: str
-    """Who sent it; clients take turns."""
+    """The client who sent it; clients take turns."""
     model: str
     name: str
     """The name of the file."""
@@ -48,7 +48,7 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class Remarks:
-    """What the reader of a translated document must know."""
+    """Remarks for the reader of a translated document."""
 
     warnings: dict[WarningKind, int]
     """How many segments have a warning of each kind."""

@@ -42,7 +42,7 @@ _INVISIBLE = (
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-"""Default_Ignorable_Code_Point of DerivedCoreProperties.txt, but for the direction marks."""
+"""Default_Ignorable_Code_Point of DerivedCoreProperties.txt, without the direction marks."""
 PLAIN = {
     "\u2010": "-",
     "\u2011": "-",
@@ -309,7 +309,7 @@ def _is(pattern: re.Pattern[str], character: str) -> bool:
 
 
 def _composed(text: str) -> str:
-    """The text in NFC, but for the characters of ``_LATER``."""
+    """The text in NFC, except the characters of ``_LATER``."""
     # Then any part of it is, too, so that a character of ``_LATER`` in it makes no difference.
     if unicodedata.is_normalized("NFC", text):
         return text

@@ -60,8 +60,8 @@ _COUNTED_REFERENCES = 1000
 _RATE = 1e-5
 """Learning rate of updates that are thrown away."""
 _HOPE = 2.0
-"""A larger size may be this many times faster than its parameters suggest, because wide products
-are faster per parameter than narrow ones. A size that would be too slow even so is not measured."""
+"""The speed-up of a larger size, over what its parameters suggest, that is assumed before it is
+measured: wide products are faster per parameter. A size that is too slow even so is skipped."""
 
 _log = logging.getLogger("pellucid")
 
@@ -173,7 +173,7 @@ class Bench:
             if not corpus_can_feed(larger, corpus_tokens):
                 return plan, f"a larger one would learn {corpus_tokens:,.0f} tokens by heart"
 
-            # Before it is measured, its speed is estimated, with optimism.
+            # Skip the measurement if even an optimistic estimate is too slow.
             too_slow = f"a larger one would see too little text in {minutes:g} minutes"
             growth = larger.block_parameters / plan.size.block_parameters
             hoped = dataclasses.replace(plan.pace, seconds=plan.pace.seconds * growth / _HOPE)

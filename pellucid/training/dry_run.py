@@ -55,7 +55,7 @@ class Measured:
     vector_seconds: float = 0.0
     """For word vectors of the pairs, before the first update."""
     teacher_seconds: float = 0.0
-    """For the teachers' likeliest tokens in all pairs, likewise."""
+    """For the teachers' likeliest tokens in all pairs, before the first update."""
 
 
 @dataclasses.dataclass(frozen=True)

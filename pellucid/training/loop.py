@@ -239,10 +239,10 @@ def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bo
 
 
 def _keep_unvalidated(run: Run) -> None:
-    """Write the model as a bundle without a score: whoever stops the run so early may try it.
+    """Write the model as a bundle without a score, so that a run stopped early leaves a model.
 
-    It is not validated, because a model that has learned little translates slowly, and whoever
-    stops a run waits for it.
+    It is not validated: a model that has learned little translates slowly, and the user who
+    stopped the run is waiting.
     """
     begin_phase("saving the model")
     world = run.process_group.world

@@ -1,9 +1,11 @@
 """The field's words in code, docs, help texts and pages: what is written differently is refused.
 
-Names are read word by word (``last_rows`` holds ``last`` and ``rows``), text as it stands. A new
-line of the list is worth having if a reader who knows only the papers would not understand it.
+Names are read word by word (``last_rows`` holds ``last`` and ``rows``), text as it stands. A
+docstring of the package names its noun. A new line of the list is worth having if a reader who
+knows only the papers would not understand it.
 """
 
+import ast
 import io
 import re
 import subprocess
@@ -82,6 +84,9 @@ IN_TEXT = {
 }
 """A phrase that no text may hold, and what to write."""
 
+FIRST = re.compile(r"\s*(As|Its|Of|Such|That|Their|These|They|Those|What|Whatever|Which|Who)\b")
+"""A beginning that no docstring has: "The translation of each line." names its noun."""
+
 MAY = re.compile(
     r"docs/(EQUATIONS|ERRATA|equations|errata)|docs/pictures/"  # quote the five texts
     r"|CHANGELOG\.md"  # says what was true on its day
@@ -119,6 +124,17 @@ def faults_of_names(text: str, name: str = "") -> Iterator[str]:
             yield f"{token.start[0]}: {token.string}: say {IN_NAMES_WHOLE[token.string]}"
 
 
+def nameless_docstrings(text: str) -> Iterator[str]:
+    """Each docstring that begins with a word of ``FIRST``, below fields and constants too."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(docstring))):
+                if FIRST.match(docstring):
+                    yield f"{node.lineno}: {docstring.strip()[:40]}: name the noun"
+            case _:
+                pass
+
+
 def faults_of_text(text: str) -> Iterator[str]:
     """Each phrase of the list that the text holds, with its line."""
     for phrase, wanted in IN_TEXT.items():
@@ -135,6 +151,23 @@ def test_the_words_of_the_list_are_found():
     assert list(faults_of_text("fine\na run that left the finite numbers")) == [
         "2: left the finite numbers: say is NaN or infinite"
     ]
+
+
+def test_a_docstring_without_its_noun_is_found():
+    """In a module, a class, a function, below a field and a constant; other strings are free."""
+    text = '''"""What it is."""
+SIZE = 1
+"""Of a row."""
+class Row:
+    """As before."""
+    size: int
+    """Its size."""
+    def read(self):
+        """Those of a row."""
+        print("What now?")
+        """The size of a row."""
+'''
+    assert [each.partition(":")[0] for each in nameless_docstrings(text)] == list("13579")
 
 
 def test_a_position_is_no_place_where_sequences_have_positions():
@@ -193,6 +226,7 @@ def test_what_people_read_has_the_words_of_the_field(area: str):
         found = [*faults_of_text(text)]
         if path.suffix == ".py":
             found += faults_of_names(text, str(name))
+            found += nameless_docstrings(text) if name.parts[0] == "pellucid" else []
         faults += [f"{name}:{fault}" for fault in found]
     assert count
     assert faults == []

@@ -27,15 +27,15 @@ from pellucid.text.detection import Detected, languages_of_texts
 from pellucid.text.languages import language_name
 
 PATHS = frozenset(("/v2/translate", "/v2/languages", "/v2/usage"))
-"""They take forms as well as JSON, and answer a wrong key with 403."""
+"""Paths that take forms as well as JSON, and answer a wrong key with 403."""
 LANGUAGES = "/v2/languages"
-"""Its clients send ``type`` in the body of a GET."""
+"""The path for which clients send ``type`` in the body of a GET."""
 _NO_LIMIT = 10**12
 """Characters. Clients compute what is left of it."""
 _LONGEST_CODE = 20
 _LONGEST_NAME = 200
 _MOST_TAGS = 1000
-"""Of names of elements, or of characters that name them."""
+"""The limit on names of elements, and on characters that name them."""
 
 
 class DeeplRequest(pydantic.BaseModel):
@@ -46,7 +46,7 @@ class DeeplRequest(pydantic.BaseModel):
     )
 
     text: str | list[str]
-    """What to translate."""
+    """The text to translate."""
     target_lang: str = pydantic.Field(max_length=_LONGEST_CODE)
     """Language code, such as ``DE`` or ``EN-GB``; its region is ignored if no model has it."""
     source_lang: str | None = pydantic.Field(default=None, max_length=_LONGEST_CODE)
@@ -123,7 +123,7 @@ def make_deepl_routes(service: Service) -> APIRouter:
         "/v2/translate", response_model=DeeplResponse, responses=documented(404, 422, 429, 504)
     )
     async def deepl_translate(body: DeeplRequest, request: Request) -> Response:
-        """As DeepL's; the languages choose the model."""
+        """Translate as DeepL does; the languages choose the model."""
         _check_limits(body, service.limits)
         found = await asyncio.to_thread(_detected, body) if body.source_lang is None else None
         service.find(None)
@@ -206,7 +206,7 @@ def _check_limits(body: DeeplRequest, limits: Limits) -> None:
 
 
 def _detected(body: DeeplRequest) -> list[list[Detected]] | None:
-    """What each text may be in; None where no language can be detected."""
+    """Return the languages that each text may be in; None where no language can be detected."""
     return languages_of_texts(_texts_of(body), has_tags=body.tag_handling is not None)
 
 
@@ -233,7 +233,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def _rules(body: DeeplRequest) -> TagRules:
-    """What the tags of a request mean."""
+    """Return the meaning of the tags of a request."""
     is_xml = body.tag_handling == "xml"
     return TagRules(
         is_xml=is_xml,

@@ -19,7 +19,7 @@ from pellucid.serve.service import Service
 from pellucid.text.glossary import Glossary
 
 PREFIXES = ("/v2/glossar", "/v3/glossar")
-"""What the paths begin with; a wrong key is answered with 403."""
+"""The beginnings of paths on which a wrong key is answered with 403."""
 _TSV = "text/tab-separated-values"
 
 

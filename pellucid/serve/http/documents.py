@@ -26,8 +26,8 @@ from pellucid.serve.shelf import FolderFiles, MemoryFiles, Shelf
 UPLOADS = frozenset(("/v1/documents", "/translate_file"))
 """Paths that take a file."""
 DOWNLOADS = "/download_file/"
-"""What the addresses of LibreTranslate's downloads begin with. They need no key, as theirs do: the
-rest of one is a secret of its own."""
+"""The beginning of the addresses of LibreTranslate's downloads. They need no key, as
+LibreTranslate's need none: the rest of an address is a secret of its own."""
 _TYPES = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
@@ -132,7 +132,7 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
         tags=["LibreTranslate"],
     )
     async def translate_file(request: Request) -> Response:
-        """As LibreTranslate's: answers when the file is translated, with its address."""
+        """Translate a file as LibreTranslate does, and answer with the translation's address."""
         known = ("source", "target", "api_key", "glossary")
         upload = uploaded(request, known)
         for name in ("source", "target"):

@@ -51,7 +51,7 @@ class InferParameters(_Message):
 
 
 class InferTensorParameters(_Message):
-    """What a tensor is beside its type."""
+    """The parameters of a tensor beside its type."""
 
     content_type: str | None = None
     """Ignored: BYTES are texts in UTF-8."""

@@ -46,7 +46,7 @@ class LibreRequest(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
 
     q: str | list[str]
-    """What to translate."""
+    """The text to translate."""
     source: str
     """ISO 639 code, or ``auto``: of several models into the target language the one that reads
     the language of the text, if languages can be detected here, else the first."""
@@ -107,7 +107,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
         responses=documented(404, 422, 429, 504),
     )
     async def libre_translate(body: LibreRequest, request: Request) -> Response:
-        """As LibreTranslate's; the languages choose the model."""
+        """Translate as LibreTranslate does; the languages choose the model."""
         _check_limits(body, service.limits)
         found = await asyncio.to_thread(_detected, body) if body.source == AUTO else None
         model = choose_model(service, body.source, body.target, found)
@@ -144,7 +144,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
 
     @router.get("/frontend/settings", responses=documented())
     async def frontend_settings() -> Response:
-        """What LibreTranslate returns to its own page."""
+        """Return the settings that LibreTranslate returns to its own page."""
         service.find(None)
         return JSONResponse(_frontend_settings(service))
 
@@ -276,7 +276,7 @@ def _originals(body: LibreRequest) -> list[str]:
 
 
 def _detected(body: LibreRequest) -> list[list[Detected]] | None:
-    """What each text of ``q`` may be in; None where no language can be detected."""
+    """Return the languages that each text of ``q`` may be in; None where none can be detected."""
     return languages_of_texts(_originals(body), has_tags=body.format == "html")
 
 

@@ -1,4 +1,4 @@
-"""What ``pellucid serve`` serves: joins models, service and routes to the server's application."""
+"""The application of ``pellucid serve``: joins models, service and routes to the server."""
 
 import dataclasses
 import logging

@@ -98,7 +98,7 @@ class Upload:
     """A file of a form, and the other fields."""
 
     name: str
-    """As the client calls it: only its end is read, and it is never a path here."""
+    """The client's name for the file: only its end is read, and it is never a path here."""
     data: bytes
     fields: Mapping[str, str]
 

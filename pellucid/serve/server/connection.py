@@ -41,7 +41,7 @@ _NO_MORE = (h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
 
 
 class Site:
-    """What the connections of one worker share: application, limits, and who is connected."""
+    """The state that the connections of one worker share: application, limits, connections."""
 
     def __init__(self, app: ASGIApp, limits: ServerLimits, count: Callable[[int], None]) -> None:
         """``count`` is called with the status of each answer that no request got."""

@@ -36,7 +36,7 @@ class Fault:
 
 
 class Problem(pydantic.BaseModel):
-    """What went wrong (RFC 9457)."""
+    """A problem of a request (RFC 9457)."""
 
     model_config = pydantic.ConfigDict(
         frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True

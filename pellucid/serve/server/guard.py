@@ -73,7 +73,7 @@ SECURITY_HEADERS = [
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """Which clients may send requests, and whether their text is logged."""
+    """The clients that may send requests, and whether their text is logged."""
 
     keys: KeyRing
     hosts: frozenset[str] = frozenset()
@@ -104,11 +104,11 @@ class Policy:
 
 
 class Guarded(Protocol):
-    """What the guard needs to know of the service behind it."""
+    """The service behind the guard, as far as the guard needs it."""
 
     @property
     def limits(self) -> ServerLimits:
-        """What a request may have at most."""
+        """The limits of a request."""
         ...
 
     @property

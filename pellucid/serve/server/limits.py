@@ -9,7 +9,7 @@ from pellucid.core.config import Config
 
 
 class ServerLimits(Config):
-    """What the server accepts at most, whatever the application behind it."""
+    """The limits of the server, whatever the application behind it."""
 
     model_config = pydantic.ConfigDict(allow_inf_nan=True)  # `_check` refuses them, all at once
 

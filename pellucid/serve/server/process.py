@@ -34,7 +34,8 @@ _ACCEPTED_AT_ONCE_BY_EACH = 4
 _TURN_SECONDS = 0.02
 """How often the worker checks, while it stops, whether requests are still running."""
 _LAST_TURNS = 50
-"""Such pauses for requests to end after their connection was cut off: one second in all."""
+"""The number of such pauses for requests to end after their connection was cut off: one second in
+all."""
 _REAP_SECONDS = 1.0
 """How often the worker looks whether the process that answered during the start has ended."""
 _SWITCH_SECONDS = 0.001
@@ -43,7 +44,7 @@ _SWITCH_SECONDS = 0.001
 
 @dataclasses.dataclass(frozen=True)
 class Application:
-    """What a worker serves. Everything but ``asgi`` is called by the worker itself."""
+    """The application that a worker serves. The worker itself calls everything but ``asgi``."""
 
     asgi: ASGIApp
     reload: Callable[[], None]

@@ -106,7 +106,7 @@ class _Connection:
 
     socket: socket.socket
     deadline: float
-    """Of request and answer together, on ``time.monotonic``."""
+    """The deadline of request and answer together, on ``time.monotonic``."""
     head: bytearray = dataclasses.field(default_factory=bytearray)
     is_answered: bool = False
 

@@ -198,8 +198,8 @@ def clean_corpus(
     """Write the good pairs of a corpus into the new folder ``folder``, or find them there.
 
     Its files are ``cleaned_files``. A folder that an earlier call with the same text and rules
-    wrote is used again. Raises as ``iterate_pairs`` does, but for single lines that are not UTF-8,
-    which are dropped; OutputExistsError for a folder with anything else, DataError if no pair is
+    wrote is used again. Raises as ``iterate_pairs`` does, except that lines which are not UTF-8 are
+    dropped; OutputExistsError for a folder with anything else, DataError if no pair is
     left or a file is in another encoding, WriteError.
     """
     if rules.languages is not None:

@@ -55,7 +55,7 @@ class Verification:
         self.raise_if_damaged()
 
     def _compare(self) -> None:
-        # An exception in a thread would be lost: damage is noted, and raised by whoever asks.
+        # An exception in a thread would be lost: damage is noted, and raised at the next call.
         for path, expected in self._expected.items():
             try:
                 digest = sha256_of(path)

@@ -109,7 +109,7 @@ class DroppedMergesSampler(SegmentationSampler):
         # The distribution function inverted: one random number for each word.
         chance = _fractions(mixed(keys, NO_KEY, np.uint64(1)))
 
-        # Negated, because ``searchsorted`` wants rising values.
+        # Negated, because ``searchsorted`` needs rising values.
         return np.searchsorted(-falling, -chance)
 
     def _merged(
