@@ -199,8 +199,7 @@ def _draw(translator: "Translator", out: Path) -> None:
     from pellucid.inspection.figures.attention import draw_attention
 
     assert isinstance(translator.bundle, Bundle)
-    last = translator.bundle.model.config.decoder_layers - 1
-    weights = f"decoder.layers.{last}.cross_attention.heads.*.weights"
+    weights = f"{translator.bundle.model.config.cross_attentions[-1]}.heads.*.weights"
     picture = out / "attention.png"
     try:
         draw_attention(inspect(translator, FAMOUS_SENTENCE, only=(weights,)), picture)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pellucid.inspection.sentence import Opened, Sentence
 
 
-CROSS_ATTENTION = "*cross_attention.heads.*.weights"
-"""The attention weights of each head over the source."""
 _SALIENCY_STEPS = 64
 _SHOWN_HEADS = 3
 _SHOWN_SOURCES = 3
@@ -51,7 +49,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
 
     from pellucid.decoding.attention import align_tokens, cross_attention
     from pellucid.inspection.capture import capture_of
-    from pellucid.inspection.heads import rank_heads
+    from pellucid.inspection.heads import patterns_of_heads, rank_heads
     from pellucid.inspection.lens import lens_of
     from pellucid.inspection.saliency import saliency_of
     from pellucid.model.dropout import without_dropout
@@ -66,7 +64,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
             [seen] = cross_attention(opened.model, [pair], None, None)
         alignment = align_tokens(seen)
         # A capture of its own: ``--only`` may have left these weights out.
-        heads = rank_heads([capture_of(opened, sentence, (CROSS_ATTENTION,))])
+        heads = rank_heads([capture_of(opened, sentence, patterns_of_heads(capture.config))])
 
     return Inspection(
         capture=capture,
@@ -328,8 +326,9 @@ def _explain(
 def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: Path) -> None:
     from pellucid.inspection.capture import capture_of
     from pellucid.inspection.figures.attention import draw_attention
+    from pellucid.inspection.heads import patterns_of_heads
 
-    default = (CROSS_ATTENTION,) if opened.model.config.cross_attentions else ()
+    default = patterns_of_heads(opened.model.config)
     draw_attention(capture_of(opened, sentence, only or default), path)
     click.echo(f"picture: {path}", err=True)
 

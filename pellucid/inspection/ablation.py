@@ -18,6 +18,7 @@ from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.config import RnnAttentionConfig, TransformerConfig, TranslatorConfig
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.sublayers import Side
 from pellucid.model.transformer import Transformer
 
 
@@ -109,14 +110,17 @@ def ablation_parts(config: TranslatorConfig) -> list[str]:
     if not isinstance(config, TransformerConfig):
         return []
 
-    encoder = [f"encoder.layers.{index}" for index in range(config.encoder_layers)]
-    decoder = [f"decoder.layers.{index}" for index in range(config.decoder_layers)]
+    layers: list[str] = []
+    heads: list[str] = []
+    sides: tuple[Side, ...] = ("encoder", "decoder")
     # In the order in which a sentence passes them.
-    attentions = [f"{layer}.self_attention" for layer in encoder]
-    for layer in decoder:
-        attentions += [f"{layer}.self_attention", f"{layer}.cross_attention"]
-    heads = [f"{each}.heads.{head}" for each in attentions for head in range(config.heads)]
-    return [*heads, *encoder, *decoder]
+    for side, count in zip(sides, (config.encoder_layers, config.decoder_layers), strict=True):
+        for layer in (f"{side}.layers.{index}" for index in range(count)):
+            layers.append(layer)
+            for kind in config.sublayers(side):
+                if kind.has_heads:
+                    heads += [f"{layer}.{kind.name}.heads.{head}" for head in range(config.heads)]
+    return [*heads, *layers]
 
 
 def model_without(model: Seq2Seq, part: str) -> Seq2Seq:

@@ -7,7 +7,6 @@ words up through the layers, and gives how much of each last hidden state they a
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,14 +21,12 @@ from pellucid.equations.attribution import (
 )
 from pellucid.equations.relative import relative_distances
 from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.blocks import Block, Sublayer
 from pellucid.model.layers import AddAndNorm, FeedForward, Norm
+from pellucid.model.sublayers import Side, SublayerKind
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.model.trace import Trace
-from pellucid.model.transformer import DecoderLayer, EncoderLayer, Transformer
-
-PartKind = Literal[
-    "embedding", "positions", "self-attention", "cross-attention", "feed-forward", "bias"
-]
+from pellucid.model.transformer import Transformer
 
 Attributable = Transformer | DecoderOnly | EncoderOnly
 """The models with a residual stream."""
@@ -44,11 +41,14 @@ class LogitPart:
 
     name: str
     """The intermediate, as a capture names it, or the parameter if it is a bias."""
-    kind: PartKind
+    kind: str
+    """``embedding``, ``positions``, ``bias``, or the kind of sublayer (``SublayerKind.label``)."""
     value: float
     """In logits; positive speaks for the first word, negative for the second."""
     attended: tuple[float, ...] = ()
     """For a head: what each position that it attends to adds. They sum to ``value``."""
+    reads_source: bool = False
+    """Whether ``attended`` are positions of the source."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +64,19 @@ class Contributions:
 def wanted_names(model: Attributable) -> Trace:
     """A trace that keeps everything which attribution reads."""
     names = ["embedding", "positions", "input", "*.weights", "*.value", "*.residual", "*.norm"]
-    names.append("*.feed_forward.output")
-    sides = ("encoder", "decoder") if isinstance(model, Transformer) else (_side(model),)
-    return Trace(*(f"{side}.{name}" for side in sides for name in names))
+    sides: tuple[Side, ...] = (_side(model),)
+    if isinstance(model, Transformer):
+        sides = ("encoder", "decoder")
+    return Trace(
+        *(f"{side}.{name}" for side in sides for name in names),
+        # heads are split further, by the positions that they attend to
+        *(
+            f"{side}.layers.*.{kind.name}.output"
+            for side in sides
+            for kind in model.config.sublayers(side)
+            if not kind.has_heads
+        ),
+    )
 
 
 def logit_parts(
@@ -100,7 +110,7 @@ def logit_parts(
     for sublayer in reversed(sublayers):
         if sublayer.around.placement == "post":
             x = reader.rows(f"{sublayer.name}.residual")[row]
-            name = f"{sublayer.norm_name}.bias"
+            name = f"{sublayer.owner}.{sublayer.kind.norm_name}.norm.bias"
             direction = _through(sublayer.around.norm, x, direction, name, parts)
         parts += reversed(list(_sublayer_parts(sublayer, reader, row, direction)))
 
@@ -108,11 +118,12 @@ def logit_parts(
     return tuple(reversed(parts))
 
 
-def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contributions:
+def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contributions | None:
     """The contributions of source and prefix words to the last hidden states (ALTI, ALTI+).
 
     Feed-forward sublayers and biases mix no words. A model of plain text has a prefix only: for an
-    encoder that is the whole text.
+    encoder that is the whole text. None if a sublayer mixes words without attention weights, which
+    say how much of each.
     """
     reader = _Reader(values)
 
@@ -120,43 +131,57 @@ def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contr
     if isinstance(model, Transformer):
         count = len(reader.rows("encoder.input"))
         source = torch.eye(count, dtype=torch.float64)
-        for sublayer in _encoder_sublayers(model.encoder.layers, "encoder", "encoder"):
-            if isinstance(sublayer.module, MultiHeadAttention):
-                source = _own_contributions(sublayer, reader) @ source
+        for sublayer in _placed(model.encoder.layers, "encoder", "encoder"):
+            if not sublayer.kind.mixes_positions:
+                continue
+            if not sublayer.kind.has_heads:
+                return None
+            source = _own_contributions(sublayer, reader) @ source
 
-    side = _side(model)
-    prefix = torch.eye(len(reader.rows(f"{side}.input")), dtype=torch.float64)
+    prefix = torch.eye(len(reader.rows(f"{_side(model)}.input")), dtype=torch.float64)
     read = torch.zeros(len(prefix), len(source), dtype=torch.float64)
     attended = prefix
     for sublayer in _sublayers(model):
-        match sublayer.kind:
-            case "self-attention":
-                attended = _own_contributions(sublayer, reader)
-                if not isinstance(model, Transformer):
-                    prefix = attended @ prefix
-            case "cross-attention":
-                crossed = _crossed_contributions(sublayer, reader)
-                prefix, read = decoder_contributions(prefix, read, attended, crossed, source)
-            case _:
-                pass
+        if not sublayer.kind.mixes_positions:
+            continue
+        if not sublayer.kind.has_heads:
+            return None
+        if sublayer.kind.reads_source:
+            crossed = _crossed_contributions(sublayer, reader)
+            prefix, read = decoder_contributions(prefix, read, attended, crossed, source)
+            continue
+        attended = _own_contributions(sublayer, reader)
+        if not isinstance(model, Transformer):
+            prefix = attended @ prefix
     return Contributions(read, prefix)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Sublayer:
+class _Placed:
     """One sublayer on the residual stream that leads to the logits."""
 
-    name: str
-    """The name in a capture, such as ``decoder.layers.0.cross_attention``."""
-    norm_name: str
-    """The name of its norm's parameters."""
-    parameter_name: str
-    """The name of its own parameters."""
-    kind: PartKind
-    module: nn.Module
-    around: AddAndNorm
+    sublayer: Sublayer
+    block: str
+    """The name of its block in a capture, such as ``decoder.layers.0``."""
+    owner: str
+    """The name of the block's parameters."""
     before: str
     """The intermediate that it reads, and that the residual connection adds."""
+
+    @property
+    def kind(self) -> SublayerKind:
+        """The kind of the sublayer."""
+        return self.sublayer.kind
+
+    @property
+    def around(self) -> AddAndNorm:
+        """The residual connection and norm."""
+        return self.sublayer.around
+
+    @property
+    def name(self) -> str:
+        """The name in a capture, such as ``decoder.layers.0.cross_attention``."""
+        return f"{self.block}.{self.sublayer.name}"
 
     @property
     def stream(self) -> str:
@@ -183,7 +208,7 @@ def _double(tensor: Tensor) -> Tensor:
     return tensor.detach().cpu().double()
 
 
-def _side(model: Attributable) -> str:
+def _side(model: Attributable) -> Side:
     return "encoder" if isinstance(model, EncoderOnly) else "decoder"
 
 
@@ -197,66 +222,27 @@ def _last_norm(model: Attributable) -> nn.Module:
             return model.last_norm
 
 
-def _sublayers(model: Attributable) -> Iterator[_Sublayer]:
+def _sublayers(model: Attributable) -> Iterator[_Placed]:
     """The sublayers on the stream of the logits, in the order of computation."""
     match model:
         case EncoderOnly():
-            yield from _encoder_sublayers(model.encoder.layers, "encoder", "encoder")
+            yield from _placed(model.encoder.layers, "encoder", "encoder")
         case DecoderOnly():
             # Its parameters have no name of a side: it has only one.
-            yield from _encoder_sublayers(model.layers, "decoder", "")
+            yield from _placed(model.layers, "decoder", "")
         case _:
-            yield from _decoder_sublayers(model.decoder.layers)
+            yield from _placed(model.decoder.layers, "decoder", "decoder")
 
 
-def _encoder_sublayers(layers: nn.ModuleList, side: str, owner: str) -> Iterator[_Sublayer]:
+def _placed(layers: nn.ModuleList, side: Side, owner: str) -> Iterator[_Placed]:
     before = f"{side}.input"
     for index, layer in enumerate(layers):
-        assert isinstance(layer, EncoderLayer)
+        assert isinstance(layer, Block)
         owned = f"{owner}.layers.{index}".removeprefix(".")
-        for name, around in (
-            ("self_attention", layer.self_attention_norm),
-            ("feed_forward", layer.feed_forward_norm),
-        ):
-            sublayer = _sublayer(f"{side}.layers.{index}", owned, name, layer, around, before)
-            before = sublayer.stream
-            yield sublayer
-
-
-def _decoder_sublayers(layers: nn.ModuleList) -> Iterator[_Sublayer]:
-    before = "decoder.input"
-    for index, layer in enumerate(layers):
-        assert isinstance(layer, DecoderLayer)
-        place = f"decoder.layers.{index}"
-        for name, around in (
-            ("self_attention", layer.self_attention_norm),
-            ("cross_attention", layer.cross_attention_norm),
-            ("feed_forward", layer.feed_forward_norm),
-        ):
-            sublayer = _sublayer(place, place, name, layer, around, before)
-            before = sublayer.stream
-            yield sublayer
-
-
-_KINDS: dict[str, PartKind] = {
-    "self_attention": "self-attention",
-    "cross_attention": "cross-attention",
-    "feed_forward": "feed-forward",
-}
-
-
-def _sublayer(
-    place: str, owned: str, name: str, layer: nn.Module, around: AddAndNorm, before: str
-) -> _Sublayer:
-    return _Sublayer(
-        name=f"{place}.{name}",
-        norm_name=f"{owned}.{name}_norm.norm",
-        parameter_name=f"{owned}.{name}",
-        kind=_KINDS[name],
-        module=layer.get_submodule(name),
-        around=around,
-        before=before,
-    )
+        for sublayer in layer.sublayers:
+            placed = _Placed(sublayer, f"{side}.layers.{index}", owned, before)
+            before = placed.stream
+            yield placed
 
 
 def _through(
@@ -271,32 +257,30 @@ def _through(
 
 
 def _sublayer_parts(
-    sublayer: _Sublayer, reader: _Reader, row: int, direction: Tensor
+    sublayer: _Placed, reader: _Reader, row: int, direction: Tensor
 ) -> Iterator[LogitPart]:
-    match sublayer.module:
+    label, reads_source = sublayer.kind.label, sublayer.kind.reads_source
+    match sublayer.sublayer.module:
         case MultiHeadAttention() as attention:
             [parts] = _parts_by_key(
                 attention, sublayer.name, reader, [row]
             )  # (heads, key, d_model)
             for head, attended in enumerate(direct_logit_attribution(parts, direction)):
-                yield LogitPart(
-                    f"{sublayer.name}.heads.{head}.output",
-                    sublayer.kind,
-                    float(attended.sum()),
-                    tuple(attended.tolist()),
-                )
-            bias, name = attention.b_o, "b_o"
-        case FeedForward() as feed_forward:
-            bias, name = feed_forward.outer.bias, "outer.bias"
-            output = reader.rows(f"{sublayer.name}.output")[row] - _double(bias)
+                name, value = f"{sublayer.name}.heads.{head}.output", float(attended.sum())
+                yield LogitPart(name, label, value, tuple(attended.tolist()), reads_source)
+            bias, bias_name = attention.b_o, "b_o"
+        case module:
+            output = reader.rows(f"{sublayer.name}.output")[row]
+            bias, bias_name = None, ""
+            if isinstance(module, FeedForward):
+                bias, bias_name = module.outer.bias, "outer.bias"
+                output = output - _double(bias)
             value = float(direct_logit_attribution(output, direction))
-            yield LogitPart(f"{sublayer.name}.output", sublayer.kind, value)
-        case _:
-            raise AssertionError(sublayer.name)
+            yield LogitPart(f"{sublayer.name}.output", label, value)
 
     if bias is not None:
         value = float(direct_logit_attribution(_double(bias), direction))
-        yield LogitPart(f"{sublayer.parameter_name}.{name}", "bias", value)
+        yield LogitPart(f"{sublayer.owner}.{sublayer.kind.name}.{bias_name}", "bias", value)
 
 
 def _input_parts(side: str, reader: _Reader, row: int, direction: Tensor) -> Iterator[LogitPart]:
@@ -330,12 +314,12 @@ def _parts_by_key(
     return attended_parts(weights, value, _double(attention.w_o).T).transpose(0, 1)
 
 
-def _mixed(sublayer: _Sublayer, reader: _Reader) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+def _mixed(sublayer: _Placed, reader: _Reader) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
     """For each position: its number, the parts of all keys, of the stream, and the hidden state.
 
     In a post-norm model all are taken behind the norm, whose deviation is held.
     """
-    attention = sublayer.module
+    attention = sublayer.sublayer.module
     assert isinstance(attention, MultiHeadAttention)
     before, after = reader.rows(sublayer.before), reader.rows(sublayer.stream)
     residual = reader.rows(f"{sublayer.name}.residual")
@@ -355,7 +339,7 @@ def _mixed(sublayer: _Sublayer, reader: _Reader) -> Iterator[tuple[int, Tensor, 
             yield row, by_key, stream, after[row]
 
 
-def _own_contributions(sublayer: _Sublayer, reader: _Reader) -> Tensor:
+def _own_contributions(sublayer: _Placed, reader: _Reader) -> Tensor:
     """Return the contribution of each position to each in self-attention; the stream is the
     position's own."""
     rows = []
@@ -366,7 +350,7 @@ def _own_contributions(sublayer: _Sublayer, reader: _Reader) -> Tensor:
     return torch.stack(rows)
 
 
-def _crossed_contributions(sublayer: _Sublayer, reader: _Reader) -> Tensor:
+def _crossed_contributions(sublayer: _Placed, reader: _Reader) -> Tensor:
     """Return the contribution of each state of the encoder in cross-attention, and in the last
     column that of the stream."""
     return torch.stack(

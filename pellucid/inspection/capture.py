@@ -89,7 +89,7 @@ def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry
         raise ConfigError(
             f"the {len(entries):,} entries of a capture must be described in"
             f" {LONGEST_HEADER // 2:,} bytes, take {size:,}",
-            hint='capture fewer of them, such as only=("*.cross_attention.weights",)',
+            hint='capture fewer of them, such as only=("*.weights",)',
         )
     write_user_file(path, safetensors.torch.save(tensors, metadata))
 

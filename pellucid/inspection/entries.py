@@ -77,7 +77,7 @@ def select(described: Iterable[str], patterns: Iterable[str]) -> list[str]:
     if faults:
         raise ConfigError(
             f"each pattern must match an intermediate of this model, got {', '.join(faults)}",
-            hint='names are dotted and * spans dots, as in "*.cross_attention.weights"',
+            hint='names are dotted and * spans dots, as in "*.weights"',
         )
 
     return [

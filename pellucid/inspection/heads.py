@@ -8,6 +8,7 @@ from torch import Tensor
 
 from pellucid.core.errors import DataError
 from pellucid.inspection.capture import Capture
+from pellucid.model.config import TranslatorConfig
 
 Links = Iterable[tuple[int, int]]
 """Pairs (source token, target token), counted from 0."""
@@ -68,11 +69,14 @@ def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
 
     Raises DataError if there are none.
     """
+    attentions = capture.config.cross_attentions
     heads = {
         # The last row belongs to the stop, which translates no word.
         name: capture[name][:-1].double()
         for name in capture.names()
-        if ".cross_attention.heads." in name and name.endswith(".weights")
+        if ".heads." in name
+        and name.endswith(".weights")
+        and name.partition(".heads.")[0] in attentions
     }
     if not heads:
         raise DataError(
@@ -80,6 +84,11 @@ def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
             hint='capture "*cross_attention.heads.*.weights" of a model that has attention',
         )
     return heads
+
+
+def patterns_of_heads(config: TranslatorConfig) -> tuple[str, ...]:
+    """The patterns of the weights that ``rank_heads`` reads; none without cross-attention."""
+    return tuple(f"{name}.heads.*.weights" for name in config.cross_attentions)
 
 
 class _Sums:

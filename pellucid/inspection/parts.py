@@ -15,6 +15,7 @@ from pellucid.model.config import (
     TransformerConfig,
     TranslatorConfig,
 )
+from pellucid.model.sublayers import Side, SublayerKind
 
 POSITIONS, KEYS = "positions", "attended positions"
 """Placeholders for the axes of tokens: source, target or target input, depending on the place."""
@@ -573,26 +574,23 @@ def _at(each: Part, positions: str, keys: str = "") -> Part:
 
 
 def _transformer(config: TransformerConfig) -> Iterator[_Named]:
-    yield from _embedding("encoder", config)
-    for index in range(config.encoder_layers):
-        block = f"encoder.layers.{index}"
-        yield from _attention(f"{block}.self_attention", _SOURCE, _SOURCE, config)
-        yield from _feed_forward(f"{block}.feed_forward", _SOURCE, config)
-        yield f"{block}.output", _at(part("block.output"), _SOURCE)
-    yield "encoder.output", _at(end_of_stack(config), _SOURCE)
-
-    yield from _embedding("decoder", config)
-    for index in range(config.decoder_layers):
-        block = f"decoder.layers.{index}"
-        # Queries are positions that predict a token, keys are positions that were read.
-        yield from _attention(f"{block}.self_attention", _TARGET, _TARGET_INPUT, config, "masked")
-        yield from _attention(
-            f"{block}.cross_attention", _TARGET, _SOURCE, config, "cross-attention"
-        )
-        yield from _feed_forward(f"{block}.feed_forward", _TARGET, config)
-        yield f"{block}.output", _at(part("block.output", ("decoder",)), _TARGET)
-    yield "decoder.output", _at(end_of_stack(config, "decoder"), _TARGET)
+    yield from _stack("encoder", config.encoder_layers, config)
+    yield from _stack("decoder", config.decoder_layers, config, "decoder")
     yield from _distribution(config)
+
+
+def _stack(
+    side: Side, layer_count: int, config: TransformerConfig, *places: str
+) -> Iterator[_Named]:
+    # A state of the decoder predicts the next token, so its axis names what is predicted.
+    rows = _SOURCE if side == "encoder" else _TARGET
+    yield from _embedding(side, config)
+    for index in range(layer_count):
+        block = f"{side}.layers.{index}"
+        for kind in config.sublayers(side):
+            yield from _sublayer(f"{block}.{kind.name}", kind, side, config)
+        yield f"{block}.output", _at(part("block.output", places), rows)
+    yield f"{side}.output", _at(end_of_stack(config, *places), rows)
 
 
 def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
@@ -610,9 +608,10 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
             yield "encoder.output", _at(part("recurrent.stack.output", (place,)), token)
 
     if has_attention:
+        [place] = config.cross_attentions
         for name in ("scores", "weights", "context", "output"):
             each = part(f"recurrent.{name}", choices_of(config))
-            yield f"decoder.cross_attention.{name}", _at(each, _TARGET, _SOURCE)
+            yield f"{place}.{name}", _at(each, _TARGET, _SOURCE)
     yield "decoder.output", _at(part("recurrent.stack.output", ("decoder",)), _TARGET)
     yield from _distribution(config)
 
@@ -643,37 +642,30 @@ def _embedding(side: str, config: TranslatorConfig) -> Iterator[_Named]:
     yield f"{side}.input", _at(part("input", choices), token)
 
 
-def _attention(
-    prefix: str, query: str, key: str, config: TransformerConfig, *places: str
+def places_of(kind: SublayerKind, side: Side) -> tuple[str, ...]:
+    """The place of a sublayer as ``TABLE`` names it; none in an encoder."""
+    if kind.reads_source:
+        return ("cross-attention",)
+    return ("masked",) if side == "decoder" and kind.mixes_positions else ()
+
+
+def _sublayer(
+    prefix: str, kind: SublayerKind, side: Side, config: TransformerConfig
 ) -> Iterator[_Named]:
-    choices = choices_of(config, *places)
-    if config.norm == "pre":
-        yield f"{prefix}.norm", _at(part("norm", choices), query)
+    choices = choices_of(config, *places_of(kind, side))
+    rows = _SOURCE if side == "encoder" else _TARGET
+    # Queries are positions that predict a token, keys are positions that were read.
+    keys = _SOURCE if side == "encoder" or kind.reads_source else _TARGET_INPUT
+
     # In the order of computation, which is the order of ``names()`` and of the report.
-    for name in ("query", "key", "value", "scores", "masked_scores", "weights", "heads"):
-        yield f"{prefix}.{name}", _at(part(name, choices), query, key)
-    # From here on the heads have no axis of their own: (token, heads · value_size).
-    yield f"{prefix}.concatenation", _at(part("concatenation"), query)
-    yield f"{prefix}.output", _at(part("attention.output", choices), query)
-    yield from _around(prefix, query, choices, config)
-
-
-def _feed_forward(prefix: str, token: str, config: TransformerConfig) -> Iterator[_Named]:
-    choices = choices_of(config)
+    norm = f"{prefix}.norm", _at(part("norm", choices), rows)
     if config.norm == "pre":
-        yield f"{prefix}.norm", _at(part("norm", choices), token)
-    yield f"{prefix}.preactivation", _at(part("preactivation"), token)
-    yield f"{prefix}.hidden", _at(part("hidden", choices), token)
-    yield f"{prefix}.output", _at(part("feed_forward.output"), token)
-    yield from _around(prefix, token, choices, config)
-
-
-def _around(
-    prefix: str, token: str, choices: Collection[str], config: TransformerConfig
-) -> Iterator[_Named]:
-    yield f"{prefix}.residual", _at(part("residual", choices), token)
+        yield norm
+    for name, row in kind.parts:
+        yield f"{prefix}.{name}", _at(part(row, choices), rows, keys)
+    yield f"{prefix}.residual", _at(part("residual", choices), rows)
     if config.norm == "post":
-        yield f"{prefix}.norm", _at(part("norm", choices), token)
+        yield norm
 
 
 def _distribution(config: TranslatorConfig) -> Iterator[_Named]:

@@ -176,6 +176,6 @@ def _goes_on(name: str, config: TranslatorConfig) -> bool:
             inside = name.startswith("encoder.layers") or name == "encoder.output"
             return not inside and not name.startswith("decoder.layers")
         case RnnAttentionConfig():
-            return not name.startswith(("decoder.layers", "decoder.cross_attention"))
+            return not name.startswith(("decoder.layers", *config.cross_attentions))
         case _:
             return True

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
-from pellucid.inspection.capture import Capture, inspect
-from pellucid.inspection.sentence import Openable, Sentence
-from pellucid.model.config import TransformerConfig
+from pellucid.inspection.capture import Capture, capture_of
+from pellucid.inspection.sentence import Openable, Sentence, open_model, read_sentence
+from pellucid.model.config import TransformerConfig, TranslatorConfig
+from pellucid.model.sublayers import Side
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,39 +35,70 @@ def rollout(opened: Openable, source: str, target: str | None = None) -> Rollout
 
     Source: Abnar and Zuidema (2020), §3, "attention rollout", for an encoder. A decoder layer has
     two steps: self-attention as above, then cross-attention, which mixes half of each row with the
-    encoder's rollout. Raises ConfigError for a model that is not a Transformer, and as ``inspect``
-    does.
+    encoder's rollout. Raises ConfigError for a model whose positions do not read one another by
+    attention alone, and as ``inspect`` does.
     """
-    return rollout_of(inspect(opened, source, target, only=("*attention.weights", "logits")))
+    inside = open_model(opened)
+    names = _weights(inside.model.config)
+    return rollout_of(capture_of(inside, read_sentence(inside, source, target), (*names, "logits")))
+
+
+def has_rollout(config: TranslatorConfig) -> bool:
+    """Whether all that passes from one position to another passes through attention weights."""
+    return isinstance(config, TransformerConfig) and all(
+        kind.has_heads or not kind.mixes_positions
+        for kind in (*config.sublayers("encoder"), *config.sublayers("decoder"))
+    )
 
 
 def rollout_of(capture: Capture) -> Rollout:
     """The rollout of a capture that holds all attention weights.
 
-    Raises ConfigError for a model that is not a Transformer.
+    Raises ConfigError for a model whose positions do not read one another by attention alone.
     """
-    if not isinstance(capture.config, TransformerConfig):
-        raise ConfigError(
-            f"attention rollout needs a Transformer, got model.kind={capture.config.kind}",
-            hint="its one attention needs no rollout: capture decoder.cross_attention.weights",
-        )
+    weights = _weights(capture.config)
 
     # Before the first layer each hidden state is its own token.
     encoder = torch.eye(len(capture.source_tokens), dtype=torch.float64)
-    for index in range(capture.config.encoder_layers):
-        encoder = _half(_mean(capture[f"encoder.layers.{index}.self_attention.weights"])) @ encoder
-
     # The decoder's hidden states come from two sides: its own tokens and the source.
     own = torch.eye(len(capture.target_tokens), dtype=torch.float64)  # (target, target input)
     read = torch.zeros(len(own), len(encoder), dtype=torch.float64)  # (target, source)
-    for index in range(capture.config.decoder_layers):
-        self_weights = _half(_mean(capture[f"decoder.layers.{index}.self_attention.weights"]))
-        own, read = self_weights @ own, self_weights @ read
-        # (target, source), to be multiplied with what each state of the encoder is made of
-        crossed = _mean(capture[f"decoder.layers.{index}.cross_attention.weights"])
-        own, read = own / 2, (read + crossed @ encoder) / 2  # the rows still sum to one
+
+    for name, reads_source in weights.items():
+        mean = _mean(capture[name])
+        if reads_source:
+            # (target, source), to be multiplied with what each state of the encoder is made of
+            own, read = own / 2, (read + mean @ encoder) / 2  # the rows still sum to one
+        elif name.startswith("encoder"):
+            encoder = _half(mean) @ encoder
+        else:
+            own, read = _half(mean) @ own, _half(mean) @ read
 
     return Rollout(capture.sentence, encoder, read, own)
+
+
+def _weights(config: TranslatorConfig) -> dict[str, bool]:
+    """The attention weights in the order of computation, and whether they are of the source.
+
+    Raises ConfigError for a model that has no rollout.
+    """
+    if not isinstance(config, TransformerConfig) or not has_rollout(config):
+        kind = f"model.kind={config.kind}"
+        raise ConfigError(
+            f"attention rollout needs a Transformer of attention alone, got {kind}",
+            hint=f"capture {config.cross_attentions[0]}.weights"
+            if config.cross_attentions
+            else "saliency says for every kind which source words a prediction depends on",
+        )
+    sides: tuple[Side, ...] = ("encoder", "decoder")
+    counts = config.encoder_layers, config.decoder_layers
+    return {
+        f"{side}.layers.{index}.{kind.name}.weights": kind.reads_source
+        for side, count in zip(sides, counts, strict=True)
+        for index in range(count)
+        for kind in config.sublayers(side)
+        if kind.has_heads
+    }
 
 
 def _mean(weights: Tensor) -> Tensor:

@@ -102,8 +102,8 @@ class Why:
         """The tokens that ``part.attended`` belongs to; none if the part is no head."""
         if not part.attended:
             return ()
-        is_source = part.kind == "cross-attention"
-        return self.sentence.source_tokens if is_source else self.sentence.target_input_tokens
+        sentence = self.sentence
+        return sentence.source_tokens if part.reads_source else sentence.target_input_tokens
 
     def words_behind(self, part: LogitPart, count: int = SHOWN_WORDS) -> list[tuple[str, float]]:
         """The tokens from which a head's part comes, the strongest first."""
@@ -260,7 +260,7 @@ class _Pass:
     values: Mapping[str, Tensor]
     logits: Tensor
     """(position, vocabulary), in float64."""
-    contributions: Contributions
+    contributions: Contributions | None
 
 
 def _run(model: Attributable, sentence: Sentence) -> _Pass:
@@ -287,8 +287,8 @@ def _explain(
         rival=rival,
         difference=float(logits[word_id] - logits[rival_id]),
         parts=logit_parts(passed.model, passed.values, row, word_id, rival_id),
-        source_contributions=tuple(contributions.source[row].tolist()),
-        prefix_contributions=tuple(contributions.prefix[row].tolist()),
+        source_contributions=tuple(contributions.source[row].tolist()) if contributions else (),
+        prefix_contributions=tuple(contributions.prefix[row].tolist()) if contributions else (),
     )
 
 

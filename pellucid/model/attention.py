@@ -1,4 +1,4 @@
-"""Multi-head attention: projections, padding masks, and positions inside self-attention."""
+"""Multi-head attention, over one's own sequence and over the source, with positions inside it."""
 
 import math
 
@@ -14,7 +14,13 @@ from pellucid.equations.fused import (
     fused_relative_attention,
     fused_rotary_positions,
 )
-from pellucid.equations.heads import merge_heads, split_heads, two_stage_weights
+from pellucid.equations.heads import (
+    NO_BIASES,
+    HeadBiases,
+    merge_heads,
+    split_heads,
+    two_stage_weights,
+)
 from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.equations.relative import (
     alibi_bias,
@@ -22,9 +28,12 @@ from pellucid.equations.relative import (
     relative_values,
     rotary_positions,
 )
+from pellucid.equations.weights import AttentionWeights
+from pellucid.model.cache import FilledSlots, KeyValueCache, SourceCache
 from pellucid.model.config import BlockSettings
 from pellucid.model.dropout import Dropout, DropoutSource
-from pellucid.model.layers import linear
+from pellucid.model.layers import SublayerModule, linear
+from pellucid.model.state import Reading, Step, SublayerState
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -118,7 +127,7 @@ class AttentionPositions(nn.Module):
                 return fused_attention(query, key, value, may_attend, causal=causal)
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(SublayerModule):
     """Concat(head₁, …, headₕ) W^O with headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V).
 
     EQ: 77, 78, 82, 83, 89.  Source: Vaswani et al. (2017), §3.2.2.
@@ -130,7 +139,7 @@ class MultiHeadAttention(nn.Module):
         self,
         config: BlockSettings,
         source: DropoutSource,
-        positions: AttentionPositions | None = None,
+        positions: AttentionPositions | None,
     ) -> None:
         """``positions`` is for self-attention, whose queries and keys are of one sequence."""
         super().__init__()
@@ -156,18 +165,6 @@ class MultiHeadAttention(nn.Module):
         self.b_o = nn.Parameter(torch.zeros(config.d_model)) if config.attention_bias else None
 
         self.weights_dropout = Dropout(config.attention_dropout, source)
-
-    def forward(
-        self,
-        x: Float[Tensor, "sentence query d_model"],
-        may_attend: Bool[Tensor, "sentence 1 1 query"] | None = None,
-        *,
-        causal: bool = False,
-        trace: Trace = UNWATCHED,
-    ) -> Float[Tensor, "sentence query d_model"]:
-        """Self-attention: every position attends to the positions that the mask allows."""
-        query, key, value = self.project_all(x)
-        return self.attend(query, key, value, may_attend, causal=causal, trace=trace)
 
     @property
     def needs_order(self) -> bool:
@@ -288,6 +285,150 @@ class MultiHeadAttention(nn.Module):
         masked = trace.keep("masked_scores", masked)
         return trace.keep("weights", masked_softmax(masked, may_attend))
 
+    def clear_weights(self) -> AttentionWeights:
+        """The packed matrix cut into W^Q, W^K and W^V of every head."""
+        widths = [self.query_width, self.query_width, self.value_width]
+        if self.two_stage is not None:
+            shared, per_head = self.two_stage.shared, self.two_stage.per_head
+            w_q, w_k, w_v = (
+                two_stage_weights(shared[name], per_head[name])
+                for name in ("query", "key", "value")
+            )
+        else:
+            assert self.w_qkv is not None
+            w_q, w_k, w_v = (
+                # (heads · size, d_model) -> (heads, d_model, size)
+                part.reshape(self.heads, -1, part.shape[-1]).transpose(1, 2)
+                for part in torch.split(self.w_qkv, widths)
+            )
+
+        biases = NO_BIASES
+        if self.b_qkv is not None:
+            b_q, b_k, b_v = (
+                part.reshape(self.heads, 1, -1) for part in torch.split(self.b_qkv, widths)
+            )
+            biases = HeadBiases(b_q, b_k, b_v, self.b_o)
+
+        positions = self.positions
+        return AttentionWeights(
+            w_q,
+            w_k,
+            w_v,
+            self.w_o.T,
+            biases,
+            None if positions is None else positions.keys,
+            None if positions is None else positions.values,
+        )
+
+    def attend_from_beams(
+        self,
+        query: Float[Tensor, "row heads 1 key_size"],
+        keys: Float[Tensor, "sentence heads key key_size"],
+        values: Float[Tensor, "sentence heads key value_size"],
+        may_attend: Bool[Tensor, "sentence 1 #beam key"] | None,
+    ) -> Float[Tensor, "row 1 d_model"]:
+        """Attend from one token of each hypothesis: the beams are queries to the same keys.
+
+        So the keys and values of a sentence are read once, and not copied for each beam.
+        """
+        _, heads, _, key_size = query.shape
+
+        # (sentence · beam, heads, 1, key_size) → (sentence, heads, beam, key_size)
+        query = query.view(keys.shape[0], -1, heads, key_size).transpose(1, 2)
+        attended = self.attend(query, keys, values, may_attend)  # (sentence, beam, d_model)
+
+        # back to one row for each hypothesis: (sentence · beam, 1, d_model)
+        return attended.reshape(-1, 1, attended.shape[-1])
+
+
+class SelfAttention(MultiHeadAttention):
+    """Attention in which every position attends to those of its own sequence.
+
+    EQ: 83, 138.  Source: Vaswani et al. (2017), §3.2.3.
+    """
+
+    def __init__(self, config: BlockSettings, source: DropoutSource) -> None:
+        super().__init__(config, source, AttentionPositions(config))
+
+    def forward(
+        self,
+        x: Float[Tensor, "sentence query d_model"],
+        reading: Reading,
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence query d_model"]:
+        """Attend to the positions that the mask allows, if causal to no later one (EQ-138)."""
+        query, key, value = self.project_all(x)
+        may_attend, causal = reading.may_attend, reading.causal
+        return self.attend(query, key, value, may_attend, causal=causal, trace=trace)
+
+    def start(self, memory: Float[Tensor, "sentence source d_model"]) -> KeyValueCache:
+        """The cache before the first token."""
+        keys, values = (
+            memory.new_empty((memory.shape[0], 0, self.heads, width // self.heads))
+            for width in (self.query_width, self.value_width)
+        )
+        return KeyValueCache(keys, values, 0, FilledSlots(0))
+
+    def step(
+        self, x: Float[Tensor, "row 1 d_model"], state: SublayerState, step: Step
+    ) -> tuple[Float[Tensor, "row 1 d_model"], KeyValueCache]:
+        """Attend over the cache, with all beams of a sentence at once where order permits."""
+        assert isinstance(state, KeyValueCache)
+        query, key, value = self.project_all(x, start=step.position)
+        # before attention: the newest token attends to itself too
+        cache = state.with_newest(key, value)
+
+        # relative positions and ALiBi go by the order of the keys, and the slots of several beams
+        # are interleaved; a single beam owns all slots, and they are in order already
+        if step.may_attend is not None and self.needs_order:
+            own = step.in_order(cache.keys), step.in_order(cache.values)
+            return self.attend(query, *own), cache
+
+        # every beam attends to all slots of its sentence, and the mask hides those of other beams:
+        # softmax does not depend on the order of keys, and rotary keys were rotated before caching
+        keys, values = cache.keys[:, : cache.taken], cache.values[:, : cache.taken]
+        attended = self.attend_from_beams(
+            query, keys.transpose(1, 2), values.transpose(1, 2), step.may_attend
+        )
+        return attended, cache
+
+
+class CrossAttention(MultiHeadAttention):
+    """Attention from every target position to the encoder's output.
+
+    EQ: 89, 90.  Source: Vaswani et al. (2017), §3.2.3.
+    """
+
+    def __init__(self, config: BlockSettings, source: DropoutSource) -> None:
+        super().__init__(config, source, None)
+
+    def forward(
+        self,
+        x: Float[Tensor, "sentence query d_model"],
+        reading: Reading,
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence query d_model"]:
+        """Attend to the source; padding is masked."""
+        assert reading.memory is not None
+        query = self.project_query(x)
+        key, value = self.project_memory(reading.memory)
+        return self.attend(query, key, value, reading.memory_may_attend, trace=trace)
+
+    def start(self, memory: Float[Tensor, "sentence source d_model"]) -> SourceCache:
+        """The keys and values of the source."""
+        keys, values = self.project_memory(memory)
+        # contiguous, as every step reads them: they are views of a packed projection
+        return SourceCache(keys.contiguous(), values.contiguous())
+
+    def step(
+        self, x: Float[Tensor, "row 1 d_model"], state: SublayerState, step: Step
+    ) -> tuple[Float[Tensor, "row 1 d_model"], SourceCache]:
+        """Attend to the source from the newest token alone."""
+        assert isinstance(state, SourceCache)
+        query = self.project_query(x)
+        mask = step.memory_may_attend
+        return self.attend_from_beams(query, state.keys, state.values, mask), state
+
 
 class TwoStageProjection(nn.Module):
     """W_q W_q⁽ⁱ⁾ for every head, and the same for keys and values.
@@ -317,16 +458,3 @@ class TwoStageProjection(nn.Module):
         )
         # (heads · size, d_model) each, as a linear map's weight is (outputs, inputs)
         return torch.cat([part.transpose(1, 2).flatten(0, 1) for part in each])
-
-
-def mask_for_heads(
-    may_attend: Bool[Tensor, "sentence source"],
-) -> Bool[Tensor, "sentence 1 1 source"] | None:
-    """One mask for all heads and queries; None on a CPU if nothing is masked.
-
-    Attention without a mask is faster. On an accelerator the check itself would cost more: the host
-    would have to wait for its result.
-    """
-    if may_attend.device.type == "cpu" and bool(may_attend.all()):
-        return None
-    return may_attend[:, None, None, :]

@@ -5,32 +5,28 @@ at the model.
 """
 
 import dataclasses
-from typing import cast
+from typing import Any, cast
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid.core.errors import ConfigError
-from pellucid.equations.heads import NO_BIASES, HeadBiases, two_stage_weights
 from pellucid.equations.recurrent_translator import (
     Cell,
     RecurrentAttentionWeights,
     RecurrentTranslator,
 )
 from pellucid.equations.weights import (
-    AttentionWeights,
     BlockWeights,
     DecoderBlockWeights,
     Dropout,
     EmbeddingWeights,
-    FeedForwardWeights,
     NoDropout,
     NormWeights,
     Settings,
     TextModel,
 )
 from pellucid.equations.weights import Transformer as ClearTransformer
-from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.blocks import Block
 from pellucid.model.config import (
     BlockSettings,
     DecoderConfig,
@@ -42,12 +38,12 @@ from pellucid.model.config import (
 )
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.embedding import Embedding
-from pellucid.model.layers import FeedForward, Norm
+from pellucid.model.layers import Norm
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.recurrent_parts import RecurrentLayer
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
-from pellucid.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from pellucid.model.transformer import Transformer
 
 ClearModel = ClearTransformer | TextModel | RecurrentTranslator
 
@@ -105,8 +101,8 @@ def clear_transformer(model: SequenceModel) -> ClearTransformer:
         settings=_settings(model),
         source_embedding=_embedding(model.source_embedding),
         target_embedding=_embedding(model.target_embedding),
-        encoder=[_block(cast(EncoderLayer, layer)) for layer in model.encoder.layers],
-        decoder=[_decoder_block(cast(DecoderLayer, layer)) for layer in model.decoder.layers],
+        encoder=[BlockWeights(**_block(layer)) for layer in model.encoder.layers],
+        decoder=[DecoderBlockWeights(**_block(layer)) for layer in model.decoder.layers],
         encoder_norm=_last_norm(model.config, model.encoder.last_norm),
         decoder_norm=_last_norm(model.config, model.decoder.last_norm),
         # (vocabulary, d_model) → (d_model, vocabulary), as the page multiplies from the right
@@ -135,7 +131,7 @@ def clear_text_model(model: SequenceModel) -> TextModel:
     return TextModel(
         settings=_settings(model),
         embedding=_embedding(model.embedding),
-        blocks=[_block(cast(EncoderLayer, layer)) for layer in layers],
+        blocks=[BlockWeights(**_block(layer)) for layer in layers],
         last_norm=_last_norm(config, last_norm),
         w_s=model.output_weight.T,
         b_s=model.output_bias,
@@ -225,69 +221,13 @@ def _embedding(embedding: Embedding) -> EmbeddingWeights:
     return EmbeddingWeights(embedding.weight, network, positions)
 
 
-def _block(layer: EncoderLayer) -> BlockWeights:
-    return BlockWeights(
-        self_attention=_attention(layer.self_attention),
-        self_attention_norm=_norm(layer.self_attention_norm.norm),
-        feed_forward=_feed_forward(layer.feed_forward),
-        feed_forward_norm=_norm(layer.feed_forward_norm.norm),
-    )
-
-
-def _decoder_block(layer: DecoderLayer) -> DecoderBlockWeights:
-    return DecoderBlockWeights(
-        self_attention=_attention(layer.self_attention),
-        self_attention_norm=_norm(layer.self_attention_norm.norm),
-        cross_attention=_attention(layer.cross_attention),
-        cross_attention_norm=_norm(layer.cross_attention_norm.norm),
-        feed_forward=_feed_forward(layer.feed_forward),
-        feed_forward_norm=_norm(layer.feed_forward_norm.norm),
-    )
-
-
-def _attention(attention: MultiHeadAttention) -> AttentionWeights:
-    """The packed matrix cut into W^Q, W^K and W^V of every head."""
-    heads, widths = attention.heads, _widths(attention)
-    if attention.two_stage is not None:
-        shared, per_head = attention.two_stage.shared, attention.two_stage.per_head
-        w_q, w_k, w_v = (
-            two_stage_weights(shared[name], per_head[name]) for name in ("query", "key", "value")
-        )
-    else:
-        assert attention.w_qkv is not None
-        w_q, w_k, w_v = (
-            # (heads · size, d_model) -> (heads, d_model, size)
-            part.reshape(heads, -1, part.shape[-1]).transpose(1, 2)
-            for part in torch.split(attention.w_qkv, widths)
-        )
-
-    biases = NO_BIASES
-    if attention.b_qkv is not None:
-        b_q, b_k, b_v = (
-            part.reshape(heads, 1, -1) for part in torch.split(attention.b_qkv, widths)
-        )
-        biases = HeadBiases(b_q, b_k, b_v, attention.b_o)
-
-    positions = attention.positions
-    return AttentionWeights(
-        w_q,
-        w_k,
-        w_v,
-        attention.w_o.T,
-        biases,
-        None if positions is None else positions.keys,
-        None if positions is None else positions.values,
-    )
-
-
-def _widths(attention: MultiHeadAttention) -> list[int]:
-    return [attention.query_width, attention.query_width, attention.value_width]
-
-
-def _feed_forward(network: FeedForward) -> FeedForwardWeights:
-    inner, outer = network.inner, network.outer
-    # torch.nn keeps a matrix as (outputs, inputs), the paper as (inputs, outputs)
-    return FeedForwardWeights(inner.weight.T, inner.bias, outer.weight.T, outer.bias)
+def _block(layer: nn.Module) -> dict[str, Any]:
+    """The weights of each sublayer and of its norm, under the names that the page has for them."""
+    weights: dict[str, Any] = {}
+    for sublayer in cast(Block, layer).sublayers:
+        weights[sublayer.name] = sublayer.module.clear_weights()
+        weights[sublayer.kind.norm_name] = _norm(sublayer.around.norm)
+    return weights
 
 
 def _norm(norm: Norm) -> NormWeights:

@@ -22,6 +22,13 @@ from pellucid.equations.choices import (
     RecurrentAttention,
     StartSymbol,
 )
+from pellucid.model.sublayers import (
+    CROSS_ATTENTION,
+    FEED_FORWARD,
+    SELF_ATTENTION,
+    Side,
+    SublayerKind,
+)
 
 _NUMBERED: tuple[PositionKind, ...] = ("learned", "one_hot", "joint", "summed")
 """Kinds with a row for each position, which end at the last row."""
@@ -196,6 +203,10 @@ class BlockSettings(NetworkSettings):
     attention_bias: bool = False
     """Add biases to the projections of attention; the paper has none, Marian has."""
 
+    @abstractmethod
+    def sublayers(self, side: Side) -> tuple[SublayerKind, ...]:
+        """The kinds of sublayers of a block on this side, in the order of computation."""
+
     @property
     def key_size(self) -> int:
         """Width of a query or key in one head, dₖ."""
@@ -295,11 +306,18 @@ class TransformerConfig(
     kind: Literal["transformer"] = "transformer"
     """An encoder and a decoder of attention blocks (EQ-115)."""
 
+    def sublayers(self, side: Side) -> tuple[SublayerKind, ...]:
+        """The decoder has cross-attention between the two sublayers of the encoder."""
+        if side == "encoder":
+            return (SELF_ATTENTION, FEED_FORWARD)
+        return (SELF_ATTENTION, CROSS_ATTENTION, FEED_FORWARD)
+
     @property
     def cross_attentions(self) -> tuple[str, ...]:
-        """One in each decoder block."""
+        """The cross-attention of each decoder block."""
+        names = [kind.name for kind in self.sublayers("decoder") if kind.reads_source]
         layers = range(self.decoder_layers)
-        return tuple(f"decoder.layers.{index}.cross_attention" for index in layers)
+        return tuple(f"decoder.layers.{index}.{name}" for index in layers for name in names)
 
     def summary(self) -> str:
         """The shape of the model in a line, for its card."""
@@ -391,6 +409,10 @@ class EncoderConfig(BlockSettings, EncoderSettings):
     """Share of the tokens that must be predicted; of those 80% are masked, 10% replaced and 10%
     unchanged (Devlin et al. 2019, §3.1)."""
 
+    def sublayers(self, side: Side) -> tuple[SublayerKind, ...]:  # noqa: ARG002  # there is one
+        """The sublayers of the Transformer's encoder."""
+        return (SELF_ATTENTION, FEED_FORWARD)
+
     def summary(self) -> str:
         """The shape of the model in a line, for its card."""
         return f"{self.encoder_layers} encoder layers, {self.shape()}"
@@ -405,6 +427,10 @@ class DecoderConfig(StartSettings, BlockSettings, DecoderSettings):
 
     kind: Literal["decoder"] = "decoder"
     """On plain text: blocks that continue a text (EQ-138, the road to GPT)."""
+
+    def sublayers(self, side: Side) -> tuple[SublayerKind, ...]:  # noqa: ARG002  # there is one
+        """The sublayers of the Transformer's decoder without cross-attention: there is no source."""
+        return (SELF_ATTENTION, FEED_FORWARD)
 
     def summary(self) -> str:
         """The shape of the model in a line, for its card."""

@@ -1,5 +1,6 @@
 """The parts of a block beside attention: linear maps, feed-forward network, norm, Add & Norm."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import assert_never
 
@@ -13,8 +14,10 @@ from pellucid.equations.feed_forward import activate
 from pellucid.equations.fused import fused_layer_norm
 from pellucid.equations.normalization import normalize
 from pellucid.equations.residual import add_and_norm, norm_and_add
+from pellucid.equations.weights import FeedForwardWeights
 from pellucid.model.config import BlockSettings, NetworkSettings
 from pellucid.model.dropout import Dropout, DropoutSource
+from pellucid.model.state import NoState, Reading, Step, SublayerState
 from pellucid.model.trace import UNWATCHED, Trace
 
 _NARROW_NAMES = ("w_qkv", "w_o", "inner.weight", "outer.weight")
@@ -88,7 +91,38 @@ def widened(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
-class FeedForward(nn.Module):
+class SublayerModule(nn.Module, ABC):
+    """One sublayer of a block, without the residual connection and norm around it.
+
+    It reads whole sequences, or one token after another with a state of its own; both ways give
+    the same (``cached = full`` in docs/architecture.md).
+    """
+
+    @abstractmethod
+    def forward(
+        self,
+        x: Float[Tensor, "sentence length d_model"],
+        reading: Reading,
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence length d_model"]:
+        """Read whole sequences; ``trace`` keeps the intermediates by the names of its kind."""
+
+    @abstractmethod
+    def start(self, memory: Float[Tensor, "sentence source d_model"]) -> SublayerState:
+        """The state before the first token, with one beam for each sentence of the encoder."""
+
+    @abstractmethod
+    def step(
+        self, x: Float[Tensor, "row 1 d_model"], state: SublayerState, step: Step
+    ) -> tuple[Float[Tensor, "row 1 d_model"], SublayerState]:
+        """Read the newest token of each hypothesis alone; return the state after it (EQ-130)."""
+
+    @abstractmethod
+    def clear_weights(self) -> object:
+        """The parameters in the shapes of the page of equations (``equations/weights.py``)."""
+
+
+class FeedForward(SublayerModule):
     """max(0, x W₁ + b₁) W₂ + b₂, or with another activation than the paper's.
 
     EQ: 100, 101.  Source: Vaswani et al. (2017), §3.3, eq. (2).
@@ -102,9 +136,37 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(config.activation_dropout, source)
 
     def forward(
-        self, x: Float[Tensor, "*batch d_model"], trace: Trace = UNWATCHED
-    ) -> Float[Tensor, "*batch d_model"]:
+        self,
+        x: Float[Tensor, "sentence length d_model"],
+        reading: Reading,  # noqa: ARG002  # every sublayer is asked so
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence length d_model"]:
         """Apply the same two linear maps to each position."""
+        return self._feed(x, trace)
+
+    def start(self, memory: Float[Tensor, "sentence source d_model"]) -> NoState:  # noqa: ARG002
+        """The empty state: no position reads another."""
+        return NoState()
+
+    def step(
+        self,
+        x: Float[Tensor, "row 1 d_model"],
+        state: SublayerState,
+        step: Step,  # noqa: ARG002
+    ) -> tuple[Float[Tensor, "row 1 d_model"], SublayerState]:
+        """Apply the two linear maps to the newest token."""
+        return self._feed(x, UNWATCHED), state
+
+    def clear_weights(self) -> FeedForwardWeights:
+        """W₁, b₁, W₂ and b₂."""
+        # torch.nn keeps a matrix as (outputs, inputs), the paper as (inputs, outputs)
+        return FeedForwardWeights(
+            self.inner.weight.T, self.inner.bias, self.outer.weight.T, self.outer.bias
+        )
+
+    def _feed(
+        self, x: Float[Tensor, "*batch d_model"], trace: Trace
+    ) -> Float[Tensor, "*batch d_model"]:
         preactivation = trace.keep("preactivation", linear(x, self.inner.weight, self.inner.bias))
         hidden = trace.keep("hidden", self._activate(preactivation))
         dropped: Tensor = self.dropout(hidden)

@@ -1,65 +1,81 @@
-"""Keys and values of the tokens already read, kept as values (EQ-130)."""
+"""The state of a stack of blocks between two steps of a search, as a value (EQ-130).
+
+Each sublayer has a state of its own, of its own kind: a KV cache, the last state of a recurrence,
+or nothing. Beside them stands what all share: which tokens belong to which hypothesis.
+"""
 
 import dataclasses
-import threading
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-_ROOM = 8
-"""A cache grows by this many slots per beam. Of 4, 8, 16 and 32, 8 was fastest, measured
-when beams were still copied at every step."""
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """The rows with which a search goes on; a row is ``sentence · beam_count + beam``."""
+
+    rows: Int[Tensor, "sentence beam"]
+    sentences: Int[Tensor, " sentence"] | None
+    """The old number of each sentence; None if every sentence goes on in its place."""
+
+
+@runtime_checkable
+class SublayerState(Protocol):
+    """The state of one sublayer as a value: a step returns a new one."""
+
+    def select(self, kept: Kept) -> "SublayerState":
+        """The state of the kept rows; all beams of a new sentence come from one old sentence."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
-class LayerCache:
-    """The KV cache of one decoder layer.
+class NoState:
+    """The state of a sublayer to which earlier tokens do not matter."""
 
-    The beams of a sentence share the keys and values of its source, and the slots for target
-    tokens: a slot is filled once, and each hypothesis knows which slots are its own. So nothing
-    is copied when a search reorders or replaces the beams.
+    def select(self, kept: Kept) -> "NoState":  # noqa: ARG002  # the protocol's signature
+        """The same empty state."""
+        return self
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockState:
+    """The states of the sublayers of a block, in their order."""
+
+    sublayers: tuple[SublayerState, ...]
+
+    def select(self, kept: Kept) -> "BlockState":
+        """Let each sublayer keep these rows."""
+        return BlockState(tuple([each.select(kept) for each in self.sublayers]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """The masks and the memory that all sublayers of a stack share while it reads sequences."""
+
+    may_attend: Bool[Tensor, "sentence 1 1 key"] | None = None
+    """The positions of the sequences that are words; None for all."""
+    causal: bool = False
+    """Whether a position may read no later one."""
+    memory: Float[Tensor, "sentence source d_model"] | None = None
+    """The encoder's output; None in an encoder, and in a model without one."""
+    memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """The slots and masks that all sublayers of a stack share in a step of one token.
+
+    Tokens lie in slots, numbered alike in every layer: the beams of a sentence share its slots, a
+    slot is filled once, and each hypothesis knows which slots are its own.
     """
 
-    memory_keys: Float[Tensor, "sentence heads source key_size"]
-    memory_values: Float[Tensor, "sentence heads source value_size"]
-    keys: Float[Tensor, "sentence slot heads key_size"]
-    values: Float[Tensor, "sentence slot heads value_size"]
-
-    def with_room(self, taken: int, slots: int) -> "LayerCache":
-        """A copy with room for ``slots`` tokens, of which the first ``taken`` are filled."""
-        keys, values = (_with_room(each, taken, slots) for each in (self.keys, self.values))
-        return LayerCache(self.memory_keys, self.memory_values, keys, values)
-
-    def write(
-        self,
-        first: int,
-        key: Float[Tensor, "row heads 1 key_size"],
-        value: Float[Tensor, "row heads 1 value_size"],
-    ) -> None:
-        """Fill a slot for each beam of a sentence, from the ``first`` on."""
-        sentences = self.keys.shape[0]
-        end = first + key.shape[0] // sentences
-
-        # (sentence · beam, heads, 1, size) → (sentence, beam, heads, size): a slot for each beam
-        self.keys[:, first:end] = key.view(sentences, -1, *key.shape[1::2])
-        self.values[:, first:end] = value.view(sentences, -1, *value.shape[1::2])
-
-
-@dataclasses.dataclass(frozen=True)
-class Ancestry:
-    """The slots that the newest tokens fill, and the slots they may attend to."""
-
-    first_slot: int
     slots: Int[Tensor, "sentence beam length"]
     """The slots of the tokens of each hypothesis, in order, the newest last."""
     may_attend: Bool[Tensor, "sentence 1 beam slot"] | None
     """The same as a mask; None if there is one beam, to which all slots belong."""
-
-    @property
-    def end(self) -> int:
-        """The number of filled slots after this step."""
-        return self.first_slot + self.slots.shape[1]
+    memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None
 
     @property
     def position(self) -> int:
@@ -76,43 +92,32 @@ class Ancestry:
         return cached[sentences, self.slots].flatten(0, 1).transpose(1, 2)
 
 
-class FilledSlots:
-    """How many slots of a cache's tensors are filled, so that states may share the tensors.
-
-    A state reads only the slots that were filled when it was made. The first step from it writes
-    the next slots in place. A second step from the same state, and any step while gradients are
-    recorded, gets copies.
-    """
-
-    def __init__(self, taken: int) -> None:
-        # -1 matches no state: a write in place would spoil what autograd saved
-        self._taken = taken if torch.is_inference_mode_enabled() else -1
-        self._lock = threading.Lock()
-
-    def take(self, first: int, count: int) -> bool:
-        """Whether the caller may write ``count`` slots; true for one caller only."""
-        # two threads may step from the same state; the check and the claim must be one
-        with self._lock:
-            if self._taken != first or not torch.is_inference_mode_enabled():
-                return False
-            self._taken += count
-            return True
-
-
 @dataclasses.dataclass(frozen=True)
-class TransformerState:
+class StackState:
     """The state of a stack of decoder blocks; a row is ``sentence · beam_count + beam``.
 
     A model of plain text has no source: its memory has the length 0.
     """
 
-    layers: tuple[LayerCache, ...]
-    filled: FilledSlots
+    layers: tuple[BlockState, ...]
     memory_may_attend: Bool[Tensor, "sentence source"]
+    memory_mask: Bool[Tensor, "sentence 1 1 source"] | None
+    """The same for all heads; None if nothing is hidden."""
     slots: Int[Tensor, "sentence beam length"]
-    """The slots of the tokens of each hypothesis in the caches, in order."""
+    """The slots of the tokens of each hypothesis, in order."""
     taken: int
-    """How many slots of the caches are filled, those of dropped hypotheses included."""
+    """How many slots are filled, those of dropped hypotheses included."""
+
+    @classmethod
+    def before_the_first_token(
+        cls, layers: tuple[BlockState, ...], memory_may_attend: Bool[Tensor, "sentence source"]
+    ) -> "StackState":
+        """The state of one beam for each sentence, to which nothing was fed."""
+        slots = torch.empty(
+            (len(memory_may_attend), 1, 0), dtype=torch.long, device=memory_may_attend.device
+        )
+        mask = mask_for_heads(memory_may_attend)
+        return cls(layers, memory_may_attend, mask, slots, 0)
 
     @property
     def sentence_count(self) -> int:
@@ -129,23 +134,8 @@ class TransformerState:
         """How many tokens have been fed so far."""
         return self.slots.shape[2]
 
-    def writable(self) -> tuple[tuple[LayerCache, ...], FilledSlots]:
-        """Caches whose next slots, one for each beam, only the caller may write."""
-        count = self.beam_count
-        if not self.layers:
-            return (), FilledSlots(self.taken + count)
-        if self.taken + count <= self.layers[0].keys.shape[1] and self.filled.take(
-            self.taken, count
-        ):
-            return self.layers, self.filled
-
-        # room for several steps, so that most steps copy nothing
-        room = self.taken + _ROOM * count
-        layers = tuple(layer.with_room(self.taken, room) for layer in self.layers)
-        return layers, FilledSlots(self.taken + count)
-
-    def ancestry(self) -> Ancestry:
-        """The ancestry after one more token for every hypothesis."""
+    def next_step(self) -> Step:
+        """The slots and masks after one more token for every hypothesis."""
         end = self.taken + self.beam_count
         newest = torch.arange(self.taken, end, device=self.slots.device)[None, :, None]
 
@@ -154,58 +144,51 @@ class TransformerState:
 
         # every slot belongs to the one hypothesis, so there is nothing to mask
         if slots.shape[2] == end:
-            return Ancestry(self.taken, slots, None)
+            return Step(slots, None, self.memory_mask)
 
         # (sentence, 1, beam, slot): True at the slots of each hypothesis, for all heads
         nothing = torch.zeros((*slots.shape[:2], end), dtype=torch.bool, device=slots.device)
-        return Ancestry(self.taken, slots, nothing.scatter(2, slots, True)[:, None])
+        return Step(slots, nothing.scatter(2, slots, True)[:, None], self.memory_mask)
 
-    def after(
-        self, layers: tuple[LayerCache, ...], filled: FilledSlots, ancestry: Ancestry
-    ) -> "TransformerState":
-        """The state after a step that filled the slots of ``ancestry`` in ``layers``."""
-        return dataclasses.replace(
-            self, layers=layers, filled=filled, slots=ancestry.slots, taken=ancestry.end
-        )
+    def after(self, step: Step, layers: tuple[BlockState, ...]) -> "StackState":
+        """The state after ``step``, which left the blocks in the states ``layers``."""
+        taken = self.taken + self.beam_count
+        return dataclasses.replace(self, layers=layers, slots=step.slots, taken=taken)
 
-    def without_sentences(self) -> "TransformerState":
+    def without_sentences(self) -> "StackState":
         """The state after a step that no sentence took: only the length grows."""
         newest = self.slots.new_empty(0, self.beam_count, 1)
         slots = torch.cat([self.slots, newest], dim=-1)
         return dataclasses.replace(self, slots=slots, taken=self.taken + self.beam_count)
 
-    def select(self, rows: Int[Tensor, "sentence beam"]) -> "TransformerState":
+    def select(self, rows: Int[Tensor, "sentence beam"]) -> "StackState":
         """Keep these rows; the beams of a new sentence must all come from one old sentence."""
         slots = self.slots.flatten(0, 1)[rows]
 
         # the first beam tells: all of them come from one sentence
         sentences = rows[:, 0] // self.beam_count
-
-        # the usual step: every sentence goes on, so only the slots of its beams change
-        if rows.shape[0] == self.sentence_count and torch.equal(
+        # the usual step: every sentence goes on, and only its beams change
+        every_goes_on = rows.shape[0] == self.sentence_count and torch.equal(
             sentences, torch.arange(self.sentence_count, device=rows.device)
-        ):
-            return dataclasses.replace(self, slots=slots)
-
-        layers = tuple(
-            LayerCache(
-                memory_keys=layer.memory_keys[sentences],
-                memory_values=layer.memory_values[sentences],
-                keys=layer.keys.index_select(0, sentences),
-                values=layer.values.index_select(0, sentences),
-            )
-            for layer in self.layers
         )
+
+        kept = Kept(rows, None if every_goes_on else sentences)
+        layers = tuple([each.select(kept) for each in self.layers])
+        if every_goes_on:
+            return dataclasses.replace(self, layers=layers, slots=slots)
+
         may_attend = self.memory_may_attend[sentences]
-
-        # the copied tensors are this state's own, so their free slots may be filled in place
-        return TransformerState(layers, FilledSlots(self.taken), may_attend, slots, self.taken)
+        return StackState(layers, may_attend, mask_for_heads(may_attend), slots, self.taken)
 
 
-def _with_room(
-    old: Float[Tensor, "sentence slot heads size"], taken: int, slots: int
-) -> Float[Tensor, "sentence more heads size"]:
-    sentences, _, heads, size = old.shape
-    new = old.new_empty((sentences, slots, heads, size))
-    new[:, :taken] = old[:, :taken]
-    return new
+def mask_for_heads(
+    may_attend: Bool[Tensor, "sentence source"],
+) -> Bool[Tensor, "sentence 1 1 source"] | None:
+    """One mask for all heads and queries; None on a CPU if nothing is masked.
+
+    Attention without a mask is faster. On an accelerator the check itself would cost more: the host
+    would have to wait for its result.
+    """
+    if may_attend.device.type == "cpu" and bool(may_attend.all()):
+        return None
+    return may_attend[:, None, None, :]

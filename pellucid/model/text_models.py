@@ -1,22 +1,26 @@
 """Models of plain text: encoder blocks that fill masks, decoder blocks that continue."""
 
-from typing import cast
-
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from pellucid.core.special import MASK_ID, PAD_ID, SPECIAL_COUNT, STOP_ID
-from pellucid.model.attention import mask_for_heads
+from pellucid.model.blocks import (
+    Stack,
+    blocks,
+    last_norm,
+    read_blocks,
+    start_blocks,
+    step_blocks,
+)
 from pellucid.model.config import DecoderConfig, EncoderConfig
 from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding, Positions
-from pellucid.model.layers import Norm, output_parameters
+from pellucid.model.layers import output_parameters
 from pellucid.model.seq2seq import LossSums, PredictsTokens, SequenceModel, State, loss_sums
-from pellucid.model.state import FilledSlots, LayerCache, TransformerState
+from pellucid.model.state import Reading, StackState, mask_for_heads
 from pellucid.model.trace import UNWATCHED, Trace
-from pellucid.model.transformer import Encoder, EncoderLayer
 
 _HIDDEN, _REPLACED = 0.8, 0.1
 """Shares of the chosen words that are masked and replaced; the rest stays (Devlin et al. 2019)."""
@@ -35,7 +39,8 @@ class EncoderOnly(SequenceModel):
 
         positions = Positions(config)
         self.embedding = Embedding(config, vocabulary_size, positions, self.dropout_source)
-        self.encoder = Encoder(config, self.dropout_source)
+        kinds = config.sublayers("encoder")
+        self.encoder = Stack(config.encoder_layers, config, kinds, self.dropout_source)
 
         self.output_weight, self.output_bias = output_parameters(
             config, self.embedding.weight, vocabulary_size
@@ -100,7 +105,7 @@ class EncoderOnly(SequenceModel):
     ) -> Float[Tensor, "sentence length d_model"]:
         inner = trace.under("encoder")
         x = self.embedding(ids, trace=inner)
-        encoded: Tensor = self.encoder(x, mask_for_heads(ids != PAD_ID), inner)
+        encoded: Tensor = self.encoder(x, Reading(mask_for_heads(ids != PAD_ID)), inner)
         return encoded
 
 
@@ -125,11 +130,11 @@ class DecoderOnly(PredictsTokens):
             start_symbol=config.start_symbol,
         )
 
-        self.layers = nn.ModuleList(
-            EncoderLayer(config, self.dropout_source) for _ in range(config.decoder_layers)
-        )
+        # no ``Stack``: its name would stand before those of the parameters in a bundle
+        kinds = config.sublayers("decoder")
+        self.layers = blocks(config.decoder_layers, config, kinds, self.dropout_source)
         self.layer_drop = LayerDrop(config.layer_drop, self.dropout_source)
-        self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
+        self.last_norm = last_norm(config)
 
         self.output_weight, self.output_bias = output_parameters(
             config, self.embedding.weight, vocabulary_size
@@ -152,9 +157,7 @@ class DecoderOnly(PredictsTokens):
         inner = trace.under("decoder")
         x = self.embedding(target_input, trace=inner)
 
-        for index, layer in self.layer_drop.kept(self.layers):
-            x = layer(x, None, inner.under(f"layers.{index}"), causal=True)
-
+        x = read_blocks(self.layer_drop.kept(self.layers), x, Reading(causal=True), inner)
         hidden: Tensor = self.last_norm(x)
         return inner.keep("output", hidden)
 
@@ -162,28 +165,18 @@ class DecoderOnly(PredictsTokens):
         """The number of texts; the ids in ``source`` are not read."""
         return source.shape[0]
 
-    def start(self, memory: int) -> TransformerState:
+    def start(self, memory: int) -> StackState:
         """The state before the first token of each text."""
-        config, weight = self.config, self.output_weight
-        # (text, heads, source, size) and (text, slot, heads, size): no source, and no slot yet
-        no_source = [
-            weight.new_empty(memory, config.heads, 0, size)
-            for size in (config.key_size, config.value_size)
-        ]
-        layer = LayerCache(*no_source, *(each.transpose(1, 2) for each in no_source))
-        return TransformerState(
-            layers=(layer,) * len(self.layers),
-            filled=FilledSlots(0),
-            memory_may_attend=torch.empty(memory, 0, dtype=torch.bool, device=weight.device),
-            slots=torch.empty(memory, 1, 0, dtype=torch.long, device=weight.device),
-            taken=0,
-        )
+        weight = self.output_weight
+        no_source = weight.new_empty(memory, 0, weight.shape[1])
+        may_attend = torch.empty(memory, 0, dtype=torch.bool, device=weight.device)
+        return start_blocks(self.layers, no_source, may_attend)
 
     def step(
         self, ids: Int[Tensor, "text beam"], state: State
-    ) -> tuple[Float[Tensor, "text beam vocabulary"], TransformerState]:
+    ) -> tuple[Float[Tensor, "text beam vocabulary"], StackState]:
         """Feed one token to each text; return the logits of the next and the new state."""
-        assert isinstance(state, TransformerState)
+        assert isinstance(state, StackState)
         if len(ids) == 0:  # no text is left: nothing to divide among the beams
             nothing = self.output_weight.new_zeros(*ids.shape, len(self.output_weight))
             return nothing, state.without_sentences()
@@ -191,12 +184,7 @@ class DecoderOnly(PredictsTokens):
         # (text · beam, 1, d_model), at the position after the tokens fed so far
         x = self.embedding(ids.reshape(-1, 1), start=state.length)
 
-        # tensors with room for these tokens, which no other state writes to
-        layers, filled = state.writable()
-        ancestry = state.ancestry()
-        for module, cache in zip(self.layers, layers, strict=True):
-            x = cast(EncoderLayer, module).step(x, cache, ancestry)
-
+        x, state = step_blocks(self.layers, x, state)
         hidden: Tensor = self.last_norm(x)
         logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
-        return logits.view(*ids.shape, -1), state.after(layers, filled, ancestry)
+        return logits.view(*ids.shape, -1), state

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from pellucid.core.errors import ConfigError, CorruptError, PellucidError
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import World, lost_process_is_reported
+from pellucid.model.blocks import Block
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import KINDS, BlockSettings
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
-from pellucid.model.transformer import DecoderLayer, EncoderLayer
 from pellucid.text.batching import Batch, TopTokens
 from pellucid.training.config import RunConfig, TrainingConfig
 
@@ -323,7 +323,7 @@ def shard_model(model: SequenceModel, world: World, device: str) -> None:
     from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
     mesh = init_device_mesh(torch.device(device).type, (world.size,))
-    blocks = [each for each in model.modules() if isinstance(each, EncoderLayer | DecoderLayer)]
+    blocks = [each for each in model.modules() if isinstance(each, Block)]
 
     # The blocks first: the call for the whole model takes the parameters that are left.
     for part in (*blocks, model):

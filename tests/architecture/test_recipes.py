@@ -19,11 +19,20 @@ FILES = {
     "A length penalty": 2,
     "A tokenizer": 2,
     "A metric": 1,
+    "A model setting": 6,
+    "A layer kind": 8,
     "A model kind": 4,
     "An exporter": 3,
 }
 """How many files each recipe touches: as many as its heading says."""
-COUNTS = {1: "one file", 2: "two files", 3: "three files", 4: "four files"}
+COUNTS = {
+    1: "one file",
+    2: "two files",
+    3: "three files",
+    4: "four files",
+    6: "six files",
+    8: "eight files",
+}
 
 TRY = r"""
 from pathlib import Path
@@ -194,6 +203,71 @@ assert Path("archive/manifest.json").is_file()
 refused = click.testing.CliRunner().invoke(cli, ["export", "numpy", "bag", "none"])
 assert "it has no model.kind=bag (transformer)" in str(refused.exception), refused.exception
 assert not Path("none").exists()
+# a model setting, and a layer kind
+from pellucid.backends.load import choose_engine
+from pellucid.inspection.capture import inspect
+from pellucid.inspection.why import why
+from pellucid.core.special import START_ID
+from tiny_models import tiny_bundle
+new = {"residual_scale": 0.5}, {"residual_scale": 0.5, "norm": "pre"}
+new += {"decoder_mixing": "recurrence"}, {"decoder_mixing": "recurrence", "norm": "pre"}
+for chosen in new:
+    model = tiny_model(**chosen)
+    laws = list(check_laws(model, "new"))
+    assert len(laws) == 10 and all(each.holds for each in laws), (chosen, laws)
+    trace = Trace("*")
+    model(sources(5), targets(1, 4), trace)
+    assert [part for part in parts_of(model.config) if ".heads." not in part] == list(trace.values)
+    setting, value = next(iter(chosen.items()))
+    before = tiny_model(**{**chosen, setting: type(model.config).model_fields[setting].default})
+    before.load_state_dict(model.state_dict(), strict=False)
+    assert not torch.allclose(model(sources(5), targets(1, 4)), before(sources(5), targets(1, 4)))
+    for backend in BACKENDS:
+        faults = backend.model_faults(model.config)
+        assert any(f"it has no {setting}={value}" in fault for fault in faults), faults
+    bundle = tiny_bundle(**chosen)
+    found = why(bundle, "a b c", "d e f")
+    assert abs(found.total - found.difference) < 1e-9, found
+    taken = choose_engine(bundle, "auto")
+    assert taken.name == "torch" and f"it has no {setting}={value}" in taken.reason, taken.reason
+
+# a page adds up what is scaled nowhere
+pages = walk_through(tiny_model(residual_scale=0.5).config, Vocabularies(13, 13, 13))
+sums = [step.how for page in pages for step in page.steps if step.name == "residual"]
+assert sums == [{"kind": "unexplained"}] * 10, sums
+
+settings = [*SETTINGS, "model.decoder_mixing=recurrence", "training.max_steps=2"]
+train(read_config("demo", settings), "recurrence")
+kept = load_bundle(Path("recurrence"))  # written by the run and read again
+assert kept.config.decoder_mixing == "recurrence"
+names = [name for name, _ in kept.model.named_parameters() if name.startswith("decoder.layers.0")]
+assert "decoder.layers.0.recurrence.gate.weight" in names
+assert not any("self_attention" in name for name in names), names
+
+beams = DecodingConfig(beam_size=3, n_best=3, max_length=6)  # crossed, as the laws above cross them
+hypotheses = Translator(kept, beams).translate(sentence).n_best
+kept_source = [*kept.source_tokenizer.encode(sentence), STOP_ID]
+assert len({each.token_ids for each in hypotheses}) == 3
+for each in hypotheses:  # each beam has the state of its own words: it is scored so alone
+    target = [START_ID, *each.token_ids, STOP_ID][: len(each.token_log_probs) + 1]
+    logits = kept.model(torch.tensor([kept_source]), torch.tensor([target[:-1]]))
+    log_probs = logits.log_softmax(-1)[0].gather(-1, torch.tensor(target[1:]).unsqueeze(-1))
+    expected = torch.tensor(each.token_log_probs).unsqueeze(-1)
+    torch.testing.assert_close(log_probs, expected, rtol=0, atol=1e-4)
+told = said("inspect", "recurrence", sentence, "--json", "--only", "*", "--report", "gated.html")
+entries = [each["name"] for each in json.loads(told)["entries"]]
+assert "decoder.layers.0.recurrence.gate" in entries and entries == list(parts_of(kept.config))
+page = Path("gated.html").read_text("utf-8")
+assert "Decoder layer 0 · Gated recurrence" in page and "(1 − Fₜ) ⊙ Nₜ" in page
+report = json.loads(page.partition('id="pellucid-report-data">')[2].partition("</script>")[0])
+[drawn] = [each for each in report["pages"] if each["name"] == "decoder.layers.0.recurrence"]
+assert (drawn["kind"], drawn["heading"]) == ("described", "Gated recurrence"), drawn
+assert "decoder.layers.0.recurrence.gate" in report["matrices"] and not report["has_rollout"]
+part = {each[0]: each[1] for each in report["why"]["parts"]}
+assert part["decoder.layers.0.recurrence.output"] == "gated recurrence", part
+assert why(kept, sentence).source_contributions == ()  # no weights say how much of which word
+refused = click.testing.CliRunner().invoke(cli, ["export", "web", "recurrence", "page.html"])
+assert "it has no decoder_mixing=recurrence" in str(refused.exception), refused.exception
 print("trained", result)
 """
 

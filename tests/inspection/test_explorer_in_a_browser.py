@@ -202,6 +202,6 @@ def test_recurrent_models_have_a_picture_of_their_own(
     path.write_text(make_report(random_bundle(bundle, kind=kind), SOURCE, TARGET), encoding="utf-8")
     for page in opened(browser, path):
         assert page.locator(".column.recurrent").count() == 4
-        assert page.locator(".column.cross_attention").count() == (kind == "rnn-attention")
+        assert page.locator(".column.cross-attention").count() == (kind == "rnn-attention")
         column(page, "encoder.layers.1").locator(".name").click()
         assert page.locator(".card h3").inner_text() == "States"

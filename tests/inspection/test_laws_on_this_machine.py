@@ -1,5 +1,6 @@
 """The laws that ``pellucid doctor`` runs: they hold, and they notice a model that breaks one."""
 
+import dataclasses
 import math
 
 import pytest
@@ -44,7 +45,9 @@ def test_a_decoder_that_looks_ahead_breaks_the_causal_law(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         layer,
         "forward",
-        lambda self, *arguments, causal=True: forward(self, *arguments, causal=False),
+        lambda self, x, reading, trace: forward(
+            self, x, dataclasses.replace(reading, causal=False), trace
+        ),
     )
     assert broken(model) == [*PAGE, "cached = full", "selected = alone", "causal"]
 
@@ -62,7 +65,8 @@ def test_a_step_that_goes_wrong_breaks_what_hangs_on_steps(monkeypatch: pytest.M
 
 
 def test_padding_that_is_seen_breaks_the_law_of_batches(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pellucid.model.transformer.mask_for_heads", lambda may_attend: None)
+    for place in ("transformer", "state"):  # whole sequences, and steps
+        monkeypatch.setattr(f"pellucid.model.{place}.mask_for_heads", lambda may_attend: None)
     assert broken(tiny_model()) == [*PAGE, "batched = alone"]
 
 

@@ -12,6 +12,7 @@ import torch
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.state import Reading
 
 Row = list[float]
 Matrix = list[Row]
@@ -197,7 +198,7 @@ def as_tensor(matrix: Matrix) -> torch.Tensor:
 def test_the_encoder_block_is_its_four_lines(model: Seq2Seq):
     """EQ-104, ER-08: attention reads x alone, and x is added to what it gives."""
     x = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    got = model.encoder.layers[0](x[None], None)[0]
+    got = model.encoder.layers[0](x[None], Reading())[0]
     expected = encoder_block(Weights(model), 0, x.tolist())
     torch.testing.assert_close(got, as_tensor(expected), rtol=1e-12, atol=1e-12)
 
@@ -208,7 +209,7 @@ def test_the_decoder_block_is_its_six_lines(model: Seq2Seq):
     generator = torch.Generator().manual_seed(2)
     x = torch.randn(4, 6, dtype=torch.float64, generator=generator)
     memory = torch.randn(3, 6, dtype=torch.float64, generator=generator)
-    got = model.decoder.layers[1](x[None], memory[None], None)[0]
+    got = model.decoder.layers[1](x[None], Reading(causal=True, memory=memory[None]))[0]
     expected = decoder_block(Weights(model), 1, x.tolist(), memory.tolist())
     torch.testing.assert_close(got, as_tensor(expected), rtol=1e-12, atol=1e-12)
 

@@ -17,11 +17,12 @@ from pellucid.equations.positions import (
     sinusoidal_positions,
     summed_positions,
 )
-from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.attention import MultiHeadAttention, SelfAttention
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.layers import Norm
+from pellucid.model.state import Reading
 from pellucid.model.trace import Trace
 from pellucid.model.transformer import Transformer
 
@@ -171,13 +172,13 @@ def test_all_heads_of_the_two_stage_projection_see_one_narrow_space():
 def test_unscaled_attention_is_luong_s():
     """EQ-61: softmax(Q Kᵀ) V, the weights as they are captured too."""
     config = parse_model_config({**TINY, "scale_attention": False})
-    module = MultiHeadAttention(config, DropoutSource()).double()
+    module = SelfAttention(config, DropoutSource()).double()
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(1))
     x = torch.randn(1, 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     trace = Trace("*")
-    output = module(x, trace=trace)
-    torch.testing.assert_close(module(x), output)
+    output = module(x, Reading(), trace)
+    torch.testing.assert_close(module(x, Reading()), output)
     kept = trace.values
     expected = dot_product_attention(kept["query"], kept["key"], kept["value"])
     torch.testing.assert_close(kept["heads"], expected)

@@ -107,7 +107,7 @@ TASKS = {
 
 MOVES = {
     **dict.fromkeys(("tokens", "vectors", "attention", "network", "next", "break"), ".stressed"),
-    "crossing": ".column.cross_attention.stressed",
+    "crossing": ".column.cross-attention.stressed",
     "weights": ".card h3:text-is('Weights')",
     "why": ".said-word[aria-pressed='true']",
 }

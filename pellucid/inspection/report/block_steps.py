@@ -6,11 +6,13 @@ from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, 
 from pellucid.model.config import TransformerConfig
 
 
-def add_step(place: str, entered: Symbol, output: Symbol, *, is_cross: bool) -> Step:
+def add_step(
+    place: str, entered: Symbol, output: Symbol, config: TransformerConfig, *, is_cross: bool
+) -> Step:
     """The residual sum: the sublayer's input plus its output."""
     total = Symbol("R", leaf("R"), "the sum", matrix=f"{place}.residual")
     return step_of(
-        part("residual", ["cross-attention"] if is_cross else []),
+        part("residual", choices_of(config, *(["cross-attention"] if is_cross else []))),
         "residual",
         "Add",
         formula_of(total, use(entered), "+", use(output)),

@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 from pellucid.inspection.report.matrices import Axis, Matrix
 from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.blocks import Block
 from pellucid.model.layers import FeedForward, Norm
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
-from pellucid.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from pellucid.model.transformer import Transformer
 
 _IN = Axis("feature", "weight")
 _KEY = Axis("key feature", "weight")
@@ -51,15 +52,17 @@ def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
 
 def _of_stack(side: str, layers: Iterable[nn.Module], last_norm: nn.Module) -> Named:
     for index, layer in enumerate(layers):
-        assert isinstance(layer, EncoderLayer | DecoderLayer)
-        place = f"{side}.layers.{index}"
-        yield from _attention(f"{place}.self_attention", layer.self_attention)
-        yield from _norm(f"{place}.self_attention.norm", layer.self_attention_norm.norm)
-        if isinstance(layer, DecoderLayer):
-            yield from _attention(f"{place}.cross_attention", layer.cross_attention)
-            yield from _norm(f"{place}.cross_attention.norm", layer.cross_attention_norm.norm)
-        yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward)
-        yield from _norm(f"{place}.feed_forward.norm", layer.feed_forward_norm.norm)
+        assert isinstance(layer, Block)
+        for sublayer in layer.sublayers:
+            place = f"{side}.layers.{index}.{sublayer.name}"
+            match sublayer.module:
+                case MultiHeadAttention() as attention:
+                    yield from _attention(place, attention)
+                case FeedForward() as network:
+                    yield from _feed_forward(place, network)
+                case _:  # a kind that is shown by its parts alone
+                    pass
+            yield from _norm(f"{place}.norm", sublayer.around.norm)
 
     yield from _norm(f"{side}.norm", last_norm)
 

@@ -54,11 +54,12 @@ def _layer(side: str, index: int, config: _Recurrent) -> Page:
     )
     title = f"{side.capitalize()} layer {index} · {config.cell.upper()}"
 
-    return Page(f"{side}.layers.{index}", title, "The words are read one after another.", (step,))
+    about = "The words are read one after another."
+    return Page(f"{side}.layers.{index}", "recurrent", title, about, (step,))
 
 
 def _attention(config: RnnAttentionConfig) -> Page:
-    place = "decoder.cross_attention"
+    [place] = config.cross_attentions
     heads = f"{place}.heads.{HEAD}"
     last = config.decoder_layers - 1
     asked = Symbol("H", leaf("H"), "the decoder's states", matrix=f"decoder.layers.{last}.hidden")
@@ -100,7 +101,8 @@ def _attention(config: RnnAttentionConfig) -> Page:
     # One head: the attention of 2015 has no projections to split.
     about = "Before it predicts a word, the decoder attends to every state of the source."
 
-    return Page(place, "Decoder · Attention", about, steps, head_count=1)
+    title = "Decoder · Attention"
+    return Page(place, "cross-attention", title, about, steps, 1, "Cross-attention")
 
 
 def _scores(asked: Symbol, memory: Symbol, scores: Symbol, config: RnnAttentionConfig) -> Step:

@@ -96,7 +96,7 @@ class _Scene:
 def _content(scene: _Scene) -> dict[str, Any]:
     # nothing is cut: the largest of them has nine rows
     encoded, _ = encode_matrices(scene.matrices, budget=1_000_000)
-    page = Page(scene.name, scene.title, scene.says, scene.steps)
+    page = Page(scene.name, "described", scene.title, scene.says, scene.steps)
     return {
         "name": scene.name,
         "title": scene.title,

@@ -7,7 +7,7 @@ matrices of the report, with the arithmetic that gives one value of its result.
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pellucid.core.special import STOP_ID
 from pellucid.inspection.parts import Part
@@ -49,17 +49,33 @@ class Step:
     """How one value of the result is computed from the others; see ui/arithmetic.js."""
 
 
+PageKind = Literal[
+    "embedding",
+    "self-attention",
+    "cross-attention",
+    "feed-forward",
+    "recurrent",
+    "described",
+    "norm",
+    "output",
+]
+"""How the picture of the model draws a page; see ui/plan.js. ``described`` is any other kind."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Page:
     """One part of the model: an embedding, a sublayer or the output layer."""
 
     name: str
-    """The name as in a capture: ``encoder.layers.0.self_attention``."""
+    """The name as in a capture: ``encoder.layers.0.feed_forward``."""
+    kind: PageKind
     title: str
     meaning: str
     steps: tuple[Step, ...]
     head_count: int = 0
     """0 for a part without heads."""
+    heading: str = ""
+    """The title of its column in the picture of the model; by default that of its kind."""
 
 
 def step_of(

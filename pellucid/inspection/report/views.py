@@ -16,7 +16,7 @@ from pellucid.inspection.heads import HeadRank, rank_heads
 from pellucid.inspection.lens import Lens, lens_of
 from pellucid.inspection.report.matrices import Axis, Matrix, pack_numbers
 from pellucid.inspection.report.steps import labeler, plain_prediction
-from pellucid.inspection.rollout import Rollout, rollout_of
+from pellucid.inspection.rollout import Rollout, has_rollout, rollout_of
 from pellucid.inspection.saliency import Saliency, is_steep, saliency_of
 from pellucid.inspection.sentence import STOP_MARK, Opened, Prediction
 from pellucid.inspection.why import METHOD, Candidate, Why, explain_all
@@ -59,12 +59,10 @@ class SentenceViews:
 
 def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> SentenceViews:
     """Compute every view of a captured sentence, and of its search if asked for."""
-    is_transformer = isinstance(capture.config, TransformerConfig)
     steps = _STEEP_STEPS if is_steep(opened.model.config) else _SALIENCY_STEPS
     return SentenceViews(
         lens=lens_of(opened, capture.sentence, _LENS_WORDS),
-        # Rollout multiplies the weights of layers; a recurrent model has one attention at most.
-        rollout=rollout_of(capture) if is_transformer else None,
+        rollout=rollout_of(capture) if has_rollout(capture.config) else None,
         saliency=saliency_of(opened, capture.sentence, "integrated_gradients", steps),
         heads=_ranked(capture),
         search=_explain(opened, capture) if with_search else None,

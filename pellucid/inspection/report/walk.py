@@ -2,14 +2,23 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
-from pellucid.inspection.parts import choices_of, end_of_stack, has_added_positions, part, parts_of
+from pellucid.inspection.parts import (
+    Part,
+    choices_of,
+    end_of_stack,
+    has_added_positions,
+    part,
+    parts_of,
+    places_of,
+)
 from pellucid.inspection.report.attention_steps import AttentionPlace, attention_steps
 from pellucid.inspection.report.block_steps import add_step, feed_forward_steps, norm_step
 from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
 from pellucid.inspection.report.mathml import leaf, sup, words
 from pellucid.inspection.report.recurrent_walk import recurrent_blocks
-from pellucid.inspection.report.steps import Page, Step, Symbol, formula_of, step_of
+from pellucid.inspection.report.steps import Page, PageKind, Step, Symbol, formula_of, step_of
 from pellucid.model.config import (
     DecoderConfig,
     EncoderConfig,
@@ -18,6 +27,7 @@ from pellucid.model.config import (
     TransformerConfig,
     TranslatorConfig,
 )
+from pellucid.model.sublayers import Side, SublayerKind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +43,8 @@ def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[P
     """The pages of a model with this config, from text to predicted words."""
     match config:
         case TransformerConfig():
-            encoder, decoder = list(_encoder(config)), list(_decoder(config))
+            encoder = list(_stack("encoder", config, config.sublayers("encoder")))
+            decoder = list(_stack("decoder", config, config.sublayers("decoder")))
         case RnnConfig() | RnnAttentionConfig():
             encoder, decoder = recurrent_blocks(config)
         case _:
@@ -42,6 +53,7 @@ def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[P
     last = Symbol("Y", leaf("Y"), "the decoder's output", matrix="decoder.output")
     output = Page(
         name="output",
+        kind="output",
         title="Output: logits and words",
         meaning="Each output of the decoder becomes a distribution over the next word.",
         steps=output_steps(last, config, vocabularies.target, vocabularies.shown),
@@ -57,21 +69,21 @@ def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[P
     ]
 
 
-_SUBLAYERS = ("self_attention", "cross_attention", "feed_forward")
-
-
 def walk_plain_text(config: EncoderConfig | DecoderConfig, size: int, shown: int) -> list[Page]:
     """The pages of a model of plain text with a vocabulary of ``size`` words."""
     twin = as_transformer(config)
+    side: Side
     if isinstance(config, EncoderConfig):
-        side, letter, inner = "encoder", "X", list(_encoder(twin, "plain text"))
+        side, letter, places = "encoder", "X", ["plain text"]
     else:
-        side, letter = "decoder", "Y"
-        inner = list(_decoder(twin, ("self_attention", "feed_forward")))
+        side, letter, places = "decoder", "Y", []
+    # the twin's decoder has cross-attention, which the model itself has not
+    inner = list(_stack(side, twin, config.sublayers(side), *places))
 
     last = Symbol(letter, leaf(letter), "the last hidden states", matrix=f"{side}.output")
     output = Page(
         name="output",
+        kind="output",
         title="Output: logits and words",
         meaning="Each last hidden state becomes a distribution over words.",
         steps=output_steps(last, twin, size, shown),
@@ -90,20 +102,23 @@ def _described(side: str, config: TranslatorConfig) -> list[Page]:
     """The page of a side of a kind without pages of its own: its parts as the table has them."""
     steps = []
     for name, described in parts_of(config).items():
-        place, _, last = name.rpartition(".")
+        place, _, _ = name.rpartition(".")
         is_inside = place.startswith(side) and name not in (f"{side}.lookup", f"{side}.embedding")
-        if not is_inside or ".heads." in name:
-            continue
-
-        result = Symbol("R", leaf("R"), "the result", matrix=name)
-        _, _, product = described.formula.partition(" = ")
-        formula = formula_of(result, words(product or "…"))
-        # no arithmetic: the page knows none for this kind
-        how = {"kind": "unexplained"}
-        steps.append(step_of(described, name, last.capitalize(), formula, (result,), how))
+        if is_inside and ".heads." not in name:
+            result = Symbol("R", leaf("R"), "the result", matrix=name)
+            steps.append(_described_step(name, described, result))
 
     about = "What is computed between the embedding and the other side or the output."
-    return [Page(side, side.capitalize(), about, tuple(steps))] if steps else []
+    return [Page(side, "described", side.capitalize(), about, tuple(steps))] if steps else []
+
+
+def _described_step(name: str, described: Part, result: Symbol) -> Step:
+    """The step of a part that has only its row in the table of parts."""
+    last = name.rpartition(".")[2]
+    _, _, product = described.formula.partition(" = ")
+    formula = formula_of(result, words(product or "…"))
+    # no arithmetic: the page knows none for this kind
+    return step_of(described, name, last.capitalize(), formula, (result,), {"kind": "unexplained"})
 
 
 def _embedding(side: str, title: str, config: TranslatorConfig, size: int) -> Page:
@@ -112,96 +127,118 @@ def _embedding(side: str, title: str, config: TranslatorConfig, size: int) -> Pa
     vector = "a vector with its position" if has_added_positions(config) else "a vector"
     return Page(
         name=f"{side}.embedding",
+        kind="embedding",
         title=title,
         meaning=f"Each word becomes {vector}, the input of {where}.",
         steps=embedding_steps(side, config, size),
     )
 
 
-def _encoder(config: TransformerConfig, *places: str) -> Iterator[Page]:
+def _stack(
+    side: Side, config: TransformerConfig, kinds: Sequence[SublayerKind], *places: str
+) -> Iterator[Page]:
     # In the order of computation; a page names the matrix that the page before it ended with.
-    stream = "encoder.input"  # the residual stream: the name of the last hidden states
-    for index in range(config.encoder_layers):
-        block = f"encoder.layers.{index}"
-        for name in ("self_attention", "feed_forward"):
-            place = f"{block}.{name}"
-            rows = Symbol("X", leaf("X"), "hidden states that enter", matrix=stream)
-            yield (
-                _attention_page(place, rows, None, config)
-                if name == "self_attention"
-                else _feed_forward_page(place, rows, config)
-            )
-            stream = f"{place}.{_end(config)}"
+    stream = f"{side}.input"  # the residual stream: the name of the last hidden states
+    letter = "X" if side == "encoder" else "Y"
+    layer_count = config.encoder_layers if side == "encoder" else config.decoder_layers
+    for index in range(layer_count):
+        for kind in kinds:
+            name = f"{side}.layers.{index}.{kind.name}"
+            rows = Symbol(letter, leaf(letter), "hidden states that enter", matrix=stream)
+            place = SublayerPlace(name, kind, side, index, rows, config)
+            match kind.family:
+                case "attention":
+                    yield _attention_page(place)
+                case "feed-forward":
+                    yield _feed_forward_page(place)
+                case "other":
+                    yield _other_page(place)
+                case _:
+                    assert_never(kind.family)
+            stream = f"{name}.{_end(config)}"
+
     if config.norm == "pre":
-        yield _last_norm("encoder", stream, config, *places)
+        yield _last_norm(side, stream, config, *places)
 
 
-def _decoder(config: TransformerConfig, sublayers: Sequence[str] = _SUBLAYERS) -> Iterator[Page]:
-    # Each page reads what the page before it left in the residual stream.
-    stream = "decoder.input"
+@dataclasses.dataclass(frozen=True)
+class SublayerPlace:
+    """A sublayer where it stands in the model."""
+
+    name: str
+    """The name as in a capture."""
+    kind: SublayerKind
+    side: Side
+    layer: int
+    rows: Symbol
+    """The hidden states that enter, and that the residual connection adds."""
+    config: TransformerConfig
+
+    def page(
+        self,
+        kind: PageKind,
+        about: str,
+        inside: Sequence[Step],
+        output: Symbol,
+        head_count: int = 0,
+    ) -> Page:
+        """The page of the steps ``inside``, with the residual sum, and the norm where it stands."""
+        config = self.config
+        enter, _ = _enter(self.name, self.rows, config)
+        steps = (
+            *enter,
+            *inside,
+            add_step(self.name, self.rows, output, config, is_cross=self.kind.reads_source),
+            *_leave(self.name, config),
+        )
+        title = f"{self.side.capitalize()} layer {self.layer} · {self.kind.title}"
+        return Page(self.name, kind, title, about, steps, head_count, self.kind.title)
+
+    @property
+    def entered(self) -> Symbol:
+        """The hidden states that the sublayer itself reads."""
+        return _enter(self.name, self.rows, self.config)[1]
+
+    @property
+    def output(self) -> Symbol:
+        """The output, before the residual sum."""
+        return Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{self.name}.output")
+
+
+def _attention_page(place: SublayerPlace) -> Page:
+    entered, is_cross = place.entered, place.kind.reads_source
     memory = Symbol("X", sup("X", words("enc")), "output of the encoder", matrix="encoder.output")
-
-    for index in range(config.decoder_layers):
-        block = f"decoder.layers.{index}"
-        for name in sublayers:
-            place = f"{block}.{name}"
-            rows = Symbol("Y", leaf("Y"), "hidden states that enter", matrix=stream)
-            yield (
-                _feed_forward_page(place, rows, config)
-                if name == "feed_forward"
-                else _attention_page(
-                    place, rows, memory if name == "cross_attention" else None, config
-                )
-            )
-            stream = f"{place}.{_end(config)}"
-
-    if config.norm == "pre":
-        yield _last_norm("decoder", stream, config)
-
-
-def _attention_page(
-    name: str, rows: Symbol, memory: Symbol | None, config: TransformerConfig
-) -> Page:
-    enter, entered = _enter(name, rows, config)
-    place = AttentionPlace(
-        name=name,
+    attention = AttentionPlace(
+        name=place.name,
         queries=entered,
-        memory=memory or entered,
-        masked=name.startswith("decoder") and memory is None,
-        config=config,
+        memory=memory if is_cross else entered,
+        masked="masked" in places_of(place.kind, place.side),
+        config=place.config,
     )
-    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{name}.output")
-    steps = (
-        *enter,
-        *attention_steps(place),
-        add_step(name, rows, output, is_cross=place.is_cross),
-        *_leave(name, config),
-    )
-    kind = "Cross-attention" if memory else "Self-attention"
-    about = (
-        "Each target position attends to the source: it takes a weighted mean of its values."
-        if memory
-        else "Each target position attends to itself and to the positions before it."
-        if place.masked
-        else "Each position attends to all positions, itself included."
-    )
-
-    return Page(name, _title(name, kind), about, steps, head_count=config.heads)
+    about = place.kind.about
+    if attention.masked:
+        about = "Each target position attends to itself and to the positions before it."
+    kind: PageKind = "cross-attention" if is_cross else "self-attention"
+    inside = attention_steps(attention)
+    return place.page(kind, about, inside, place.output, place.config.heads)
 
 
-def _feed_forward_page(name: str, rows: Symbol, config: TransformerConfig) -> Page:
-    enter, entered = _enter(name, rows, config)
-    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{name}.output")
-    steps = (
-        *enter,
-        *feed_forward_steps(name, entered, config),
-        add_step(name, rows, output, is_cross=False),
-        *_leave(name, config),
-    )
-    about = (
-        "Each position by itself passes through two linear maps with an activation between them."
-    )
-    return Page(name, _title(name, "Feed-forward"), about, steps)
+def _feed_forward_page(place: SublayerPlace) -> Page:
+    inside = feed_forward_steps(place.name, place.entered, place.config)
+    return place.page("feed-forward", place.kind.about, inside, place.output)
+
+
+def _other_page(place: SublayerPlace) -> Page:
+    """The page of a kind without pages of its own: its parts as the table has them."""
+    choices = choices_of(place.config, *places_of(place.kind, place.side))
+    steps = []
+    for name, row in place.kind.parts:
+        described = part(row, choices)
+        if described.axes[0] != "head":
+            symbol = Symbol("R", leaf("R"), "the result", matrix=f"{place.name}.{name}")
+            result = place.output if name == "output" else symbol
+            steps.append(_described_step(name, described, result))
+    return place.page("described", place.kind.about, steps, place.output)
 
 
 def _enter(name: str, rows: Symbol, config: TransformerConfig) -> tuple[tuple[Step, ...], Symbol]:
@@ -230,13 +267,9 @@ def _last_norm(side: str, stream: str, config: TransformerConfig, *places: str) 
     rows = Symbol(key, letter, "output of the last block", matrix=stream)
     described = end_of_stack(config, side, *places)
     step = norm_step(described, f"{side}.output", f"parameters.{side}.norm", rows, config)
-    return Page(f"{side}.output", f"End of the {side}", "The last norm closes the stack.", (step,))
+    title, about = f"End of the {side}", "The last norm closes the stack."
+    return Page(f"{side}.output", "norm", title, about, (step,))
 
 
 def _end(config: TransformerConfig) -> str:
     return "residual" if config.norm == "pre" else "norm"
-
-
-def _title(name: str, kind: str) -> str:
-    side, _, index, _ = name.split(".")
-    return f"{side.capitalize()} layer {index} · {kind}"

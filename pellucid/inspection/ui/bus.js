@@ -13,7 +13,7 @@ export function makeBus() {
   const draw = (towers) => {
     const frame = towers.getBoundingClientRect();
     const from = [...towers.querySelectorAll(".tower.encoder .column-body")].at(-1);
-    const readers = [...towers.querySelectorAll(".tower.decoder .column.cross_attention > .name")];
+    const readers = [...towers.querySelectorAll(".tower.decoder .column.cross-attention > .name")];
     // Without attention the decoder starts from the last states of the encoder, and sees nothing else of it.
     const to = readers.length > 0 ? readers : [...towers.querySelectorAll(".tower.decoder .column.recurrent > .name")];
     label.textContent = readers.length > 0 ? "the encoder's output, to every cross-attention" : "the last states, from which the decoder starts";

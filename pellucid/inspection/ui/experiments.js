@@ -122,8 +122,8 @@ export function inWords(name) {
   return name
     .replace(/\.layers\.(\d+)/, " layer $1")
     .replace(/\.heads\.(\d+)/, ", head $1")
-    .replace(/\.(self|cross)_attention/, ", $1-attention")
-    .replace(/\.feed_forward/, ", feed-forward");
+    .replace(/\.(\w+)/, ", $1")
+    .replaceAll("_", "-");
 }
 
 /** What to try, where nothing is changed yet. */

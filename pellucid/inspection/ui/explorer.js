@@ -165,7 +165,7 @@ export function mountExplorer(element, provider, options = {}) {
   function actsOf() {
     return {
       open(name, detail) {
-        if (now.isCutting && !detail && isCuttable(name)) {
+        if (now.isCutting && !detail && isCuttable(towers, name)) {
           explorer.switchOff(name, !now.edits.off.includes(name));
         } else if (now.name === name && !detail) {
           explorer.close();
@@ -199,7 +199,7 @@ export function mountExplorer(element, provider, options = {}) {
   /** The mean weights of the last cross-attention for a position. */
   function sourceShares(row) {
     const columns = towers.flatMap((tower) => tower.columns).map(({ column }) => column);
-    const last = columns.filter(({ kind }) => kind === "cross_attention").at(-1);
+    const last = columns.filter(({ kind }) => kind === "cross-attention").at(-1);
     const weights = last?.parts.find(({ matrix }) => matrix.endsWith(".weights"))?.matrix;
     if (!weights) return null;
     const rows = [];
@@ -318,7 +318,9 @@ export function mountExplorer(element, provider, options = {}) {
   return explorer;
 }
 
-const isCuttable = (name) => /layers\.\d+(\.\w+(\.heads\.\d+)?)?$|cross_attention$/.test(name);
+/** Whether a part can be switched off: a layer, a sublayer, a head, and any attention between the layers and the output. */
+const isCuttable = (towers, name) =>
+  /layers\.\d+(\.\w+(\.heads\.\d+)?)?$/.test(name) || find(towers.map(({ tower }) => tower), name)?.column?.kind === "cross-attention";
 
 function isAnyEdit(edits) {
   return edits.off.length > 0 || edits.rows.length > 0 || edits.mask === false || edits.positions === false || edits.norm !== null;

@@ -5,18 +5,19 @@ import { isRightToLeft, make, moved } from "./dom.js";
 import { heatMap, keepPainted } from "./heatmap.js";
 import { Matrix } from "./matrices.js";
 
+/** The kinds of attention by whose words its rows and its columns have. */
 const KINDS = {
-  "decoder.cross_attention": {
+  "target to source": {
     title: "Translation to source",
     meaning:
       "Each row is a word of the translation; the stronger the color, the more it attends to that word of the source.",
   },
-  "encoder.self_attention": {
+  "source to source": {
     title: "Source to itself",
     meaning:
       "Each row is a word of the source; the stronger the color, the more it attends to that word.",
   },
-  "decoder.self_attention": {
+  "target to target": {
     title: "Translation to itself",
     meaning: "Each row is a word of the translation; it attends to those before it.",
   },
@@ -25,19 +26,21 @@ const KINDS = {
 let remembered = { kind: null, layer: null, head: null };
 
 /**
- * The layers of attention by kind, cross-attention first: `layers` are `{ name, heads, ... }` with a
- * name such as `decoder.layers.1.cross_attention` and a matrix for each head.
+ * The layers of attention by kind, that of the translation to the source first: `layers` are `{ name, heads, ... }`
+ * with the name of a sublayer and a matrix for each head.
  */
 export function kindsOf(layers) {
   const kinds = new Map();
   for (const layer of layers) {
-    const key = layer.name.replace(/layers\.\d+\./, "");
-    if (!kinds.has(key)) kinds.set(key, { key, title: key, meaning: "", ...KINDS[key], layers: [] });
+    const key = `${side(layer.heads[0].rowAxis)} to ${side(layer.heads[0].columnAxis)}`;
+    if (!kinds.has(key)) kinds.set(key, { key, ...KINDS[key], layers: [] });
     kinds.get(key).layers.push(layer);
   }
-  const order = [...Object.keys(KINDS), ...kinds.keys()];
+  const order = Object.keys(KINDS);
   return [...kinds.values()].sort((one, other) => order.indexOf(one.key) - order.indexOf(other.key));
 }
+
+const side = (axis) => (axis.startsWith("source") ? "source" : "target");
 
 /**
  * The view of `kinds`. Options: `onPick(chosen, row, column, byKeyboard)` and `onLeave()` for the

@@ -18,7 +18,7 @@ export function towersOf(pages) {
     const name = /^(en|de)coder\.layers\.\d+/.exec(page.name)?.[0] ?? page.name;
     let block = tower.blocks.find((each) => each.name === name);
     if (!block) {
-      block = { name, title: blockTitle(name), columns: [] };
+      block = { name, title: blockTitle(page, name), columns: [] };
       tower.blocks.push(block);
     }
     block.columns.push(columnOf(page));
@@ -33,11 +33,12 @@ const SIDES = {
   decoder: { title: "Decoder", about: "writes the translation, word by word" },
 };
 
+/** Each kind of page: the title of its column where the page has none, and the share of the width that it takes. */
 const KINDS_OF_COLUMN = {
   embedding: { title: "Embedding", weight: 2.2 },
-  self_attention: { title: "Self-attention", weight: 4 },
-  cross_attention: { title: "Cross-attention", weight: 4 },
-  feed_forward: { title: "Feed-forward", weight: 2.4 },
+  "self-attention": { weight: 4 },
+  "cross-attention": { weight: 4 },
+  "feed-forward": { weight: 2.4 },
   norm: { title: "Norm", weight: 1 },
   recurrent: { title: "States", weight: 3 },
   described: { title: "Inside", weight: 4 },
@@ -45,25 +46,18 @@ const KINDS_OF_COLUMN = {
 };
 
 function columnOf(page) {
-  const kind = kindOf(page);
+  const { title, weight } = KINDS_OF_COLUMN[page.kind];
   const parts = page.steps
     .map((step) => ({ step, matrix: step.symbols.at(-1)?.matrix ?? null }))
     .filter(({ matrix }) => matrix !== null);
-  return { name: page.name, kind, ...KINDS_OF_COLUMN[kind], page, parts, stream: parts.at(-1)?.matrix ?? null };
+  const stream = parts.at(-1)?.matrix ?? null;
+  return { name: page.name, kind: page.kind, title: page.heading || title, weight, page, parts, stream };
 }
 
-function kindOf(page) {
-  const last = page.name.split(".").at(-1);
-  if (page.name === "output") return "output";
-  if (last === "output") return "norm";
-  if (/^\d+$/.test(last)) return "recurrent";
-  return last in KINDS_OF_COLUMN ? last : "described";
-}
-
-function blockTitle(name) {
+function blockTitle(page, name) {
   const layer = /layers\.(\d+)$/.exec(name);
   if (layer) return `Layer ${layer[1]}`;
-  return { embedding: "Words to vectors", output: "", cross_attention: "" }[name.split(".").at(-1)] ?? "";
+  return page.kind === "embedding" ? "Words to vectors" : "";
 }
 
 /** The steps of a matrix of weights or scores have a row and a column for words. */
@@ -71,7 +65,7 @@ export const isSquare = (part) => /\.(masked_scores|scores|weights)$/.test(part.
 
 /** Keys and values of cross-attention have a row for each word of the source. */
 export const isOfSource = (column, part) =>
-  column.kind === "cross_attention" && /\.(key|value)$/.test(part.matrix);
+  column.kind === "cross-attention" && /\.(key|value)$/.test(part.matrix);
 
 /** The name of a part's matrix for a head. */
 export const ofHead = (name, head) => name?.replaceAll("{head}", String(head)) ?? null;

@@ -119,10 +119,10 @@ function stepsOf(explorer) {
   const namesOf = (kind) => columns.filter((each) => each.kind === kind).map(({ name }) => name);
   const side = reads === "target" ? "decoder" : "encoder"; // where the text enters
   const ofSide = (kind) => namesOf(kind).filter((name) => name.startsWith(side));
-  const [reading] = ofSide("self_attention");
-  const [network] = ofSide("feed_forward");
+  const [reading] = ofSide("self-attention");
+  const [network] = ofSide("feed-forward");
   const [states] = ofSide("recurrent");
-  const crossing = namesOf("cross_attention");
+  const crossing = namesOf("cross-attention");
   const closed = () => explorer.close();
   const stress = (names) => () => {
     explorer.close();
@@ -130,6 +130,7 @@ function stepsOf(explorer) {
   };
   const onOpen = (pattern) => (done) => [explorer.on("open", (name) => pattern.test(name ?? "") && done())];
   const within = (pattern) => new RegExp(`^${side}\\.${pattern}`);
+  const oneOf = (names, rest = "") => new RegExp(`^(${names.join("|").replaceAll(".", "\\.")})${rest}`);
   const about = TEXTS[reads];
 
   const steps = [
@@ -179,7 +180,7 @@ function stepsOf(explorer) {
       task: "open a head: one of the small squares below the lines.",
       after: "This square has a row for each word that asks and a column for each word that it asks.",
       show: stress([reading]),
-      watch: onOpen(within(".*self_attention\\.heads\\.\\d+")),
+      watch: onOpen(oneOf(ofSide("self-attention"), "\\.heads\\.\\d+")),
     },
     reading && {
       name: "weights",
@@ -197,7 +198,7 @@ function stepsOf(explorer) {
       task: "open a feed-forward part.",
       after: "Hidden units at zero are switched off for this word.",
       show: stress([network]),
-      watch: onOpen(/feed_forward/),
+      watch: onOpen(oneOf(namesOf("feed-forward"))),
     },
     crossing.length > 0 && {
       name: "crossing",
@@ -249,7 +250,7 @@ function stepsOf(explorer) {
           text: `What a part does shows when it is missing. ${about.without}`,
           task: `press “Switch parts off” and click parts of the last layer${crossing.length > 0 ? "’s cross-attention" : ""}, or drop the positions.`,
           after: "“Undo all” gives the model back as it was.",
-          show: stress([crossing.at(-1) ?? ofSide("self_attention").at(-1)]),
+          show: stress([crossing.at(-1) ?? ofSide("self-attention").at(-1)]),
           watch: (done) => [
             explorer.on("edits", (edits) => {
               if (edits.off.length > 0 || edits.rows.length > 0 || !edits.mask || !edits.positions || edits.norm) done();

@@ -15,7 +15,7 @@ const HIDDEN = 48;
 const ROUND = 6;
 const WIDE = 64;
 const ROW_HEIGHT = { least: 13, most: 26, all: 300 };
-const RIBBON_COLORS = { self_attention: "--self", cross_attention: "--cross" };
+const RIBBON_COLORS = { "self-attention": "--self", "cross-attention": "--cross" };
 
 /**
  * The picture of one tower. `acts` has what the parts of the picture do: `open(name)`, `point(side, row)`,
@@ -257,11 +257,11 @@ function closedParts(column, view, self, acts) {
     makeFrame(name, most, view, self, { className, isOff: () => self.isOff && className === "hidden-units" });
   const stream = () => frame(ofHead(column.stream, 0), STRIP, "stream");
   switch (column.kind) {
-    case "self_attention":
-    case "cross_attention":
+    case "self-attention":
+    case "cross-attention":
       frames.push(makeRibbons(column, view, self), stream());
       break;
-    case "feed_forward": {
+    case "feed-forward": {
       const hidden = column.parts.find(({ matrix }) => matrix.endsWith(".hidden"));
       if (hidden) frames.push(frame(hidden.matrix, HIDDEN, "hidden-units"));
       frames.push(stream());
@@ -310,8 +310,8 @@ function makeRibbons(column, view, self) {
       ink: style.getPropertyValue("--soft"),
       font: style.fontFamily,
       row: view.row,
-      labels: column.kind === "cross_attention" ? matrix.columnWords : null,
-      keeps: column.kind === "self_attention",
+      labels: column.kind === "cross-attention" ? matrix.columnWords : null,
+      keeps: column.kind === "self-attention",
     });
   });
   return {

@@ -211,38 +211,33 @@ export function mountWhy(explorer, asker) {
 
 /** The part of the picture that a part of the difference belongs to. */
 function placeOf({ name, kind }) {
-  if (kind !== "bias") return name.replace(/(\.heads\.\d+)\.output$/, "$1").replace(/\.feed_forward\.output$/, ".feed_forward");
+  if (kind !== "bias") return name.replace(/(\.heads\.\d+)\.output$/, "$1").replace(/(layers\.\d+\.\w+)\.output$/, "$1");
   const side = name.startsWith("layers.") || name.startsWith("last_norm") ? `decoder.${name}` : name;
   if (side === "output_bias") return "output";
   return side.replace(/_norm\.norm\.bias$/, "").replace(/\.(outer\.bias|b_o)$/, "").replace(/\.last_norm\.bias$/, ".output");
 }
 
-const SUBLAYERS = { self_attention: "self-attention", cross_attention: "cross-attention", feed_forward: "feed-forward" };
-
-/** `decoder.layers.1.cross_attention.heads.3.output` as `layer 1, cross-attention, head 3`. */
+/** `decoder.layers.1.feed_forward.output` as `layer 1, feed-forward`. */
 export function partInWords({ name, kind }) {
   if (kind === "embedding") return "embedding of the word before";
   if (kind === "positions") return "its position";
   if (name === "output_bias") return "bias of the output";
   if (/last_norm\.bias$/.test(name)) return "bias of the last norm";
-  const [, layer, sublayer] = /layers\.(\d+)\.(self_attention|cross_attention|feed_forward)/.exec(name);
+  const [, layer, sublayer] = /layers\.(\d+)\.(\w+?)(?:_norm)?\./.exec(name);
   const head = /\.heads\.(\d+)\./.exec(name)?.[1];
-  const words = [`layer ${layer}`, SUBLAYERS[sublayer]];
+  const words = [`layer ${layer}`, sublayer.replaceAll("_", "-")];
   if (head !== undefined) words.push(`head ${head}`);
   if (kind === "bias") words.push(name.includes("_norm.norm") ? "bias of the norm" : "bias");
   return words.join(", ");
 }
 
-const KIND_NAMES = ["embedding", "positions", "self-attention", "cross-attention", "feed-forward", "bias"];
-
 /** What all parts of one kind add together. */
 function kindStrip({ parts }) {
-  const sums = KIND_NAMES.map((kind) => [kind, parts.filter((part) => part.kind === kind).reduce((sum, { value }) => sum + value, 0)]);
+  const kinds = [...new Set(parts.map(({ kind }) => kind))].sort((one, other) => (one === "bias") - (other === "bias"));
+  const sums = kinds.map((kind) => [kind, parts.filter((part) => part.kind === kind).reduce((sum, { value }) => sum + value, 0)]);
   const list = make("dl", { class: "why-kinds" });
   for (const [kind, value] of sums) {
-    if (parts.some((part) => part.kind === kind)) {
-      list.append(make("div", { class: value < 0 ? "against" : "for" }, make("dt", {}, kind === "bias" ? "biases" : kind), make("dd", {}, signed(value))));
-    }
+    list.append(make("div", { class: value < 0 ? "against" : "for" }, make("dt", {}, kind === "bias" ? "biases" : kind), make("dd", {}, signed(value))));
   }
   return list;
 }

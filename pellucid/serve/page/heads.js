@@ -42,15 +42,16 @@ export function drawHeads(capture) {
 const isWeights = (name) => name.endsWith(".weights") && !name.includes(".heads.");
 
 function layerOf(capture, name) {
-  const isCross = name.includes("cross_attention");
-  const isSource = name.startsWith("encoder.");
-  const source = ["source token", words(capture.source_tokens)];
-  const rows = isSource ? source : ["target token", words(capture.target_tokens)];
-  const read = ["decoder input token", words(capture.target_input_tokens ?? [])];
-  const columns = isSource || isCross ? source : read;
+  const tokens = {
+    "source token": capture.source_tokens,
+    "target token": capture.target_tokens,
+    "target input token": capture.target_input_tokens ?? [],
+  };
+  const axes = capture.tensors[name].axes.slice(1); // the first one counts heads
+  const labels = axes.map((axis) => words(tokens[axis]));
   const place = name.replace(/\.weights$/, "");
   const heads = capture.tensors[name].values.map((values, head) =>
-    Matrix.ofRows(`${place}.heads.${head}.weights`, values, [rows[0], columns[0]], [rows[1], columns[1]]),
+    Matrix.ofRows(`${place}.heads.${head}.weights`, values, axes, labels),
   );
   return { name: place, heads };
 }
