@@ -429,7 +429,7 @@ class DecoderConfig(StartSettings, BlockSettings, DecoderSettings):
     """On plain text: blocks that continue a text (EQ-138, the road to GPT)."""
 
     def sublayers(self, side: Side) -> tuple[SublayerKind, ...]:  # noqa: ARG002  # there is one
-        """The sublayers of the Transformer's decoder without cross-attention: there is no source."""
+        """The sublayers of the Transformer's decoder but for cross-attention."""
         return (SELF_ATTENTION, FEED_FORWARD)
 
     def summary(self) -> str:

@@ -342,7 +342,7 @@ def test_what_the_recipes_add_is_trained_and_equals_its_equation(patched: Path):
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
