@@ -1,6 +1,5 @@
 """The README's commands, run as written, on files the phrasebook makes (only smaller)."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import docx
 import pytest
+from commands import pellucid
 
 from pellucid import phrasebook
 
@@ -31,7 +31,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def commands() -> list[str]:
+def command_lines() -> list[str]:
     """Every command line of the README that calls pellucid, continued lines joined."""
     lines = "".join(blocks("")).replace("\\\n", " ").split("\n")
     return [line.strip() for line in lines if re.search(r"\bpellucid (train|trans|eval)", line)]
@@ -51,32 +51,25 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report.save(str(folder / "report.docx"))
 
     # whichever test comes first in a worker needs the model
-    [train] = [each for each in commands() if "pellucid train" in each]
+    [train] = [each for each in command_lines() if "pellucid train" in each]
     works(train + "".join(f" --set {setting}" for setting in SMALLER), folder)
     return folder
 
 
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In a shell, as a reader would, with this Python's pellucid first in the path."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def works(command: str, folder: Path) -> None:
-    result = run(command, folder)
-    assert result.returncode == 0, result.stderr
-    assert "Traceback" not in result.stderr
+    """Run a line of the README: ``pellucid`` by itself, or behind a pipe from ``echo``."""
+    before, _, line = command.rpartition("|")
+    spoken = shlex.split(before)
+    assert spoken[:1] in ([], ["echo"])
+    name, *arguments = shlex.split(line, comments=True)
+    assert name == "pellucid"
+    result = pellucid(*arguments, folder=folder, stdin=f"{' '.join(spoken[1:])}\n".encode())
+    assert result.code == 0, result.err
+    assert "Traceback" not in result.err
 
 
 def test_every_command_works_in_the_order_it_is_given(workplace: Path):
-    found = commands()
+    found = command_lines()
     assert [shlex.split(each.split("|")[-1])[1] for each in found] == [
         "train",
         "translate",
