@@ -61,5 +61,5 @@ def test_a_rollout_needs_a_transformer():
     with pytest.raises(ConfigError) as caught:
         rollout(tiny_bundle("additive"), SOURCE, TARGET)
     assert str(caught.value) == (
-        "attention rollout needs a Transformer, got model.kind=rnn-attention"
+        "attention rollout needs a Transformer of attention alone, got model.kind=rnn-attention"
     )
