@@ -204,7 +204,7 @@ def words_of(text: str) -> Counter[str]:
 
 
 class DocumentError(Exception):
-    """What is wrong with a translated document."""
+    """A translated document is wrong."""
 
 
 def same(what: str, before: object, after: object) -> None:

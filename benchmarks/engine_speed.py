@@ -117,7 +117,7 @@ def _base_bundle(tiny: Bundle, folder: Path) -> Bundle:
 def _contenders(
     bundle: Bundle, lines: list[str], compute_type: Any, beam_size: int, longest: int | None
 ) -> dict[str, Contender]:
-    """Those that compute in this type, ready to run."""
+    """Return the contenders that compute in this type, ready to run."""
     settings = DecodingConfig(beam_size=beam_size, length_penalty=1.0, max_length=longest)
     assert bundle.path is not None
     contenders = {"ctranslate2 defaults": _defaults(bundle, lines, compute_type, settings)}

@@ -1,4 +1,4 @@
-"""What a run loses when it dies, and what a damaged checkpoint does: kills, mutations, faults.
+"""The loss of a run that dies, and the effect of damaged checkpoints: kills, mutations, faults.
 
     python benchmarks/faults.py
     python benchmarks/faults.py --kills 4 --mutations 100 --faults 100 --out /tmp/try.md
@@ -63,7 +63,8 @@ def kill_again_and_again(folder: Path, kills: int) -> ResumeProof:
 
 
 def poison(folder: Path, count: int) -> tuple[int, int]:
-    """Of ``count`` checkpoints with a number that is not finite: how many refused, how many not."""
+    """Return the numbers of refused and of accepted checkpoints, of ``count`` with a number not
+    finite."""
     sizes = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
     config = TrainingConfig(max_steps=1, average_decay=0.9)
     model = build_model(parse_model_config(sizes), 5, 5)

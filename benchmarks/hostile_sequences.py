@@ -22,7 +22,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclasses.dataclass(frozen=True)
 class Sequence:
-    """What a client does on one connection."""
+    """The actions of a client on one connection."""
 
     kind: str
     sends: tuple[bytes, ...]

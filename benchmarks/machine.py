@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def command() -> str:
-    """What was typed, with the folders that only one machine has left out."""
+    """Return the typed command, with the folders that only one machine has left out."""
     words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv]
     return shlex.join(["python", *words])
 

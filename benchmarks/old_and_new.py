@@ -32,13 +32,13 @@ TASKS = {
     "greedy": 3,
     "beam 5": 1,
 }
-"""What is measured, and how many times in each turn."""
+"""The measured tasks, and the number of runs in each turn."""
 _SETTINGS: dict[str, dict[str, float]] = {
     "update bf16 SimCut": {"simcut": 3.0},
     "update bf16 R-Drop": {"r_drop": 5.0},
 }
 _TURNS = 5
-"""Of each process in a round."""
+"""The number of turns of each process in a round."""
 _VOCABULARY = 8000
 _WARM = 25
 """Updates before the clock starts: as many as there are batches, each of a shape of its own."""

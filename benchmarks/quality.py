@@ -39,9 +39,9 @@ class Experiment:
     title: str
     preset: str
     text: str
-    """Which text, a name that ``prepare`` knows."""
+    """The text, a name that ``prepare`` knows."""
     settings: tuple[str, ...]
-    """What differs from the preset."""
+    """The settings that differ from the preset."""
     teachers: tuple[str, ...] = ()
     """Runs in ``--work``, by the names of their folders, that teach this one together."""
     recombined: int = 0
@@ -167,7 +167,8 @@ def cpu_minutes(events: Sequence[dict[str, Any]]) -> float:
 
 
 def learned(run: Path, goal: float | None = None) -> Row:
-    """What the journal says of a run, and when its greedy validation BLEU reached ``goal``."""
+    """Return the journal's facts on a run, and the time when its greedy validation BLEU reached
+    ``goal``."""
     events = _events(run)
     start = next(event for event in events if event["event"] == "start")
     end = [event for event in events if event["event"] == "end"][-1]

@@ -18,8 +18,9 @@ _LENGTH_PENALTY = "2.0"
 """Chosen by validation BLEU: with beam 5 and 0.6, 1, 1.3, 1.6, 2 a model of En-De has 39.9, 40.2,
 40.3, 40.5 and 40.7, one of En-Fr 58.1, 58.4, 58.6, 58.5 and 58.5."""
 _LOWER_LENGTH_PENALTY = {"de": _LENGTH_PENALTY, "fr": "1.4"}
-"""Of lower-cased text: with 0.6, 1, 1.4 and 2 two models of En-Fr have a validation BLEU of 61.0,
-61.1, 61.2 and 61.0 on average; their test text was translated with 2 before."""
+"""Length penalties for lower-cased text: with 0.6, 1, 1.4 and 2 two models of En-Fr have a
+validation BLEU of 61.0, 61.1, 61.2 and 61.0 on average; their test text was translated with 2
+before."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Test:
     files: tuple[Path, ...]
     """The source and its references, or one file that holds both."""
     figures: tuple[str, ...]
-    """Which of the figures of ``pellucid evaluate`` are reported, the most important first."""
+    """The figures of ``pellucid evaluate`` that are reported, the most important first."""
     options: tuple[str, ...] = ()
     """Further options of ``pellucid evaluate``."""
 
@@ -142,7 +143,8 @@ def _cmudict(folder: Path, into: Path) -> Text:
 
 
 def _tatoeba(folder: Path) -> Text:
-    """What chooses the best bundle is held out by the training itself, so that valid is a test."""
+    """Tatoeba; the training itself holds out the text that chooses the best bundle, so valid is a
+    test."""
     files = folder / "valid.de", folder / "valid.en"
     return Text(
         _files("", folder / "train.de", folder / "train.en"),

@@ -138,11 +138,11 @@ def local(element: etree._Element) -> str:
 
 
 RUNS = frozenset(("r", "t", "rPr", "proofErr", "lastRenderedPageBreak", "softHyphen"))
-"""What the text of an Office paragraph is divided into: formats may be written otherwise."""
+"""The elements that divide the text of an Office paragraph: formats may be written otherwise."""
 
 
 def elements(root: etree._Element) -> Counter[str]:
-    """As many of each element with its attributes; without runs, whose number may change."""
+    """Count the elements with their attributes; without runs, whose number may change."""
     found: Counter[str] = Counter()
     for each in root.iter():
         name = local(each)
@@ -221,7 +221,7 @@ def references(root: etree._Element) -> Iterator[tuple[str, str, bool]]:
 
 
 def reference_key(element: etree._Element) -> str:
-    """What a reference is and shows; empty for any other element."""
+    """Return the identity and text of a reference; empty for any other element."""
     name = local(element)
     inner = "".join(element.itertext()).strip() if name else ""
     attributes = sorted(
@@ -274,7 +274,7 @@ def range_of(element: etree._Element) -> tuple[str, str, bool] | None:
 
 
 def opens(data: bytes, ending: str) -> str:
-    """What a library of others says against a file; empty if nothing."""
+    """Return the error of another library on a file; empty if there is none."""
     try:
         match ending:
             case "docx":
@@ -295,7 +295,7 @@ def opens(data: bytes, ending: str) -> str:
 
 
 class Faults:
-    """What is wrong with one translation, by kind."""
+    """The faults of one translation, by kind."""
 
     def __init__(self) -> None:
         self.found: Counter[str] = Counter()
@@ -391,7 +391,7 @@ def compare_xliff(after: bytes, faults: Faults) -> None:
 
 
 _ORDER = ("source", "seg-source", "target")
-"""What a unit of XLIFF begins with, by both schemas; notes and alternatives come behind."""
+"""The first elements of a unit of XLIFF, by both schemas; notes and alternatives come behind."""
 
 
 def compare_placeholders(source: str, target: str, faults: Faults) -> None:
@@ -558,7 +558,8 @@ def joined(before: dict, found: dict) -> dict:
 
 
 def compare_same(before: bytes, after: bytes, ending: str, name: str, faults: Faults) -> None:
-    """What the identity must give: a catalog has each source as its translation."""
+    """Add the faults of a translation by the identity: a catalog has each source as its
+    translation."""
     if ending == "po":
         entries = polib.pofile(after.decode("latin-1")).untranslated_entries()
         left = [each.msgid for each in entries if _LETTERS.search(each.msgid)]

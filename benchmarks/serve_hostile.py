@@ -44,13 +44,13 @@ PATHS = [
     "/v2/models/hostile/infer", "/v1/documents", "/translate_file",
 ]  # fmt: skip
 _NAME = "hostile"
-"""Of the model."""
+"""The name of the model."""
 _TAGS = (
     *("<p>", "</p>", "<b>", "</b>", "<a href='x", "'>", "</a>", "<br/>", "<!--", "-->", "<script>"),
     *("</script>", "<![CDATA[", "]]>", "<?x", "<i/>", "&amp", "&#0;", "&#xD800;", "&lt;", "<", ">"),
     *("hello", " a dog ", "\x00", "\ud83d", "é", "\n", "{name}", "%s", "http://x.y", "\u202e"),
 )
-"""Of which texts with tags are made."""
+"""The pieces of texts with tags."""
 _ENDINGS = (
     *("txt", "md", "html", "docx", "pptx", "odt", "epub", "srt", "vtt", "po", "xliff", "csv"),
     *("tsv", "json", "yaml", "pdf", "docm", "exe", "", "x" * 300),
@@ -62,8 +62,8 @@ CONFIG = """
 include-path-regex = "^/(v1/(alternatives|inspect|walk|translate|documents)|translate|v2/)"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "404", "422", "429", "5xx"]
 """
-"""These may refuse a text for its tokens, a name of a file or of a glossary, or a shape that does
-not fit, of which no schema can tell."""
+"""Operations that may refuse a text for its tokens, a name of a file or of a glossary, or a shape
+that does not fit, of which no schema can tell."""
 
 
 def head(path: str, *more: str, length: int | None = None, kind: str = "application/json") -> bytes:

@@ -147,6 +147,6 @@ def flat(figures: dict[str, Any], stem: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def command() -> str:
-    """What was typed, with folders of one machine left out."""
+    """Return the typed command, with folders of one machine left out."""
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv]
     return "python benchmarks/" + " ".join([Path(words[0]).name, *words[1:]])

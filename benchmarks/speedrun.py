@@ -36,7 +36,7 @@ RESULTS = Path(__file__).parent / "results"
 HISTORY = RESULTS / "speedrun.json"
 GOAL = 34.0
 _LONGEST_NAME = 100
-"""Of a run's folder, in characters; of longer ones the rest is told by a hash."""
+"""The limit on a run's folder name, in characters; the rest of a longer one becomes a hash."""
 _ALWAYS = (
     "training.validate_every=100",
     "training.max_minutes=100000",

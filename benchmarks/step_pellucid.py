@@ -20,7 +20,7 @@ from pellucid.training.torch_setup import freed_memory_is_kept
 
 _RATE = 1e-3
 settings = contextlib.ExitStack()
-"""What training sets for its process; open until the process ends."""
+"""The settings of training for its process; open until the process ends."""
 
 
 def pellucid_updater(
@@ -66,7 +66,7 @@ def _whole_logits(
     labels: torch.Tensor,
     smoothing: float,
 ) -> LossSums:
-    """What the fused loss replaces: all logits, then the cross-entropy."""
+    """The loss that the fused one replaces: all logits, then the cross-entropy."""
     is_real = labels != PAD_ID
     logits = torch.nn.functional.linear(hidden[is_real], weight, bias)
     real = labels[is_real]

@@ -149,7 +149,7 @@ def _prepare_size(
 def _count(
     config: ModelConfig, lengths: list[Any], batches: list[Any], options: argparse.Namespace
 ) -> dict[str, Any]:
-    """What the counted batches hold, and the operations they need."""
+    """Return the sizes of the counted batches, and the operations they need."""
     padded, real, operations = 0, 0, 0.0
     for batch in batches:
         source = int(lengths[0][batch].max()) + 1

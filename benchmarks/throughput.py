@@ -21,7 +21,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Throughput:
-    """What a run did between two of its points."""
+    """The progress of a run between two of its points."""
 
     tokens_per_second: float
     target_tokens: int

@@ -1,4 +1,4 @@
-"""What a run of `pellucid demo` makes of what people type first.
+"""The translations by a run of `pellucid demo` of the sentences that people type first.
 
     python benchmarks/typed.py runs/demo
 

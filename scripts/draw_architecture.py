@@ -52,9 +52,9 @@ class Box:
     link: str
     """Below docs/equations."""
     x: int
-    """Its middle."""
+    """The middle of the box."""
     y: int
-    """Its upper edge."""
+    """The upper edge of the box."""
     color: str
     width: int = BOX
     note: str = ""

@@ -70,11 +70,11 @@ class Entry:
     title: str
     page: str
     facts: dict[str, Any]
-    """As in the file of the page."""
+    """The facts as in the file of the page."""
 
     @property
     def anchor(self) -> str:
-        """As GitHub forms it from the title."""
+        """The anchor that GitHub forms from the title."""
         return anchor(self.title)
 
     @property
@@ -84,7 +84,7 @@ class Entry:
 
     @property
     def numbers(self) -> list[int]:
-        """Its numbers in docs/EQUATIONS.md, the most important first."""
+        """The numbers in docs/EQUATIONS.md, the most important first."""
         return list(self.facts.get("eq", ()))
 
     @property
@@ -105,13 +105,13 @@ class Page:
     name: str
     title: str
     section: str
-    """Of the paper, such as ``§3.2.1``; or where it stands if the paper has none."""
+    """The section of the paper, such as ``§3.2.1``; or its place if the paper has none."""
     about: str
     entries: tuple[Entry, ...]
 
 
 def anchor(heading: str) -> str:
-    """As GitHub forms it."""
+    """Return the anchor that GitHub forms of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -256,7 +256,8 @@ def _sentence(docstring: str) -> str:
 
 
 def section_of(docstring: str, keyword: str) -> str:
-    """What follows ``Symbols:`` or another keyword, up to the next or the end of the paragraph."""
+    """Return the text after ``Symbols:`` or another keyword, up to the next or the end of the
+    paragraph."""
     start = docstring.find(f"{keyword}: ")
     if start < 0:
         return ""
@@ -383,7 +384,7 @@ def _differences(places: Sequence[Place]) -> list[str]:
 
 
 def _capital(text: str) -> str:
-    """As a sentence begins, unless it begins with a name such as torch.std."""
+    """Return the text with a capital, unless it begins with a name such as torch.std."""
     return text[:1].upper() + text[1:] if re.match(r"[a-z]+ ", text) else text
 
 
@@ -533,7 +534,8 @@ def _picture(name: str, caption: str) -> list[str]:
 
 
 def _errata(which: Sequence[int]) -> list[str]:
-    """What a source says and what is right; figures as printed beside the computed ones."""
+    """Return each claim of a source beside the right one; figures as printed beside the computed
+    ones."""
     parts = []
     for number in which:
         entry = _errata_table()[number]
@@ -558,7 +560,7 @@ _KIND_WORDS = {
 
 
 def erratum_anchor(number: int, entry: dict[str, Any]) -> str:
-    """Of its section in docs/ERRATA.md."""
+    """Return the anchor of an erratum's section in docs/ERRATA.md."""
     return anchor(f"ER-{number:02} ({entry['kind']}; {entry['source']})")
 
 
@@ -615,7 +617,8 @@ def _footer(entry: Entry, found: dict[int, Evidence]) -> Iterator[str]:
 
 @functools.cache
 def parts_by_name() -> list[tuple[str, set[int]]]:
-    """What a capture shows, from the table of parts, and the numbers of each; layers as ``*``."""
+    """Return the entries of a capture, from the table of parts, and the numbers of each; layers as
+    ``*``."""
     from pellucid.inspection.parts import parts_of
     from pellucid.model.config import parse_model_config
 

@@ -1,4 +1,4 @@
-"""What the code says about the equations: who implements a number, who runs it, who tests it.
+"""The code's evidence on the equations: who implements a number, who runs it, who tests it.
 
 Everything is found by reading, without running: docstrings declare numbers in their line ``EQ:``,
 tests name them as ``EQ-27``, and ``equation_ties`` knows who calls what.
@@ -44,7 +44,7 @@ class Place:
         return f"{self.path.removesuffix('.py').replace('/', '.')}.{self.name}"
 
     def link(self, root: str = "../") -> str:
-        """Its name, leading to its lines; ``root`` leads from the page to the repository."""
+        """The name as a link to its lines; ``root`` leads from the page to the repository."""
         is_module = Path(self.path).stem == self.name and self.first_line == self.last_line == 1
         lines = "" if is_module else f"#L{self.first_line}-L{self.last_line}"
         return f"[`{self.name}`]({root}{self.path}{lines})"
@@ -52,7 +52,7 @@ class Place:
 
 @dataclass
 class Evidence:
-    """What was found about one equation."""
+    """The evidence on one equation."""
 
     functions: list[Place] = field(default_factory=list)
     twins: list[Place] = field(default_factory=list)
@@ -162,7 +162,7 @@ def _entry(found: dict[int, Evidence], number: int, place: Place) -> Evidence:
 
 
 def kind_of(test: Place) -> Kind:
-    """What a test compares with; a module named as a whole tells nothing."""
+    """Return the kind of comparison of a test; a module named as a whole tells nothing."""
     return _kinds(ROOT / test.path).get(test.name.rpartition(".")[2], Kind(False, ()))
 
 

@@ -50,7 +50,7 @@ def read_functions() -> dict[str, ast.FunctionDef]:
 
 
 def read_names(path: Path, functions: dict[str, ast.FunctionDef]) -> dict[str, str]:
-    """What the names in a file mean, as far as they are functions or modules of equations."""
+    """Return the meaning of the names in a file that are functions or modules of equations."""
     exported = {name.rsplit(".", 1)[1]: name for name in functions if not _is_private(name)}
     names = {}
     if EQUATIONS in path.parents:

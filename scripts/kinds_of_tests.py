@@ -1,4 +1,5 @@
-"""What a test holds an equation to: its author says so by a marker, and its code bears that out.
+"""The kinds of tests of an equation: the author names them by a marker, and the code must bear it
+out.
 
 by_hand    what is expected is written into the test, as figures, words or ids
 referee    what is expected comes from another library, or from another part of PyTorch
@@ -51,7 +52,7 @@ _METHODS = {"cumsum", "log_softmax", "logsumexp", "softmax", "tril"}
 
 @dataclass(frozen=True)
 class Kind:
-    """What one test compares with."""
+    """The comparisons of one test."""
 
     by_hand: bool
     """Figures, words or ids written into the test."""
@@ -86,7 +87,7 @@ _DRAWS = {
 
 
 def kinds(path: Path) -> dict[str, Kind]:
-    """What the authors of a module's tests say of each."""
+    """Return the kinds that the authors of a module's tests name."""
     seen = evidence(path)
     return {
         test.name: Kind(
@@ -206,7 +207,7 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _referees(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
-    """What of other libraries ``node`` calls to compare with."""
+    """Yield the functions of other libraries that ``node`` calls to compare with."""
     for each in ast.walk(node):
         # A class that is given to a test, or a function that it calls.
         if not isinstance(each, ast.Attribute | ast.Name):
@@ -249,7 +250,7 @@ def _is_by_hand(node: ast.FunctionDef, module: ast.Module) -> bool:
 
 
 def _assigned(node: ast.Module | ast.FunctionDef) -> dict[str, ast.AST]:
-    """What each name stands for that is set once in a body; a helper stands for itself."""
+    """Return the node of each name that is set once in a body; a helper stands for itself."""
     found: dict[str, ast.AST] = {}
     for each in node.body:
         if isinstance(each, ast.FunctionDef) and not each.name.startswith("test_"):

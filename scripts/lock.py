@@ -30,7 +30,7 @@ PLATFORMS = {
 }
 EXTRAS = ("serve", "fast")
 PLACED_BY_HAND = {"torch"}
-"""Its builds for CPUs and for CUDA have one version number and different hashes."""
+"""Packages whose builds for CPUs and for CUDA have one version number and different hashes."""
 HEADER = """\
 # Every wheel of the extras serve and fast, by its SHA-256, for CPython {pythons} on Linux
 # ({machines}). Written by scripts/lock.py; the versions are those of constraints.txt.
@@ -44,7 +44,7 @@ HEADER = """\
 
 
 def report(arguments: list[str]) -> list[dict[str, Any]]:
-    """What pip would install, each with the file it would take."""
+    """Return the packages that pip would install, each with the file it would take."""
     # The index alone, no folder of one's own builds: those have other hashes. No name of an index
     # stands here; pip knows its own, and PIP_INDEX_URL may name another.
     local = ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS")
@@ -66,7 +66,7 @@ def normalized(name: str) -> str:
 
 
 def needed_packages() -> set[str]:
-    """What both extras need, as the packages that are installed say themselves."""
+    """Return the packages that both extras need, as the installed packages declare them."""
     needed: set[str] = set()
     waiting = [("pellucid", EXTRAS)]
     seen = set(waiting)

@@ -55,7 +55,7 @@ SOURCE_PAGE = """\
 
 @dataclass(frozen=True)
 class Entry:
-    """What the page of all equations shows of an entry of the book."""
+    """The part of an entry of the book that the page of all equations shows."""
 
     chapter: str
     """Name of its page without the ending."""

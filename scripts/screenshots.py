@@ -35,9 +35,9 @@ class Shot:
     at: str
     """The page of the report, and the step on it."""
     click: str = ""
-    """What is opened there, as a CSS selector."""
+    """The CSS selector of an element to open."""
     hover: str = ""
-    """What is pointed at, as a CSS selector."""
+    """The CSS selector of an element to point at."""
     dark: bool = False
     width: int = 1280
     """In CSS pixels."""
@@ -157,7 +157,7 @@ def take(browser: Browser, report: Path, shot: Shot, path: Path) -> None:
 
 
 WIDTHS = (375, 768, 1280, 1600)
-"""Of the screens on which the live model is looked at, in CSS pixels."""
+"""The widths in CSS pixels of the screens for the live model."""
 
 
 def _switch_off(page: Page) -> None:
@@ -207,7 +207,7 @@ WEB_ACTS: dict[str, tuple[Callable[[Page], None], ...]] = {
     "examples": (_examples,),
     "film": (_film,),
 }
-"""What is done before each picture of the live model."""
+"""The actions before each picture of the live model."""
 
 
 def take_web(browser: Browser, bundle: str, sentence: str, folder: Path) -> None:
