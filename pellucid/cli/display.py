@@ -1,8 +1,8 @@
 """The display of a training run: progress, events, the next commands, and stop requests.
 
 ``Display`` listens to the journal of a run and draws a progress bar on a terminal, or writes plain
-lines elsewhere. ``next_commands`` suggests what to run afterwards. ``StopRequests`` turns SIGINT
-and SIGTERM into a request to save and stop.
+lines elsewhere. ``next_commands`` suggests what to run afterwards. ``StopRequests`` turns SIGINT,
+SIGTERM and SIGHUP into a request to save and stop.
 """
 
 import logging
@@ -25,6 +25,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from pellucid.cli.signals import REASONS, save_at_first
 from pellucid.core.phases import is_phase
 
 if TYPE_CHECKING:
@@ -323,12 +324,13 @@ def _time_left(event: dict[str, Any]) -> str:
     return f"{_clock(event['seconds'] * (1.0 - share) / share)} left"
 
 
-EXIT_CODES = {"interrupted": 130, "terminated": 143}
+EXIT_CODES = {reason: 128 + number for number, reason in REASONS.items()}
 """Exit codes after each stop request: 128 and the number of the signal, as in a shell."""
 
 
 class StopRequests:
-    """Records the first SIGINT or SIGTERM; a second one ends the process if ``heeds_second``.
+    """Records the first SIGINT, SIGTERM or SIGHUP; a second signal ends the process if
+    ``heeds_second``.
 
     It listens from its first call on. Before that there is nothing to save, and a signal ends the
     process as it does in other commands, also in the minutes that learning a tokenizer takes.
@@ -346,13 +348,12 @@ class StopRequests:
         """The reason to stop, if a signal has come."""
         if not self._listens:
             # A handler only takes a note: the loop ends between two updates, with a checkpoint.
-            signal.signal(signal.SIGINT, self._hear)
-            signal.signal(signal.SIGTERM, self._hear)
+            save_at_first(self._hear, leaves_at_second=self._heeds_second)
             self._listens = True
         return self._reason
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:
-        reason = "interrupted" if number == signal.SIGINT else "terminated"
+        reason = REASONS[signal.Signals(number)]
         if self._reason is None:
             self._reason = reason
         elif self._heeds_second:

@@ -1,4 +1,4 @@
-"""Ends a command within seconds of SIGTERM or Ctrl-C, whatever its threads do.
+"""Ends a command within seconds of SIGTERM, SIGHUP or Ctrl-C, whatever its threads do.
 
 Python runs the handler of a signal in the main thread, between two of its instructions, and a
 process ends only when all its threads have. So a command could be kept alive by a thread that reads
@@ -6,7 +6,7 @@ a large file, or by one long call of a library in the main thread. A thread of i
 signal at once, gives the command some seconds to clean up, and then ends the process.
 
 Commands that save before they end (``display.StopRequests``, the server) have handlers of their
-own, and take their time.
+own, and take their time, until a second signal if they say so (``save_at_first``).
 """
 
 import contextlib
@@ -15,23 +15,32 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 
-TERMINATED = 128 + signal.SIGTERM
-"""Exit code after SIGTERM, as in a shell."""
-INTERRUPTED = 128 + signal.SIGINT
+REASONS = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+    signal.SIGHUP: "hung up",  # a terminal or a connection by SSH that is closed
+}
+"""What each signal that ends a command does to it; the exit code is 128 and its number, as in a
+shell."""
+_Handler = Callable[[int, FrameType | None], None]
+_savers: list[_Handler] = []
+"""Handlers that save at the first signal, and leave at the second."""
 GRACE_SECONDS = 5.0
 """For removing temporary files; half of what Docker waits before it kills."""
 
 
 def end_on_signals() -> None:
-    """Let SIGTERM end this process as an error does, and SIGTERM and Ctrl-C in any case soon.
+    """Let SIGTERM and SIGHUP end this process as an error does, and Ctrl-C too in any case soon.
 
-    By default SIGTERM ends a process at once, and half-written temporary files stay behind. Whoever
-    runs the command may have it ignored; then it stays ignored.
+    By default they end a process at once, and half-written temporary files stay behind. Whoever
+    runs the command may have them ignored, as nohup does; then they stay ignored.
     """
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, terminate)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, terminate)
 
     # Python writes the number of each signal into the pipe when it arrives, before any handler.
     heard, written = os.pipe()
@@ -42,10 +51,23 @@ def end_on_signals() -> None:
     threading.Thread(target=_end_soon, args=(heard,), name="pellucid-signals", daemon=True).start()
 
 
-def terminate(_number: int, _frame: FrameType | None) -> None:
-    """Exit as after an error, so that temporary files are removed; a second SIGTERM ends it."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit(TERMINATED)
+def save_at_first(handler: _Handler, *, leaves_at_second: bool) -> None:
+    """Let ``handler`` hear the signals that end a command.
+
+    With ``leaves_at_second`` a second one ends the process within the grace period, also in a long
+    call of a library, in which no handler runs. SIGHUP stays ignored if it is, as under nohup.
+    """
+    if leaves_at_second:
+        _savers.append(handler)
+    for number in REASONS:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def terminate(number: int, _frame: FrameType | None) -> None:
+    """Exit as after an error, so that temporary files are removed; a second such signal ends it."""
+    signal.signal(number, signal.SIG_DFL)
+    sys.exit(128 + number)
 
 
 def _stop_telling() -> None:
@@ -55,23 +77,18 @@ def _stop_telling() -> None:
 
 
 def _end_soon(heard: int) -> None:
-    """Wait for a signal whose handler only raises, and end the process after the grace period."""
+    """Wait for a signal that should end the process, and end it after the grace period."""
+    ends = 0
     while True:
-        numbers = os.read(heard, 64)
-        # ``terminate`` may have run by now, and set the default.
-        if signal.SIGTERM in numbers and signal.getsignal(signal.SIGTERM) in (
-            terminate,
-            signal.SIG_DFL,
-        ):
-            code, message = TERMINATED, b""
-        elif (
-            signal.SIGINT in numbers
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        ):
-            code, message = INTERRUPTED, b"interrupted\n"
-        else:
-            continue
-        time.sleep(GRACE_SECONDS)
-        with contextlib.suppress(OSError):
-            os.write(2, message)
-        os._exit(code)
+        for each in os.read(heard, 64):
+            if each not in REASONS:
+                continue
+            handler = signal.getsignal(each)
+            ends += 1
+            # ``terminate`` may have run by now, and set the default.
+            only_raises = handler in (terminate, signal.default_int_handler, signal.SIG_DFL)
+            if only_raises or (handler in _savers and ends > 1):
+                time.sleep(GRACE_SECONDS)
+                with contextlib.suppress(OSError):
+                    os.write(2, b"interrupted\n" if each == signal.SIGINT else b"")
+                os._exit(128 + each)

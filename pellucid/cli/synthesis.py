@@ -312,7 +312,6 @@ def _write(
         click.echo(
             f"{_counted(reporter.last)} are done; the same command goes on after them", err=True
         )
-        # 130 or 143, as a shell expects of a process that a signal ended.
         return EXIT_CODES[reason]
     if not quiet:
         click.echo(f"{_counted(reporter.last)} are done", err=True)

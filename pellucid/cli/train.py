@@ -96,7 +96,7 @@ def train(
     speed of this machine; what was chosen is printed and kept in recipe.toml in the run folder, to
     be edited and trained again. CONFIG is a .toml file or the name of a preset.
 
-    Ctrl-C and SIGTERM save before they end it; --resume goes on from there.
+    Ctrl-C, SIGTERM and SIGHUP save before they end it; --resume goes on from there.
 
     Under torchrun, its processes share the batches of every update.
 

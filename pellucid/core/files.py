@@ -465,7 +465,9 @@ def temporary_folder(above: Path, prefix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _signals_later() -> Iterator[None]:
-    """Hold back SIGINT and SIGTERM until the block is done; other threads have no handlers."""
+    """Hold back signals that end a process until the block is done; other threads have no
+    handlers.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -475,7 +477,7 @@ def _signals_later() -> Iterator[None]:
     heard: list[int] = []
     former = {
         number: signal.signal(number, lambda number, _: heard.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) is not None  # a handler that is not Python's
     }
     try:

@@ -3,6 +3,7 @@
 import bisect
 import dataclasses
 import functools
+import heapq
 import itertools
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -32,19 +33,26 @@ class Reading:
     root: Node
     sentences: list[Sentence]
 
-    @property
+    @functools.cached_property
     def has_marks(self) -> bool:
         """Whether a mark needs an alignment; the end of a line is found again without one."""
         return any(node.mark is None or not node.mark.breaks for node in all_nodes(self.root))
 
-    def literals_in(self, sentence: Sentence) -> list[Node]:
-        """The marks that stand for words of a sentence."""
-        start, end = sentence.start, sentence.start + len(sentence.text)
+    @functools.cached_property
+    def _literals(self) -> list[Node]:
+        """The marks that stand for words, in order."""
         return [
             node
             for node in all_nodes(self.root)
-            if node.mark and not node.mark.breaks and start <= node.start < node.end <= end
+            if node.mark and not node.mark.breaks and node.start < node.end
         ]
+
+    def literals_in(self, sentence: Sentence) -> list[Node]:
+        """The marks that stand for words of a sentence."""
+        start, end = sentence.start, sentence.start + len(sentence.text)
+        first = bisect.bisect_left(self._literals, start, key=lambda node: node.start)
+        following = itertools.islice(self._literals, first, None)
+        return list(itertools.takewhile(lambda node: node.end <= end, following))
 
 
 @dataclasses.dataclass
@@ -91,6 +99,13 @@ class _Part:
             stop -= 1
         return (first, stop) if first < stop else (0, 0)
 
+    def taken_within(self, units: Span, taken: Sequence[Span]) -> list[Span]:
+        """The target units of the spans ``taken`` among some units."""
+        if units[0] >= units[1]:
+            return []
+        near = _overlapping(taken, *self.target_span(units))
+        return [found for each in near if (found := self.units_within(each)) != (0, 0)]
+
 
 def assemble(reading: Reading, answers: Sequence[Aligned]) -> Segment:
     """The translated segment, with every mark of the original exactly once and well nested."""
@@ -114,7 +129,7 @@ def _joined(
     pinned: dict[int, Span] = {}
     nodes = list(all_nodes(reading.root))
     breaks = {node.start: node for node in nodes if node.mark and node.mark.breaks}
-    marked = {place for node in nodes for place in (node.start, node.end)}
+    marked = sorted({place for node in nodes for place in (node.start, node.end)})
 
     for number, (sentence, answer) in enumerate(zip(reading.sentences, answers, strict=True)):
         before = sentence.before
@@ -140,6 +155,8 @@ def _joined(
             reading.literals_in(sentence), answer.copies, strict=True
         ):
             pinned[node.number] = (len(target) + start, len(target) + end)
+        first = bisect.bisect_right(marked, sentence.start)
+        stop = bisect.bisect_left(marked, source_end)
         parts.append(
             _Part(
                 sentence.start,
@@ -148,7 +165,7 @@ def _joined(
                 len(target) + len(answer.text),
                 sentence.text,
                 answer,
-                [place - sentence.start for place in marked if sentence.start < place < source_end],
+                [place - sentence.start for place in marked[first:stop]],
             )
         )
         target += answer.text
@@ -192,20 +209,24 @@ class _Spans:
         self._parts = parts
         self._pinned = pinned
         self._fixed = sorted(pinned.values())
+        self._starts = [part.start for part in parts]
+        self._target_ends = [part.target_end for part in parts]
         self._claims: dict[tuple[int, int], set[int]] = {}
         """By parent and sentence, the source units that lie in one of its pairs."""
+        self._around: dict[tuple[int, int], tuple[Sequence[int], set[int]]] = {}
+        """By parent and sentence, the source units that lie in it, and those that are words."""
         self.found: dict[int, Span] = {}
 
     def place_children(self, node: Node, allowed: Span) -> None:
         """Place what is inside ``node``, which has the characters ``allowed``."""
-        # A link is within no other link.
-        taken: list[Span] = [
+        # A link is within no other link. These spans do not overlap, and stay sorted.
+        taken: list[Span] = sorted(
             self._pinned[child.number]
             for child in node.children
             if child.mark is not None
             and child.mark.kind == "label"
             and child.number in self._pinned
-        ]
+        )
 
         # Marks with characters of their own are where these are.
         for child in node.children:
@@ -222,7 +243,7 @@ class _Spans:
             if span[0] == span[1]:
                 span = _outside_of(span[0], [*taken, *self._fixed])
             else:
-                taken.append(span)
+                bisect.insort(taken, span)
             self.found[child.number] = span
             self.place_children(child, span)
 
@@ -275,7 +296,7 @@ class _Spans:
         """The characters for a pair, and how sure they are; an empty span for one without words."""
         spans: list[Span] = []
         certainty = 0.0
-        for part in self._parts:
+        for part in self._parts_within(node.start, node.end):
             start, end = max(node.start, part.start), min(node.end, part.end)
             if start >= end:
                 continue
@@ -289,19 +310,16 @@ class _Spans:
             if not inside or free[0] == free[1]:
                 continue
 
-            of_parent = part.pair.source_inside(
-                max(parent.start, part.start) - part.start, min(parent.end, part.end) - part.start
-            )
-            blocked = [part.units_within(each) for each in taken]
-            words = part.pair.words_of
-            if set(words(of_parent)) <= set(words(inside)) and not any(b > a for a, b in blocked):
+            of_parent, its_words = self._units_of(parent, part)
+            is_whole = its_words <= set(part.pair.words_of(inside))
+            if is_whole and not part.taken_within((0, len(part.pair.target_units)), taken):
                 spans.append(part.target_span(part.placer.whole(inside, of_parent, free)))
                 certainty += len(inside)
-            elif (
-                found := part.placer.place(
-                    inside, free, blocked, self._claimed(parent, part) - set(inside)
-                )
-            ) is not None:
+                continue
+            reach = part.placer.reach(inside, free)
+            blocked = part.taken_within(reach, taken)
+            others = self._claimed(parent, part) - set(inside)
+            if (found := part.placer.place(inside, reach, blocked, others)) is not None:
                 spans.append(part.target_span(found[0]))
                 certainty += found[1]
 
@@ -318,6 +336,22 @@ class _Spans:
             is_read = any(map(str.isalnum, self._reading.text[node.start : node.end]))
             return (self._nearest_word(point, allowed, taken) if is_read else (point, point)), -1.0
         return hull, certainty
+
+    def _parts_within(self, start: int, end: int) -> Sequence[_Part]:
+        """The sentences that share characters of the text with a span, or touch it."""
+        # They stand in order: a paragraph may have as many sentences as marks.
+        first = bisect.bisect_right(self._starts, start) - 1
+        return self._parts[max(0, first) : bisect.bisect_right(self._starts, end)]
+
+    def _units_of(self, parent: Node, part: _Part) -> tuple[Sequence[int], set[int]]:
+        """The source units of a sentence that lie in a pair, and those of them that are words."""
+        key = parent.number, part.start
+        if key not in self._around:
+            units = part.pair.source_inside(
+                max(parent.start, part.start) - part.start, min(parent.end, part.end) - part.start
+            )
+            self._around[key] = units, set(part.pair.words_of(units))
+        return self._around[key]
 
     def _claimed(self, parent: Node, part: _Part) -> set[int]:
         """The source units of a sentence that lie in a pair among the children of ``parent``."""
@@ -337,28 +371,38 @@ class _Spans:
         """The word next to a point that no other pair has, so that a link is never around nothing;
         the point if there is none.
         """
-        blocked = sorted([*taken, *self._fixed])
-        # Of the spans up to each one the last end: a paragraph may have hundreds of pairs.
-        ends = list(itertools.accumulate((stop for _, stop in blocked), max, initial=0))
 
-        def is_free(start: int, end: int) -> bool:
-            before = bisect.bisect_left(blocked, (end, end))
-            return allowed[0] <= start and end <= allowed[1] and ends[before] <= start
+        def distance(span: Span) -> int:
+            return abs(span[0] - point)
 
-        words = (
-            (part.target_start + unit.start, part.target_start + unit.end)
-            for part in self._parts
-            if part.target_start <= point <= part.target_end
-            for unit in part.pair.target_units
-            if unit.is_word
-        )
-        free = (span for span in words if is_free(*span))
-        return min(free, key=lambda span: abs(span[0] - point), default=(point, point))
+        first = bisect.bisect_left(self._target_ends, point)
+        for part in itertools.takewhile(
+            lambda part: part.target_start <= point, self._parts[first:]
+        ):
+            units, begin = part.pair.target_units, part.target_start
+            middle = first_unit(units, point - begin)
+            # From the point on in both directions: a sentence may have hundreds of words and pairs.
+            sides = (
+                ((begin + u.start, begin + u.end) for u in side if u.is_word)
+                for side in (reversed(units[:middle]), units[middle:])
+            )
+            for span in heapq.merge(*sides, key=distance):
+                is_inside = allowed[0] <= span[0] and span[1] <= allowed[1]
+                if is_inside and not any(
+                    _overlapping(each, *span) for each in (taken, self._fixed)
+                ):
+                    return span
+        return point, point
 
     def _blanks_between(self, node: Node) -> Iterator[Span]:
         """The white space of the translation for what a pair has of that around sentences."""
-        ends = [0, *(part.end for part in self._parts)]
-        starts = [*(part.start for part in self._parts), len(self._reading.text)]
+        parts = self._parts_within(node.start, node.end)
+        if not parts:
+            return
+        before = bisect.bisect_left(self._starts, parts[0].start)
+        after = self._starts[before + len(parts) : before + len(parts) + 1]
+        ends = [self._parts[before - 1].end if before else 0, *(part.end for part in parts)]
+        starts = [*(part.start for part in parts), *(after or [len(self._reading.text)])]
         for first, last in zip(ends, starts, strict=True):
             start, end = max(node.start, first), min(node.end, last)
             if start < end:
@@ -368,7 +412,9 @@ class _Spans:
 
     def _point(self, place: int) -> int:
         """The character of the translation for a place between characters of the text."""
-        for number, part in enumerate(self._parts):
+        following = bisect.bisect_right(self._starts, place)
+        for number in range(max(0, following - 2), min(following + 1, len(self._parts))):
+            part = self._parts[number]
             if place < part.start or (place == part.start and number == 0):
                 # In the white space before a sentence: as far from it as in the source.
                 return max(0, part.target_start - (part.start - place))
@@ -412,8 +458,12 @@ def _ancestor_in(node: Node, parent: Node | None) -> Node | None:
 
 def _blanks_around(text: str, place: int) -> Span:
     """The spaces before and after a place."""
-    before, after = text[:place], text[place:]
-    return len(before.rstrip(" ")), place + len(after) - len(after.lstrip(" "))
+    start = end = place
+    while text[start - 1 : start] == " ":
+        start -= 1
+    while text.startswith(" ", end):
+        end += 1
+    return start, end
 
 
 def _clear(spans: Sequence[Span], taken: Sequence[Span]) -> Span | None:
@@ -422,7 +472,7 @@ def _clear(spans: Sequence[Span], taken: Sequence[Span]) -> Span | None:
         return None
     start, end = min(first for first, _ in spans), max(last for _, last in spans)
     free = [(start, end)]
-    for first, last in taken:
+    for first, last in _overlapping(taken, start, end):
         free = [
             part
             for left, right in free
@@ -430,6 +480,12 @@ def _clear(spans: Sequence[Span], taken: Sequence[Span]) -> Span | None:
             if part[0] < part[1]
         ]
     return max(free, key=lambda each: each[1] - each[0], default=None)
+
+
+def _overlapping(spans: Sequence[Span], start: int, end: int) -> Sequence[Span]:
+    """Those of sorted spans, none of which overlap, that overlap with characters of the text."""
+    first = bisect.bisect_right(spans, start, key=lambda span: span[1])
+    return spans[first : bisect.bisect_left(spans, end, key=lambda span: span[0])]
 
 
 def _outside_of(point: int, taken: Sequence[Span], follows: bool = False) -> Span:

@@ -36,8 +36,10 @@ def with_copies(text: str, literals: Sequence[Span], answer: Aligned) -> Aligned
     if answer.text == text:
         return unchanged(text, literals)
     copies: list[Copy] = []
-    for word in dict.fromkeys(text[start:end] for start, end in literals):
-        ours = [(start, end) for start, end in literals if text[start:end] == word]
+    by_word: dict[str, list[Span]] = {}
+    for start, end in literals:
+        by_word.setdefault(text[start:end], []).append((start, end))
+    for word, ours in by_word.items():
         theirs = list(_occurrences(answer.text, word))
         if len(ours) != len(theirs):
             return None
@@ -47,11 +49,13 @@ def with_copies(text: str, literals: Sequence[Span], answer: Aligned) -> Aligned
     if any(one[1] > other[0] for one, other in itertools.pairwise(targets)):
         return None  # one literal is part of another
 
-    links = tuple(
-        (source, target, weight)
-        for source, target, weight in answer.links
-        if not any(target[0] < end and target[1] > start for start, end in targets)
-    )
+    ends = [end for _, end in targets]
+
+    def is_copied(span: Span) -> bool:
+        nearest = bisect.bisect_right(ends, span[0])
+        return nearest < len(targets) and targets[nearest][0] < span[1]
+
+    links = tuple(link for link in answer.links if not is_copied(link[1]))
     return Aligned(answer.text, links, tuple(sorted(copies)))
 
 

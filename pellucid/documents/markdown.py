@@ -30,8 +30,9 @@ from pellucid.documents.segments import Alone, Close, Open, Piece, Ranges, Segme
 
 _SEARCHING = re.compile(r"[\[<`]")
 _MOST_SEARCHED = 10**9
-"""Characters that are searched for the end of each such sign in a paragraph, to its end: a second.
-A paragraph with pictures as text has some millions of characters, and a few signs."""
+"""Characters that are searched for the ends of such signs, each to the end of its paragraph, in all
+of a file: some seconds. A paragraph with pictures as text has some millions of characters, and a
+few signs."""
 _SPAN = "pellucid_span"
 """The key of a token's metadata for where its source is."""
 _ESCAPED = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
@@ -316,18 +317,21 @@ def _named_in(tokens: Iterable[Any]) -> dict[str, str]:
 
 
 def _parser(what: str) -> Any:
-    """A parser whose inline tokens have the span of their source; it raises DataError for a
-    paragraph that takes it quadratic time.
+    """A parser whose inline tokens have the span of their source; it raises DataError for
+    paragraphs that take it quadratic time.
     """
     found = parser()
 
     def check(state: Any) -> None:
+        searched = 0
         for token in state.tokens:
-            signs = len(_SEARCHING.findall(token.content)) if token.type == "inline" else 0
-            if signs * len(token.content) > _MOST_SEARCHED:
+            if token.type != "inline":
+                continue
+            searched += len(_SEARCHING.findall(token.content)) * len(token.content)
+            if searched > _MOST_SEARCHED:
                 raise DataError(
-                    f"{what} has a paragraph in line {token.map[0] + 1} of {len(token.content):,}"
-                    f" characters, {signs:,} of them [, < or `, which takes too long to read"
+                    f"{what} has so many [, < and ` in long paragraphs, up to that in line"
+                    f" {token.map[0] + 1}, that it takes too long to read"
                 )
 
     found.core.ruler.after("block", "bounded", check)

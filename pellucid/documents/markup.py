@@ -6,9 +6,11 @@ placeholders such as ``%s`` then have another order than their arguments, the te
 translated by itself.
 """
 
+import bisect
 import dataclasses
+import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pellucid.decoding.warnings import (
@@ -31,12 +33,13 @@ from pellucid.documents.copies import (
 )
 from pellucid.documents.folding import Folded
 from pellucid.documents.placement import Aligned
-from pellucid.documents.protected import protect
+from pellucid.documents.protected import protect, unprotect
 from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, Span, all_nodes, read_tree
 from pellucid.text.splitting import Sentence, split_sentences
 
 _MOST_MARKS = 400
-"""Marks of one segment that are placed by alignment, in quadratic time; a paragraph has a few."""
+"""Marks and placeholders of one text that are placed by alignment, in quadratic time; a paragraph
+has a few."""
 _AT_ONCE = 512
 """Sentences that are translated before the progress is reported."""
 
@@ -61,6 +64,8 @@ class SentenceTranslator(Protocol):
 Progress = Callable[[int, int], None]
 """Called with the sentences that are translated, and how many there are."""
 
+_Part = tuple[Segment, Reading | None]
+"""A part of a segment, and what is read of it, if there is something to translate in it."""
 _Key = tuple[str, tuple[Span, ...]]
 """A sentence and the spans of what is not translated in it."""
 
@@ -104,30 +109,18 @@ def translate_segments(
     """
     counts = counts or Counts()
     folded = [Folded(segment) for segment in segments]
-    # Of a part with too many marks, each text between two of them is read by itself.
-    parts = [
+    language = translator.source_language if split else None
+    readings = [
         [
-            [part]
-            if len(part.marks) <= _MOST_MARKS and not by_text
-            else [Segment((piece,)) for piece in part.pieces]
+            _readings(part, language, keep_numbers=keep_numbers, by_text=by_text)
             for part in each.parts
         ]
         for each in folded
     ]
-    language = translator.source_language if split else None
-    readings = [
-        [[_read(each, language, keep_numbers) for each in of_part] for of_part in of_segment]
-        for of_segment in parts
-    ]
+    _note_divided(readings, counts, by_text=by_text)
     warnings: dict[_Key, Warnings] = {}
     found = _translate_sentences(
-        [
-            each
-            for of_segment in readings
-            for of_part in of_segment
-            for each in of_part
-            if each is not None
-        ],
+        list(itertools.chain.from_iterable(map(_read_in, readings))),
         translator,
         progress,
         counts,
@@ -135,49 +128,61 @@ def translate_segments(
     )
     _note_warnings(readings, warnings, counts)
 
-    def translated(part: Sequence[Segment], read: Sequence[Reading | None]) -> list[Piece]:
+    def translated(part: Sequence[_Part]) -> list[Piece]:
         pieces: list[Piece] = []
-        for each, reading in zip(part, read, strict=True):
+        for each, reading in part:
             if reading is not None:
                 answers = [found[_key(reading, sentence)] for sentence in reading.sentences]
                 each = assemble(reading, answers)
             pieces += each.pieces
         return pieces
 
-    def is_unchanged(read: Sequence[Sequence[Reading | None]]) -> bool:
+    def is_unchanged(of_segment: Sequence[Sequence[_Part]]) -> bool:
         return all(
             found[_key(reading, sentence)].text == sentence.text
-            for of_part in read
-            for reading in of_part
-            if reading is not None
+            for reading in _read_in(of_segment)
             for sentence in reading.sentences
         )
 
     # What the model says again stays to the byte, also where its marks would be written otherwise.
     return [
-        segment
-        if is_unchanged(of_readings)
-        else each.unfolded(
-            [translated(*part) for part in zip(of_segment, of_readings, strict=True)]
-        )
-        for segment, each, of_segment, of_readings in zip(
-            segments, folded, parts, readings, strict=True
-        )
+        segment if is_unchanged(parts) else each.unfolded([translated(part) for part in parts])
+        for segment, each, parts in zip(segments, folded, readings, strict=True)
     ]
 
 
+def _read_in(of_segment: Sequence[Sequence[_Part]]) -> Iterator[Reading]:
+    """What is read of a segment, in order."""
+    for of_part in of_segment:
+        for _, reading in of_part:
+            if reading is not None:
+                yield reading
+
+
+def _note_divided(
+    readings: Sequence[Sequence[Sequence[_Part]]], counts: Counts, *, by_text: bool
+) -> None:
+    """Note that texts have too many marks."""
+    divided = sum(any(len(part) > 1 for part in of_segment) for of_segment in readings)
+    if divided and not by_text:
+        which = "1 text has" if divided == 1 else f"{divided:,} texts have"
+        counts.notes.append(
+            f"{which} more than {_MOST_MARKS} marks and placeholders: what stands between two of"
+            " them is translated by itself"
+        )
+
+
 def _note_warnings(
-    readings: Sequence[Sequence[Sequence[Reading | None]]],
+    readings: Sequence[Sequence[Sequence[_Part]]],
     warnings: Mapping[_Key, Warnings],
     counts: Counts,
 ) -> None:
     """Note the warnings of each segment's sentences with their place."""
     log = WarningLog(counts.notes.append)
     for number, of_segment in enumerate(readings, start=1):
-        read = (each for of_part in of_segment for each in of_part if each is not None)
         places = [
             (_place(number, sentence.text), own)
-            for reading in read
+            for reading in _read_in(of_segment)
             for sentence in reading.sentences
             if (own := warnings.get(_key(reading, sentence), ()))
         ]
@@ -196,14 +201,32 @@ def _place(number: int, text: str) -> str:
     return f"segment {number}, “{shown}”"
 
 
-def _read(segment: Segment, language: str | None, keep_numbers: bool) -> Reading | None:
-    """The segment as text and marks; None if there is nothing to translate in it.
-
-    Without a ``language`` it is one sentence.
+def _readings(
+    part: Segment, language: str | None, *, keep_numbers: bool, by_text: bool
+) -> list[_Part]:
+    """The part with what is read of it; of one with too many marks, or ``by_text``, each text
+    between two of them by itself. Without a ``language`` a text is one sentence.
     """
-    if not segment.has_words:
-        return None
-    guarded, kept = protect(segment, keep_numbers=keep_numbers)
+    if by_text and len(part.pieces) > 1:
+        pieces = [Segment((piece,)) for piece in part.pieces]
+        return [
+            each
+            for piece in pieces
+            for each in _readings(piece, language, keep_numbers=keep_numbers, by_text=False)
+        ]
+    if not part.has_words:
+        return [(part, None)]
+    guarded, kept = protect(part, keep_numbers=keep_numbers)
+    if len(guarded.marks) <= _MOST_MARKS:
+        return [(part, _read(guarded, kept, language))]
+    return [
+        (unprotect([piece], kept), _read(Segment((piece,)), {}, language))
+        for piece in guarded.pieces
+    ]
+
+
+def _read(guarded: Segment, kept: dict[int, str], language: str | None) -> Reading | None:
+    """A segment as text and marks; None if there is nothing to translate in it."""
     if not guarded.has_words:
         return None
     text, root = read_tree(guarded.pieces)
@@ -223,20 +246,33 @@ def _rejoined(sentences: list[Sentence], text: str, blocked: Sequence[Span]) -> 
     """The sentences, those joined again that were cut inside of a blocked span or of a name such as
     ``./configure`` or ``COPYING.LIB``.
     """
-    rejoined: list[Sentence] = []
+    starts = [start for start, _ in blocked]
+
+    def is_inside(place: int) -> bool:
+        before = bisect.bisect_left(starts, place) - 1
+        return before >= 0 and place < blocked[before][1]
+
+    groups: list[list[Sentence]] = []
     for sentence in sentences:
-        if rejoined:
-            last = rejoined[-1]
+        if groups:
+            last = groups[-1][-1]
             end = last.start + len(last.text)
             is_name = end == sentence.start and not (is_wide(text[end - 1]) or is_wide(text[end]))
-            if is_name or any(
-                start < end < stop or start < sentence.start < stop for start, stop in blocked
-            ):
-                whole = text[last.start : sentence.start + len(sentence.text)]
-                rejoined[-1] = Sentence(last.before, whole, sentence.after, last.start)
+            if is_name or is_inside(end) or is_inside(sentence.start):
+                groups[-1].append(sentence)
                 continue
-        rejoined.append(sentence)
-    return rejoined
+        groups.append([sentence])
+
+    # Joined once: a text of a million dots is a million sentences to begin with.
+    return [
+        Sentence(
+            group[0].before,
+            text[group[0].start : group[-1].start + len(group[-1].text)],
+            group[-1].after,
+            group[0].start,
+        )
+        for group in groups
+    ]
 
 
 def _key(reading: Reading, sentence: Sentence) -> _Key:

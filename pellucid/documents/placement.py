@@ -99,7 +99,7 @@ class SentencePair:
         _match_equal_words(source, target, sources, targets, weights)
         for ours, theirs in copies:
             weights[_unit_at(targets, theirs)] = {_unit_at(sources, ours): 1.0}
-        within = {cut for cut in cuts if any(unit.start < cut < unit.end for unit in sources)}
+        within = sorted({cut for cut in cuts if _is_within(sources, cut)})
         if within:
             sources, targets, weights = _cut_same_words(
                 source, target, sources, targets, weights, within
@@ -171,7 +171,13 @@ def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
 
 def _unit_at(units: Sequence[Unit], span: Span) -> int:
     """The number of the unit with these characters."""
-    return next(number for number, unit in enumerate(units) if (unit.start, unit.end) == span)
+    return first_unit(units, span[0])
+
+
+def _is_within(units: Sequence[Unit], place: int) -> bool:
+    """Whether a place is between two characters of a unit."""
+    last = first_unit(units, place) - 1
+    return last >= 0 and place < units[last].end
 
 
 def first_unit(units: Sequence[Unit], place: int) -> int:
@@ -224,7 +230,7 @@ def _cut_same_words(
     sources: Sequence[Unit],
     targets: Sequence[Unit],
     weights: Sequence[dict[int, float]],
-    cuts: set[int],
+    cuts: Sequence[int],
 ) -> tuple[list[Unit], list[Unit], list[dict[int, float]]]:
     """The units and weights, each word cut that is aligned with the same word and has a cut in it.
 
@@ -241,11 +247,14 @@ def _cut_same_words(
 
     # The offsets of the cuts in each word, of both texts.
     offsets = {
-        number: sorted(
+        number: [
             cut - sources[number].start
-            for cut in cuts
-            if sources[number].start < cut < sources[number].end
-        )
+            for cut in cuts[
+                bisect.bisect_right(cuts, sources[number].start) : bisect.bisect_left(
+                    cuts, sources[number].end
+                )
+            ]
+        ]
         for number in partner
     }
     source_parts = [_cut(unit, offsets.get(n, ())) for n, unit in enumerate(sources)]
@@ -280,9 +289,24 @@ class Placer:
     def __init__(self, pair: SentencePair) -> None:
         self._pair = pair
         self._strongest = self._strongest_links()
+        self._reach: dict[int, Span] = {}
+        """For each source unit the first and the last target unit that is aligned with it."""
+        for number, shares in enumerate(pair.shares):
+            for other in shares:
+                self._reach[other] = self._reach.get(other, (number, 0))[0], number
         words = [number for number, unit in enumerate(pair.source_units) if unit.is_word]
         self._first_word = words[0] if words else len(pair.source_units)
         self._last_word = words[-1] if words else -1
+
+    def reach(self, inside: Sequence[int], allowed: Span) -> Span:
+        """The part of the target units ``allowed`` beyond which none is aligned with these source
+        units; an empty one if none is.
+        """
+        found = [self._reach[number] for number in inside if number in self._reach]
+        if not found:
+            return allowed[0], allowed[0]
+        first, last = min(first for first, _ in found), max(last for _, last in found)
+        return max(allowed[0], first), max(allowed[0], min(allowed[1], last + 1))
 
     def place(
         self,
@@ -301,6 +325,7 @@ class Placer:
         # A word that is aligned with a sign is noise mostly; a sign goes with a sign or a word.
         everything, words = set(inside), set(pair.words_of(inside))
         is_of_words = any(pair.source_units[number].is_word for number in words)
+
         blocked = {number for start, end in taken for number in range(start, end)}
 
         # Kadane's algorithm: the stretch with the largest sum, in one pass.

@@ -53,30 +53,33 @@ def encode(text: str, encoding: str) -> bytes:
 
 
 class TextDocument:
-    """Plain text: each line is a segment, with the white space around it kept."""
+    """Plain text: each line with words is a segment, with what is around it kept."""
 
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for what is not text."""
         text, self._encoding = decode(data, what)
-        self._parts: list[str] = []
+        self._around: list[str] = []
+        """What stands before, between and behind the segments."""
         self.segments: list[Segment] = []
+        waiting: list[str] = []
         for line in text.splitlines(keepends=True):
             words = line.strip()
+            if not words:
+                waiting.append(line)
+                continue
             start = line.index(words)
-            # Text and what is around it alternate.
-            self._parts += [line[:start], line[start + len(words) :]]
+            self._around.append("".join([*waiting, line[:start]]))
             self.segments.append(Segment((words,)))
+            waiting = [line[start + len(words) :]]
+        self._around.append("".join(waiting))
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other lines."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-        written = [
-            f"{before}{segment.text}{after}"
-            for before, segment, after in zip(
-                self._parts[::2], translated, self._parts[1::2], strict=True
-            )
-        ]
+        written = self._around[:1]
+        for segment, after in zip(translated, self._around[1:], strict=True):
+            written += [segment.text, after]
         return encode("".join(written), self._encoding)
 
 
@@ -257,7 +260,8 @@ def _tags_of(text: str) -> list[Tag]:
     """The tags of a string; an element whose text stays is one of them."""
     reader = _TagReader(text)
     reader.read()
-    tags = [tag for tag in reader.found if not _is_of_ruby(text, tag)]
+    closed = {tag.name for tag in reader.found if tag.kind == "end"}
+    tags = [tag for tag in reader.found if tag.name in closed or not _is_of_ruby(text, tag)]
     if others := [_tag_of(found) for found in _OF_FRAMEWORKS.finditer(text)]:
         tags = _without_overlaps(sorted([*others, *tags], key=lambda tag: tag.start))
     ends: dict[str, list[int]] = {}
@@ -297,9 +301,8 @@ def _tag_of(found: re.Match[str]) -> Tag:
 
 
 def _is_of_ruby(text: str, tag: Tag) -> bool:
-    """Whether a tag is part of a placeholder such as ``%<count>d``."""
-    found = _RUBY.match(text, tag.start - 1) if tag.start else None
-    return found is not None and f"</{tag.name}" not in text
+    """Whether a tag is part of a placeholder such as ``%<count>d``, as it is never closed."""
+    return tag.start > 0 and _RUBY.match(text, tag.start - 1) is not None
 
 
 _DEEPEST = 60

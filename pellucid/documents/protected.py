@@ -139,6 +139,7 @@ def _found(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | N
 def _single(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | None]]:
     pattern = _PATTERN_WITH_NUMBERS if keep_numbers else _PATTERN
     closing = closing_braces(text)
+    known: dict[str, bool] = {}
     at = 0
     while found := pattern.search(text, at):
         start, end, kind = found.start(), found.end(), found.lastgroup
@@ -158,7 +159,7 @@ def _single(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | 
                 start, end = start - 1, end + 1
             at = end
             kind = "program"
-        elif found[0][0] == "%" and _is_percentage(text, before, found[0]):
+        elif found[0][0] == "%" and _is_percentage(text, before, found[0], known):
             continue
         elif kind is None:
             at = end = _with_brackets(text, found)
@@ -208,22 +209,35 @@ _NUMBER_AT_END = re.compile(r"(?<![\w~])\d[\d.,]*[ \u00a0\u202f]?\Z")
 """A number, and no name that ends with one: "SHA1 %s"."""
 
 
-def _is_percentage(text: str, before: str, found: str) -> bool:
+def _is_percentage(text: str, before: str, found: str, known: dict[str, bool]) -> bool:
     """Whether a percent sign is that of a number: ``50 %d`` of German, ``%50`` of Turkish.
 
-    ``before`` is the text from the last placeholder on.
+    ``before`` is the text from the last placeholder on. ``known`` keeps what the whole text says of
+    a placeholder, which is read once for each kind and not for each place.
     """
     if re.match(r"%(?:%|\d{1,2}\$|\(|<|#@|\w+%)", found):
         return False
-    if len(found) == 3 and found[1:].isdigit() and not re.search(r"%[1-9](?!\d)", text):
+    if found not in known:
+        known[found] = _may_be_percentage(text, found)
+    if not known[found]:
+        return False
+    if len(found) == 3 and found[1:].isdigit():
         return True
     if found[1:] in ("o", "x", "X") and re.search(r"(?<!\d)0\Z", before[-2:]):
         return False  # 0%o and 0%x: octal and hexadecimal numbers
     if re.search(r"(?<![\d.,])0\d+[ ]?\Z", before[-10:]):
         return False  # "chmod 0700 %s"
-    if len(found) > 2 or text.count(found) > 1 or _SINGLE.search(text.replace(found, "", 1)):
-        return False  # %9.9s is one whatever is before it, and a text with one has more
     return _NUMBER_AT_END.search(before[-20:]) is not None
+
+
+def _may_be_percentage(text: str, found: str) -> bool:
+    """Whether a text leaves open that this placeholder is the sign of a number."""
+    if len(found) == 3 and found[1:].isdigit():
+        return not re.search(r"%[1-9](?!\d)", text)
+    # %9.9s is one whatever is before it, and a text with one has more
+    return not (
+        len(found) > 2 or text.count(found) > 1 or _SINGLE.search(text.replace(found, "", 1))
+    )
 
 
 def order_of(text: str) -> str | None:

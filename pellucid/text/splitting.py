@@ -1,6 +1,7 @@
 """Splits text into sentences for a translation model, and joins translations with the spacing."""
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -75,40 +76,51 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     lines = text.splitlines(keepends=True)
     known = ABBREVIATIONS.get(language, set()) | ABBREVIATIONS.get("", set())
 
-    pieces: list[str] = []
+    pieces: list[list[str]] = []
     for line in lines:
         # A piece that ends with a known abbreviation or an ordinal is continued by the next one.
         before_this = ""
         for piece in _segment(line, language):
             last = before_this.split()[-1:]
             if not known.isdisjoint(last) or _is_ordinal_before(before_this, piece, language):
-                pieces[-1] += piece
+                pieces[-1].append(piece)
             else:
-                pieces.append(piece)
+                pieces.append([piece])
             before_this = piece
 
     # White space before the first sentence belongs to it, later white space to the one before.
     found: list[Sentence] = []
-    before, start = "", 0
-    for piece in pieces:
+    blanks: list[str] = []
+    start = 0
+    for piece in map("".join, pieces):
         words = piece.strip()
         if not words:
-            if found:
-                found[-1] = dataclasses.replace(found[-1], after=found[-1].after + piece)
-            else:
-                before += piece
+            blanks.append(piece)
         else:
             # Every character is kept in exactly one of the three parts, so that what is joined
             # again differs from the text in its words only.
-            lead = before + piece[: len(piece) - len(piece.lstrip())]
+            lead = piece[: len(piece) - len(piece.lstrip())]
             tail = piece[len(piece.rstrip()) :]
+            if found:
+                _add_behind(found, blanks)
+            else:
+                lead = "".join([*blanks, lead])
             inside = start + len(piece) - len(piece.lstrip())
             found.append(Sentence(before=lead, text=words, after=tail, start=inside))
-            before = ""
+            blanks = []
         start += len(piece)
+    if found:
+        _add_behind(found, blanks)
 
     # A text of nothing but white space: one sentence that holds it.
     return found or [Sentence(before=text, text="", after="", start=len(text))]
+
+
+def _add_behind(found: list[Sentence], blanks: Sequence[str]) -> None:
+    """Add white space behind the last sentence."""
+    if blanks:
+        after = "".join([found[-1].after, *blanks])
+        found[-1] = dataclasses.replace(found[-1], after=after)
 
 
 def _is_ordinal_before(left: str, right: str, language: str) -> bool:
@@ -128,6 +140,11 @@ _SPACES_BEFORE_A_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
 """Possessive, and from the start of a run of spaces only, so that it takes linear time."""
 
 
+_WINDOW = 4000
+"""Characters that sentencex reads at a time: with letters or quotation marks beyond ASCII it takes
+quadratic time, a second for 60,000 characters of Chinese."""
+
+
 def _segment(line: str, language: str) -> Iterable[str]:
     """The sentences of a line, by sentencex, with the white space behind each.
 
@@ -136,10 +153,19 @@ def _segment(line: str, language: str) -> Iterable[str]:
     is shown to it as one of ASCII, which changes no number of characters.
     """
     shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), line)
-    start = 0
-    for piece in sentencex.segment(language, shown):
-        yield line[start : start + len(piece)]
-        start += len(piece)
+    begin = start = 0
+    while start < len(shown):
+        window = shown[start : start + _WINDOW]
+        ends = list(itertools.accumulate(map(len, sentencex.segment(language, window))))
+        if start + len(window) < len(shown):
+            ends.pop()  # the last sentence may go on behind the window
+        if not ends:
+            start += len(window)  # the sentence is longer than a window
+            continue
+        for end in ends:
+            yield line[begin : start + end]
+            begin = start + end
+        start = begin
 
 
 def _with_ascii_spaces(blank: str) -> str:

@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import pellucid, running
 from tiny_runs import SETTINGS, set_options
 
+from pellucid.cli.display import EXIT_CODES, StopRequests
 from pellucid.training.journal import read_journal
 
 MANY_STEPS = set_options([*SETTINGS, "training.max_steps=100000", "training.save_every=100000"])
@@ -132,12 +134,52 @@ def test_a_dry_run_that_is_terminated_leaves_nothing(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (signal.SIGINT, "interrupted"),
+        (signal.SIGTERM, "terminated"),
+        (signal.SIGHUP, "hung up"),
+    ],
+)
+def test_what_saves_hears_every_signal_that_ends_a_command(
+    number: signal.Signals, reason: str, kept_handlers: None
+):
+    stop = StopRequests()
+    assert stop() is None
+    signal.raise_signal(number)
+    assert stop() == reason
+    with pytest.raises(SystemExit) as left:
+        signal.raise_signal(number)
+    assert left.value.code == EXIT_CODES[reason] == 128 + number
+
+
+def test_under_nohup_what_saves_does_not_hear_that_the_terminal_is_closed(kept_handlers: None):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    stop = StopRequests()
+    stop()
+    signal.raise_signal(signal.SIGHUP)
+    assert stop() is None
+
+
+@pytest.fixture
+def kept_handlers() -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
 LONG_CALL = 'hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)'
 """Of an hour, in which Python runs no handler of a signal."""
 BUSY = """
 import hashlib, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from pellucid.cli import main, signals
+from pellucid.cli.display import StopRequests
 from pellucid.text.check import check
 
 def scan(path, most_lines):
@@ -152,16 +194,22 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("waiting", "number", "code", "said"),
+    ("waiting", "numbers", "said"),
     [
-        ("threading.Event().wait()", signal.SIGTERM, 143, ""),
-        (LONG_CALL, signal.SIGINT, 130, "interrupted\n"),
+        ("threading.Event().wait()", [signal.SIGTERM], ""),
+        (LONG_CALL, [signal.SIGINT], "interrupted\n"),
+        (LONG_CALL, [signal.SIGHUP], ""),
+        # Which of two comes first is the system's choice.
+        (f"StopRequests()(); {LONG_CALL}", [signal.SIGHUP, signal.SIGTERM], ""),
     ],
+    ids=["threads", "a long call", "hung up", "twice while it saves"],
 )
 def test_a_command_ends_soon_whatever_its_threads_do(
-    waiting: str, number: signal.Signals, code: int, said: str, tmp_path: Path
+    waiting: str, numbers: list[signal.Signals], said: str, tmp_path: Path
 ):
-    """Both threads of ``check`` wait for ever, or are in a call that returns after an hour."""
+    """Both threads of ``check`` wait for ever, or are in a call that returns after an hour; one
+    that saves at the first signal ends at the second.
+    """
     script = tmp_path / "busy.py"
     script.write_text(BUSY.format(waiting=waiting))
     command = [sys.executable, script]
@@ -169,6 +217,8 @@ def test_a_command_ends_soon_whatever_its_threads_do(
         assert process.stdout is not None
         for _ in range(2):
             process.stdout.readline()
-        process.send_signal(number)
+        for number in numbers:
+            process.send_signal(number)
         _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.decode()) == (code, said)
+    assert process.returncode in [128 + number for number in numbers]
+    assert err.decode() == said

@@ -9,8 +9,10 @@ import pytest
 from pellucid.documents import placement
 from pellucid.documents.markup import Counts, translate_segments
 from pellucid.documents.placement import Aligned, Placer, SentencePair, Unit, units_of
+from pellucid.documents.plain import TextDocument
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import Alone, Close, Open, Segment
+from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 
 
@@ -430,3 +432,21 @@ def test_a_long_code_between_two_signs_stays_between_them():
     pieces = ("open more: ", Alone(0, "x" * 90), ".")
     [found] = translate_segments([Segment(pieces)], Same())
     assert found.pieces == ("OPEN MORE: ", Alone(0, "x" * 90), ".")
+
+
+def test_a_text_with_hundreds_of_placeholders_is_translated_between_them():
+    """All of them by alignment would take quadratic time; this is said."""
+    counts = Counts()
+    source = "%s red house " * 450
+    found = translate_document(source.encode(), Swapping(), "a.txt", counts=counts).decode()
+    assert found == "%s HOUSE RED " * 450
+    assert counts.notes == [
+        "1 text has more than 400 marks and placeholders: what stands between two of them is"
+        " translated by itself"
+    ]
+
+
+def test_empty_lines_of_a_text_are_kept_and_are_nothing_to_translate():
+    document = TextDocument(b"\n\n red house\t\n\n\r\nold\n\n", "a.txt")
+    assert [segment.text for segment in document.segments] == ["red house", "old"]
+    assert document.write(document.segments) == b"\n\n red house\t\n\n\r\nold\n\n"

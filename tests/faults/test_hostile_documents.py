@@ -1,9 +1,11 @@
 """S: documents that a stranger made are translated or refused, in bounded time and memory."""
 
 import contextlib
+import functools
 import io
 import json
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Callable
@@ -282,6 +284,9 @@ def repeated(before: str, token: str, after: str = "") -> Callable[[int], str]:
     [
         ("txt", repeated("", "red house. ")),
         ("txt", repeated("", "{a} ")),
+        ("txt", repeated("", "%s a ")),
+        ("txt", repeated("a", "\n")),
+        ("csv", repeated("", "%<a>d ", "\n")),
         ("md", repeated("", "[")),
         ("md", repeated("", "a<![CDATA[")),
         ("md", repeated("", "![")),
@@ -311,12 +316,61 @@ def repeated(before: str, token: str, after: str = "") -> Callable[[int], str]:
 )
 def test_twice_as_much_takes_twice_the_work(kind: Format, make: Callable[[int], str]):
     """Calls of functions, Python's and C's, while a document is read, translated and written."""
-    # Up to 400 marks of one paragraph are placed by alignment, which takes quadratic time.
-    first = 450 if kind in ("srt", "xliff", "odt") else 50
     calls_of(kind, file_of(kind, make(1)))  # imports what reads it
-    counts = [calls_of(kind, file_of(kind, make(first * times))) for times in (1, 2, 4)]
+    counts = [calls_of(kind, file_of(kind, make(times))) for times in (50, 100, 200)]
     # Beside what every document takes.
     assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0]) + 500, counts
+
+
+class Lengthening:
+    """Every sentence with a word more, each word aligned with itself."""
+
+    source_language = "en"
+
+    def translate(self, sentences, *, align):
+        return [Aligned(f"{each} x", self.links(each)) for each in sentences]
+
+    def links(self, sentence: str) -> tuple:
+        spans = [found.span() for found in re.finditer(r"\S+", sentence)]
+        return tuple((span, span, 1.0) for span in spans)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>red</b> house ",  # a sentence
+        "The <b>Red</b> House. ",  # as many sentences
+        "red <img> house ",
+        "{a} <b>red</b> house ",
+        "r<b>e</b>d ",
+    ],
+)
+def test_twice_as_many_marks_of_a_paragraph_take_twice_the_work(text: str):
+    """Lines of our code that are run while all of them are placed by the alignment."""
+    translate_document(f"<p>{text}</p>".encode(), Lengthening(), "a.html")  # imports
+    documents = [f"<p>{text * times}</p>".encode() for times in (25, 50, 100)]
+    counts = [
+        lines_of(functools.partial(translate_document, data, Lengthening(), "a.html"))
+        for data in documents
+    ]
+    assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0]), counts
+
+
+def lines_of(case: Callable[[], object]) -> int:
+    lines = 0
+
+    def count(_frame: object, event: str, _argument: object) -> object:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        case()
+    finally:
+        sys.settrace(before)
+    return lines
 
 
 def calls_of(kind: Format, data: bytes) -> int:
@@ -339,7 +393,8 @@ def calls_of(kind: Format, data: bytes) -> int:
 @pytest.mark.parametrize(
     ("name", "make", "message"),
     [
-        ("a.md", lambda: "a<![CDATA[" * 20_000, "which takes too long to read"),
+        ("a.md", lambda: "a<![CDATA[" * 20_000, "that it takes too long to read"),
+        ("a.md", lambda: ("[" * 15_000 + "\n\n") * 6, "up to that in line 9"),
         ("a.po", lambda: 'msgid ""\n' + '"red house "\n' * 20_000, "5,000 lines in an entry"),
         ("a.po", lambda: "# red\n" * 20_000, "5,000 lines in an entry"),
         ("a.yaml", lambda: "[" * 200_000, "nested too deeply"),

@@ -1,6 +1,7 @@
 """Long texts are cut into sentences, and nothing of them is lost."""
 
 import pytest
+import sentencex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -115,3 +116,32 @@ def test_every_language_with_ordinals_can_be_inferred():
     for code in splitting._HAVE_ORDINALS:
         names = {"source": [f"train.{code}"], "target": ["train.txt"]}
         assert languages_of({"data": names}, "run")[0] == code
+
+
+@pytest.mark.parametrize("words", ["红房子。", "Red House. ", "Das ist z. B. alt. ", "a", "“a b "])
+def test_long_lines_are_cut_as_short_ones_and_read_a_window_at_a_time(
+    words: str, monkeypatch: pytest.MonkeyPatch
+):
+    """sentencex takes quadratic time where letters or quotation marks are not ASCII."""
+    read: list[int] = []
+    segment = sentencex.segment
+
+    def counted(language: str, text: str) -> list[str]:
+        read.append(len(text))
+        return segment(language, text)
+
+    monkeypatch.setattr(sentencex, "segment", counted)
+    line = words * (6000 // len(words))
+    pieces = [each.before + each.text + each.after for each in split_sentences(line, "de")]
+    assert "".join(pieces) == line
+    assert max(read) <= splitting._WINDOW
+    assert sum(read) <= 2 * len(line)
+    if "“" not in words:
+        monkeypatch.setattr(splitting, "_WINDOW", len(line))
+        assert [each.text for each in split_sentences(line, "de")] == [p.strip() for p in pieces]
+
+
+def test_abbreviations_and_blank_lines_by_the_thousand_are_kept():
+    text = "Abb. " * 1000 + "x" + "\n" * 1000 + "y"
+    found = split_sentences(text, "de")
+    assert [(each.text[-6:], len(each.after)) for each in found] == [("Abb. x", 1000), ("y", 0)]
