@@ -43,6 +43,9 @@ class Aligned:
 _SIGN_WEIGHT = 0.1
 """The weight of a punctuation mark, beside 1 for a word: attention from punctuation is mostly
 noise."""
+_MOST_PAIRS = 400
+"""Pairs of units that one link aligns each with each; with more, as for one token of a thousand
+signs, the first is aligned with the first and the last with the last."""
 _OUTSIDE = 0.5
 """The weight of a word that is aligned with nothing inside the tags."""
 
@@ -89,10 +92,13 @@ class SentencePair:
         weights: list[dict[int, float]] = [{} for _ in targets]
 
         for ours, theirs, weight in links:
-            aligned = _overlaps(sources, *ours)
-            all_length = sum(length for _, length in aligned)
-            for number, length in _overlaps(targets, *theirs):
-                for other, other_length in aligned:
+            aligned, found = _overlaps(sources, *ours), _overlaps(targets, *theirs)
+            is_long = len(aligned) * len(found) > _MOST_PAIRS
+            for rank, (number, length) in enumerate(found):
+                at = rank * len(aligned) // len(found)
+                others = aligned[at : at + 1] if is_long else aligned
+                all_length = sum(other_length for _, other_length in others)
+                for other, other_length in others:
                     part = weight * length * other_length / all_length
                     weights[number][other] = weights[number].get(other, 0.0) + part
 
@@ -104,9 +110,10 @@ class SentencePair:
             sources, targets, weights = _cut_same_words(
                 source, target, sources, targets, weights, within
             )
+        totals = [sum(found.values()) for found in weights]
         shares = [
-            {number: weight / sum(found.values()) for number, weight in found.items()}
-            for found in weights
+            {number: weight / total for number, weight in found.items()}
+            for found, total in zip(weights, totals, strict=True)
         ]
         return cls(source, target, sources, targets, shares)
 
