@@ -68,6 +68,7 @@ def write_forms(folder: Path) -> dict[str, str]:
         **{each: f"{folder}/p.{each}#en" for each in ("csv", "csv.gz", "tsv", "jsonl", "parquet")},
         "nested": f"{folder}/t.parquet#translation.en",
         "remote": f"file://{folder}/a.en",
+        "local": f"local://{folder}/a.en",
         "remote gz": f"file://{folder}/a.en.gz",
         "remote zst": f"file://{folder}/a.en.zst",
         "remote parquet": f"file://{folder}/p.parquet#en",

@@ -102,8 +102,9 @@ def address_of(path: Path | str) -> Address:
     found = _SCHEME.fullmatch(text)
     scheme = found[1] if found else ""
     if found:
-        # A path of file:// is absolute; elsewhere the first part is a host or a bucket.
-        text = f"{scheme}://{'/' if scheme == 'file' else ''}{found[2].lstrip('/')}"
+        # A path of file:// and local:// is absolute; elsewhere the first part is a host or a
+        # bucket.
+        text = f"{scheme}://{'/' if scheme in ('file', 'local') else ''}{found[2].lstrip('/')}"
 
     # The query of a URL is no part of its name.
     name = text.partition("?")[0].lower() if scheme else text.lower()
