@@ -23,8 +23,8 @@ REASONS = {
     signal.SIGTERM: "terminated",
     signal.SIGHUP: "hung up",  # a terminal or a connection by SSH that is closed
 }
-"""What each signal that ends a command does to it; the exit code is 128 and its number, as in a
-shell."""
+"""Reasons by the signal that ends a command; its exit code is 128 and the number of the signal, as
+in a shell."""
 _Handler = Callable[[int, FrameType | None], None]
 _savers: list[_Handler] = []
 """Handlers that save at the first signal, and leave at the second."""

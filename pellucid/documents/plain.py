@@ -59,7 +59,7 @@ class TextDocument:
         """Raises DataError for what is not text."""
         text, self._encoding = decode(data, what)
         self._around: list[str] = []
-        """What stands before, between and behind the segments."""
+        """The text before, between and behind the segments."""
         self.segments: list[Segment] = []
         waiting: list[str] = []
         for line in text.splitlines(keepends=True):
