@@ -214,7 +214,7 @@ class _Spans:
         self._claims: dict[tuple[int, int], set[int]] = {}
         """By parent and sentence, the source units that lie in one of its pairs."""
         self._around: dict[tuple[int, int], tuple[Sequence[int], set[int]]] = {}
-        """By parent and sentence, the source units that lie in it, and those that are words."""
+        """Source units by the parent and sentence that they lie in, and those that are words."""
         self.found: dict[int, Span] = {}
 
     def place_children(self, node: Node, allowed: Span) -> None:
@@ -483,7 +483,7 @@ def _clear(spans: Sequence[Span], taken: Sequence[Span]) -> Span | None:
 
 
 def _overlapping(spans: Sequence[Span], start: int, end: int) -> Sequence[Span]:
-    """Those of sorted spans, none of which overlap, that overlap with characters of the text."""
+    """Spans that overlap with characters of the text, out of sorted ones that do not overlap."""
     first = bisect.bisect_right(spans, start, key=lambda span: span[1])
     return spans[first : bisect.bisect_left(spans, end, key=lambda span: span[0])]
 

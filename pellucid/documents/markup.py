@@ -152,7 +152,7 @@ def translate_segments(
 
 
 def _read_in(of_segment: Sequence[Sequence[_Part]]) -> Iterator[Reading]:
-    """What is read of a segment, in order."""
+    """The readings of a segment, in order."""
     for of_part in of_segment:
         for _, reading in of_part:
             if reading is not None:

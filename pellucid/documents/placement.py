@@ -297,7 +297,7 @@ class Placer:
         self._pair = pair
         self._strongest = self._strongest_links()
         self._reach: dict[int, Span] = {}
-        """For each source unit the first and the last target unit that is aligned with it."""
+        """The first and the last target unit that is aligned with a source unit, by that unit."""
         for number, shares in enumerate(pair.shares):
             for other in shares:
                 self._reach[other] = self._reach.get(other, (number, 0))[0], number
