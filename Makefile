@@ -30,7 +30,7 @@ explore: $(VENV)/.test
 	    tests/faults/test_hostile_documents.py tests/faults/test_kills.py \
 	    tests/interop/test_random_models.py tests/web/test_engine_equals_python.py \
 	    tests/web/test_web_tokenizers.py
-	$(BIN)/python scripts/mutate.py --area 'by hand'
+	$(BIN)/python scripts/breaks.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
