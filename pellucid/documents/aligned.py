@@ -1,6 +1,7 @@
 """Translates sentences with a ``Translator``, and says which characters come from which."""
 
 import difflib
+import itertools
 import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -179,6 +180,8 @@ def _spans(ids: Sequence[int], tokenizer: Tokenizer) -> list[Span]:
     ``words_of_tokens``, so it works with every tokenizer.
     """
     ends = [len(tokenizer.decode(ids[:length])) for length in range(1, len(ids) + 1)]
+    # A character that is spelled in bytes is longer before its last byte than with it.
+    ends = list(itertools.accumulate(reversed(ends), min))[::-1]
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
 

@@ -191,12 +191,12 @@ class Folded:
         self._keep(items[stop:])
 
     def _divide_inner(self, items: list[_Item], depth: int) -> None:
-        badge = next((n for n in (0, len(items) - 1) if _is_badge(items, n)), None)
-        if badge is not None and depth < _DEEPEST:
-            self._divide(items[:badge], depth + 1)
-            self._divide_pair(items[badge], depth)
-            self._divide(items[badge + 1 :], depth + 1)
-            return
+        for number in (0, len(items) - 1) if depth < _DEEPEST else ():
+            if (badge := _badge_at(items, number)) is not None:
+                self._divide(items[:number], depth + 1)
+                self._divide_pair(badge, depth)
+                self._divide(items[number + 1 :], depth + 1)
+                return
         parts = (_neighbors(items) or _whole(items)) if depth < _DEEPEST else None
         if parts is not None:
             for each in parts:
@@ -498,10 +498,11 @@ _SEPARATE = frozenset(("label", "badge"))
 """Kinds with a text of their own."""
 
 
-def _is_badge(items: Sequence[_Item], number: int) -> bool:
-    """Whether a badge stands there, with a text beside it."""
+def _badge_at(items: Sequence[_Item], number: int) -> _Pair | None:
+    """The badge that stands there, with a text beside it."""
     item = items[number] if len(items) > 1 else None
-    return isinstance(item, _Pair) and item.kind == "badge" and _is_read(item)
+    is_badge = isinstance(item, _Pair) and item.kind == "badge" and _is_read(item)
+    return item if is_badge and isinstance(item, _Pair) else None
 
 
 def _bars_in(text: str) -> list[re.Match[str]]:

@@ -200,7 +200,7 @@ class MarkdownDocument:
 
     def _add_html(self, token: Any, starts: Sequence[int], seen: int) -> int:
         """Add the texts of a block of HTML; return where it ends. One with code of MDX stays."""
-        start, stop = starts[token.map[0]], starts[token.map[1]]
+        start, stop = (starts[int(line)] for line in token.map)
         source = self._source[start:stop]
         if start < seen or "{" in source or source.split() != token.content.split():
             return seen

@@ -15,7 +15,7 @@ import dataclasses
 import itertools
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pellucid.decoding.warnings import Warnings
 from pellucid.documents.segments import Span
@@ -48,6 +48,9 @@ _MOST_PAIRS = 400
 signs, the first is aligned with the first and the last with the last."""
 _OUTSIDE = 0.5
 """The weight of a word that is aligned with nothing inside the tags."""
+_REACH, _AT_SIGN = 4, 0.6
+"""Units that a pair is longer at an end, and what gain it may lose by them, where it then stands
+beside the same sign as in the source: a title between commas, a sentence up to its stop."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -290,6 +293,14 @@ def _cut(unit: Unit, offsets: Sequence[int]) -> list[Unit]:
     ]
 
 
+def _sign_at(text: str, units: Sequence[Unit], number: int) -> str | None:
+    """The sign that a unit is; None for a word, empty beyond the ends of the text."""
+    if not 0 <= number < len(units):
+        return ""
+    unit = units[number]
+    return None if unit.is_word else text[unit.start : unit.end]
+
+
 class Placer:
     """Places the marks of one sentence in its translation."""
 
@@ -301,6 +312,10 @@ class Placer:
         for number, shares in enumerate(pair.shares):
             for other in shares:
                 self._reach[other] = self._reach.get(other, (number, 0))[0], number
+        self._places: dict[str, list[int]] = {}
+        """By text, the target units that are it."""
+        for number, unit in enumerate(pair.target_units):
+            self._places.setdefault(pair.target[unit.start : unit.end], []).append(number)
         words = [number for number, unit in enumerate(pair.source_units) if unit.is_word]
         self._first_word = words[0] if words else len(pair.source_units)
         self._last_word = words[-1] if words else -1
@@ -335,11 +350,21 @@ class Placer:
 
         blocked = {number for start, end in taken for number in range(start, end)}
 
+        same = self._same_words(words)
+        if (
+            same is not None
+            and allowed[0] <= same[0]
+            and same[1] <= allowed[1]
+            and not blocked.intersection(range(*same))
+        ):
+            return same, float(len(words))
+
         # Kadane's algorithm: the stretch with the largest sum, in one pass.
         best: Span | None = None
         best_sum = running = 0.0
         begin = allowed[0]
         likeliest, likeliest_share = -1, 0.0
+        gains: dict[int, float] = {}
         for number in range(*allowed):
             if number in blocked:
                 running, begin = 0.0, number + 1
@@ -356,6 +381,7 @@ class Placer:
                 gain = gain if claimed > share else gain * _OUTSIDE
             elif gain < 0:
                 gain *= _OUTSIDE
+            gains[number] = gain
             running += gain
             # Of equals the longer: a word of the pair that is left out is the worse error.
             is_longer = best is not None and best[0] == begin and gain > 0
@@ -368,7 +394,66 @@ class Placer:
             best, best_sum = (likeliest, likeliest + 1), likeliest_share
         if best is None:
             return None
-        return self._trimmed(best, inside), best_sum
+        start, end = self._trimmed(best, inside)
+        start = self._start_at_sign(start, inside, gains)
+        return (start, self._end_at_sign(end, inside, gains)), best_sum
+
+    def _same_words(self, words: Collection[int]) -> Span | None:
+        """The target units of words that are the same in both texts, if nothing is between them."""
+        pair = self._pair
+        found = []
+        for number in words:
+            ours = pair.source_units[number]
+            places = self._places.get(pair.source[ours.start : ours.end], ())
+            if len(places) != 1 or not ours.is_word:
+                return None
+            found += places
+        span = min(found, default=0), max(found, default=-1) + 1
+        if span[1] - span[0] > 3 * len(found):
+            return None
+        between = set(range(*span)).difference(found)
+        is_whole = found and not any(pair.target_units[number].is_word for number in between)
+        return span if is_whole else None
+
+    def _start_at_sign(self, start: int, inside: Sequence[int], gains: Mapping[int, float]) -> int:
+        """Where a pair begins: behind a sign nearby, if it does in the source."""
+        first = min(inside)
+        sign = self._sign(first - 1)
+        if not sign or self._sign(first):
+            return start
+        lost = 0.0
+        for number in range(start - 1, start - 1 - _REACH, -1):
+            if number + 1 < start and self._target_sign(number) == sign:
+                return number + 1
+            if self._target_sign(number) == sign:
+                return start
+            lost -= gains.get(number, -_AT_SIGN - 1)
+            if lost > _AT_SIGN:
+                break
+        return start
+
+    def _end_at_sign(self, end: int, inside: Sequence[int], gains: Mapping[int, float]) -> int:
+        """Where a pair ends: before a sign nearby, or with it, if it does in the source."""
+        last = max(inside)
+        own = self._sign(last)
+        sign = own or self._sign(last + 1)
+        if not sign or (own and self._target_sign(end - 1) == own):
+            return end
+        lost = 0.0
+        for number in range(end, end + _REACH):
+            if self._target_sign(number) == sign:
+                return number + bool(own)
+            lost -= gains.get(number, -_AT_SIGN - 1)
+            if lost > _AT_SIGN:
+                break
+        return end
+
+    def _sign(self, number: int) -> str | None:
+        """The sign that a source unit is; None for a word, empty beyond the ends of the text."""
+        return _sign_at(self._pair.source, self._pair.source_units, number)
+
+    def _target_sign(self, number: int) -> str | None:
+        return _sign_at(self._pair.target, self._pair.target_units, number)
 
     def whole(self, inside: Sequence[int], around: Sequence[int], allowed: Span) -> Span:
         """All of ``allowed``, for tags around all words of the source: without as many signs at

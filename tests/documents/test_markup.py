@@ -186,6 +186,39 @@ def test_what_belongs_to_a_placeholder_stays_with_it(text: str, found: str):
     assert json.loads(written)["a"] == found
 
 
+def placed(source: str, target: str, links: list[tuple[int, int]], inside: list[int]) -> str:
+    """The words of a target that a pair around some units of the source goes around."""
+    ours, theirs = units_of(source), units_of(target)
+    spans = [
+        ((ours[a].start, ours[a].end), (theirs[b].start, theirs[b].end), 1.0) for a, b in links
+    ]
+    pair = SentencePair.of(source, target, spans)
+    found = Placer(pair).place(inside, (0, len(pair.target_units)), [])
+    assert found is not None
+    first, last = found[0]
+    return target[theirs[first].start : theirs[last - 1].end]
+
+
+def test_a_pair_beside_a_sign_stays_beside_it():
+    """A title behind a comma, and up to the stop: the alignment misses a word at either end."""
+    source, target = "by kim, the blue cats.", "von kim, die blauen katzen."
+    links = [(0, 0), (0, 3), (4, 4), (5, 5)]
+    assert placed(source, target, links, [3, 4, 5]) == "die blauen katzen"
+    links = [(0, 0), (3, 3), (4, 4), (0, 5)]
+    assert placed(source, target, links, [3, 4, 5]) == "die blauen katzen"
+    # Not beyond two words, and not where no sign was.
+    assert (
+        placed("by the blue cats", "von die blauen katzen", [(0, 0), (0, 1), (2, 2)], [1, 2])
+        == "blauen"
+    )
+
+
+def test_a_pair_around_words_that_stay_is_around_no_other_word():
+    source, target = "see style-040 the cats", "siehe style-040 die katzen"
+    links = [(0, 0), (1, 1), (2, 2), (3, 3), (3, 4), (5, 5)]
+    assert placed(source, target, links, [1, 2, 3]) == "style-040"
+
+
 def test_numbers_are_kept_on_request():
     class Dropping(Swapping):
         def one(self, sentence: str, align: bool) -> Aligned:
