@@ -13,6 +13,7 @@ from pellucid.backends.web.scripts import page_policy
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.serve.http.app import make_routed_app
+from pellucid.serve.http.documents import make_documents
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.server.auth import KeyRing
@@ -104,7 +105,7 @@ def test_it_is_written_in_pieces_so_that_a_slow_client_has_its_deadline_for_each
     async def send(message: Any) -> None:
         sizes.append(len(message.get("body", b"")))
 
-    asyncio.run(make_routed_app(service)(scope, receive, send))
+    asyncio.run(make_routed_app(service, make_documents(service, None), [])(scope, receive, send))
     service.stop(10.0)
     assert sum(sizes) == len(make_page(bundle(), name="tiny").encode())
     assert max(sizes) == 1 << 16

@@ -16,7 +16,7 @@ from server_processes import ServerProcess, serving_process
 from starlette.testclient import TestClient
 from tritonclient.utils import InferenceServerException
 
-from pellucid.serve.http.deepl import _code_of
+from pellucid.serve.dialects.deepl.routes import _code_of
 from pellucid.serve.limits import Limits
 
 KEY = "a-key-that-is-long-enough"

@@ -1,8 +1,7 @@
 """The ASGI application: guard, routes, page, error handlers and the OpenAPI document."""
 
-import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,14 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp
 
 from pellucid.core.version import __version__
-from pellucid.serve.http import deepl, deepl_glossaries, documents, inference, libretranslate
+from pellucid.serve.dialects.deepl import deepl
+from pellucid.serve.dialects.dialect import Bounds, Dialect
+from pellucid.serve.dialects.inference import inference
+from pellucid.serve.dialects.libretranslate import libretranslate
+from pellucid.serve.documents import Documents
+from pellucid.serve.http import documents, routes
 from pellucid.serve.http.docs import complete, make_docs_route
 from pellucid.serve.http.page import make_page_routes, read_page
-from pellucid.serve.http.routes import make_routes
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.errors import (
     Fault,
@@ -32,6 +35,7 @@ from pellucid.serve.server.errors import (
 )
 from pellucid.serve.server.guard import EXPOSED_HEADERS, Guard, Policy
 from pellucid.serve.server.problems import TITLES
+from pellucid.serve.server.rules import OPEN, Rulebook
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 
@@ -47,7 +51,9 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
     ``shared``: the folder where several processes at the same address keep their documents.
     """
     files = read_page()
-    app = make_routed_app(service, shared=shared)
+    kept = documents.make_documents(service, shared)
+    dialects = [libretranslate(service, kept), deepl(service), inference(service)]
+    app = make_routed_app(service, kept, dialects)
     app.include_router(make_page_routes(files))
     app.include_router(make_docs_route(app))
 
@@ -62,22 +68,15 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
         )
 
     # The guard is outermost, so that nothing of FastAPI runs for a request that it refuses.
-    own_policy = dataclasses.replace(
-        policy,
-        open_paths=policy.open_paths.union(files, inference.OPEN_PATHS),
-        form_paths=libretranslate.PATHS | deepl.PATHS,
-        body_key_paths=libretranslate.KEY_IN_BODY,
-        file_paths=documents.UPLOADS,
-        open_prefix=documents.DOWNLOADS,
-        forbidden_paths=deepl.PATHS,
-        forbidden_prefixes=deepl_glossaries.PREFIXES,
-        get_body_paths=frozenset((deepl.LANGUAGES,)),
-        tensor_prefix=inference.PREFIX,
-    )
-    return Guard(app, service, own_policy)
+    rules = Rulebook(dict.fromkeys(files, OPEN)) | routes.RULES | documents.RULES
+    for dialect in dialects:
+        rules |= dialect.rules
+    return Guard(app, service, policy, rules)
 
 
-def make_routed_app(service: Service, *, shared: Path | None = None) -> FastAPI:
+def make_routed_app(
+    service: Service, kept: Documents, dialects: Sequence[Dialect]
+) -> FastAPI:
     """The routes alone, with their OpenAPI document."""
     app = FastAPI(
         title="Pellucid",
@@ -88,24 +87,26 @@ def make_routed_app(service: Service, *, shared: Path | None = None) -> FastAPI:
         openapi_url="/openapi.json",
         redirect_slashes=False,
     )
-    app.include_router(make_routes(service))
-    app.include_router(libretranslate.make_libretranslate_routes(service))
-    app.include_router(documents.make_document_routes(service, shared))
-    app.include_router(deepl.make_deepl_routes(service))
-    app.include_router(deepl_glossaries.make_glossary_routes(service))
-    app.include_router(inference.make_inference_routes(service))
+    app.include_router(routes.make_routes(service))
+    app.include_router(documents.make_document_routes(kept))
+    for dialect in dialects:
+        for router in dialect.routers:
+            app.include_router(router)
     _add_handlers(app)
 
     # Written once: FastAPI would write it at the first request, and without the limits.
-    document = complete(_document(app, service.limits))
+    bounds = dict(_bounds(service.limits))
+    for dialect in dialects:
+        bounds |= dialect.bounds
+    document = complete(_document(app, bounds))
     app.openapi = lambda: document  # type: ignore[method-assign]  # as FastAPI's manual has it
     app.state.methods = _methods_of(document)
 
     return app
 
 
-def _document(app: FastAPI, limits: Limits) -> dict[str, Any]:
-    """The OpenAPI document, with the limits of this server in it."""
+def _document(app: FastAPI, bounds: Bounds) -> dict[str, Any]:
+    """The OpenAPI document, with these bounds of fields in it."""
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
@@ -121,9 +122,9 @@ def _document(app: FastAPI, limits: Limits) -> dict[str, Any]:
             if "422" in operation["responses"]:
                 operation["responses"]["422"]["content"] = operation["responses"]["400"]["content"]
 
-    for (schema, field), bounds in _bounds(limits).items():
+    for (schema, field), most in bounds.items():
         if schema in schemas:
-            _bound(schemas[schema]["properties"][field], bounds)
+            _bound(schemas[schema]["properties"][field], most)
     return document
 
 
@@ -136,7 +137,7 @@ def _methods_of(document: Mapping[str, Any]) -> list[tuple[re.Pattern[str], str]
     ]
 
 
-def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
+def _bounds(limits: Limits) -> Bounds:
     """The bounds of fields, by schema and field, that depend on the limits of this server."""
     text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
     return {
@@ -153,17 +154,10 @@ def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
         ("WalkRequest", "text"): text,
         ("WalkRequest", "target"): text,
         ("InspectRequest", "only"): {"maxItems": limits.max_texts, "maxLength": 200},
-        ("LibreRequest", "q"): text,
-        ("DeeplRequest", "text"): text,
-        ("InferInput", "data"): text,
-        ("InferParameters", "beam_size"): {"maximum": limits.max_beam_size},
-        ("InferParameters", "max_new_tokens"): {"maximum": limits.max_new_tokens},
-        ("LibreDetectRequest", "q"): text,
-        ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
     }
 
 
-def _bound(schema: dict[str, Any], bounds: dict[str, int]) -> None:
+def _bound(schema: dict[str, Any], bounds: Mapping[str, int]) -> None:
     """Add the bounds to a schema where its type allows, also inside ``anyOf`` and ``items``."""
     fits = {"string": ("maxLength",), "array": ("maxItems",), "integer": ("maximum",)}
     for key in fits.get(schema.get("type", ""), ()):

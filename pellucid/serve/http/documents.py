@@ -1,33 +1,27 @@
-"""The routes of documents: upload, progress and download, and those of LibreTranslate's clients."""
+"""The routes of documents: upload, progress and download."""
 
-import contextlib
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pydantic
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.names import ending_of
 from pellucid.serve.documents import Documents, DocumentState
-from pellucid.serve.http.libretranslate import choose_model
+from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
-from pellucid.serve.marked import WARNINGS_HEADER
 from pellucid.serve.server.auth import key_of
-from pellucid.serve.server.body import Upload, while_connected
-from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
-from pellucid.serve.server.guard import UPLOAD
+from pellucid.serve.server.body import VALUE
+from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.forms import Upload, read_upload
+from pellucid.serve.server.rules import Rulebook, Rules
 from pellucid.serve.service import Service
 from pellucid.serve.shelf import FolderFiles, MemoryFiles, Shelf
 
-UPLOADS = frozenset(("/v1/documents", "/translate_file"))
-"""Paths that take a file."""
-DOWNLOADS = "/download_file/"
-"""The beginning of the addresses of LibreTranslate's downloads. They need no key, as
-LibreTranslate's need none: the rest of an address is a secret of its own."""
+RULES = Rulebook(exact={"/v1/documents": Rules(read=read_upload, is_upload=True)})
 _TYPES = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
@@ -36,13 +30,7 @@ _TYPES = {
 }
 
 
-class TranslatedFile(pydantic.BaseModel):
-    """Where a translated file can be had."""
-
-    translatedFileUrl: str  # noqa: N815  # LibreTranslate's name
-
-
-def _form(*fields: str, required: tuple[str, ...] = ()) -> dict[str, Any]:
+def form_schema(*fields: str, required: tuple[str, ...] = ()) -> dict[str, Any]:
     """The form of an upload in OpenAPI."""
     properties: dict[str, Any] = {name: {"type": "string"} for name in fields}
     properties["file"] = {"type": "string", "format": "binary"}
@@ -52,31 +40,35 @@ def _form(*fields: str, required: tuple[str, ...] = ()) -> dict[str, Any]:
     }
 
 
-def make_document_routes(service: Service, shared: Path | None = None) -> APIRouter:
-    """``/v1/documents`` and LibreTranslate's ``/translate_file``.
-
-    A document is in the memory of one process; of several workers on one address each finds those
-    of the others in the folder ``shared``.
+def make_documents(service: Service, shared: Path | None) -> Documents:
+    """A document is in the memory of one process; of several workers on one address each finds
+    those of the others in the folder ``shared``.
     """
-    router = APIRouter()
     files = MemoryFiles() if shared is None else FolderFiles(shared)
     limits = service.limits
     shelf = Shelf(files, seconds=limits.max_document_seconds, most=limits.max_documents)
-    documents = Documents(service, shelf)
+    return Documents(service, shelf)
 
-    def uploaded(request: Request, known: Collection[str]) -> Upload:
-        upload: Upload = request.scope["state"][UPLOAD]
-        faults = [Fault(name, "is not a field", "") for name in upload.fields if name not in known]
-        if faults:
-            raise InvalidError(faults)
-        return upload
+
+def uploaded(request: Request, *known: str) -> Upload:
+    """The file and fields of a request. Raises InvalidError for other fields than ``known``."""
+    upload: Upload = request.scope["state"][VALUE]
+    faults = [Fault(name, "is not a field", "") for name in upload.fields if name not in known]
+    if faults:
+        raise InvalidError(faults)
+    return upload
+
+
+def make_document_routes(documents: Documents) -> APIRouter:
+    """``/v1/documents``."""
+    router = APIRouter(route_class=ParsedRoute)
 
     @router.post(
         "/v1/documents",
         response_model=DocumentState,
         status_code=202,
         responses=documented(404, 422, 429),
-        openapi_extra=_form("model", "columns", "keep_numbers", "guard_cells", "glossary"),
+        openapi_extra=form_schema("model", "columns", "keep_numbers", "guard_cells", "glossary"),
     )
     async def upload_document(request: Request) -> Response:
         """Begin to translate a file; its format is that of its name. ``columns`` are those of a
@@ -85,10 +77,10 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
         from ``GET /v1/models``, whose terms are in the translation.
         """
         known = ("model", "columns", "keep_numbers", "guard_cells", "glossary", "api_key")
-        upload = uploaded(request, known)
+        upload = uploaded(request, *known)
         fields = upload.fields
         state = await documents.add(
-            _client(request, fields),
+            client_of(request, fields),
             fields.get("model"),
             upload.name,
             upload.data,
@@ -118,73 +110,14 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
             200: {"content": {"application/octet-stream": {"schema": {"type": "string"}}}},
         },
     )
-    async def document_file(key: str) -> Response:
+    async def documentfile_of(key: str) -> Response:
         """The translated file."""
-        return _file(*await documents.file(key))
-
-    @router.post(
-        "/translate_file",
-        response_model=TranslatedFile,
-        responses=documented(404, 422, 429),
-        openapi_extra=_form(
-            "source", "target", "api_key", "glossary", required=("source", "target")
-        ),
-        tags=["LibreTranslate"],
-    )
-    async def translate_file(request: Request) -> Response:
-        """Translate a file as LibreTranslate does, and answer with the translation's address."""
-        known = ("source", "target", "api_key", "glossary")
-        upload = uploaded(request, known)
-        for name in ("source", "target"):
-            if name not in upload.fields:
-                raise InvalidError([Fault(name, "is required", "")])
-        model = choose_model(service, upload.fields["source"], upload.fields["target"])
-        begun = await documents.add(
-            _client(request, upload.fields),
-            model.place.name,
-            upload.name,
-            upload.data,
-            glossary=upload.fields.get("glossary"),
-        )
-        try:
-            found = await while_connected(request.receive, documents.ended(begun.id))
-        except BaseException:
-            # Nobody else knows of it: the client has gone, or its time is up.
-            with contextlib.suppress(NotFoundError):
-                documents.drop(begun.id)
-            raise
-
-        if found.state == "failed":
-            with contextlib.suppress(NotFoundError):
-                documents.drop(begun.id)
-            reason = f": {found.detail}" if found.detail else ""
-            raise InvalidError([Fault("file", f"cannot be translated{reason}", "")])
-        address = f"{DOWNLOADS.lstrip('/')}{found.id}.{ending_of(found.name)}"
-        base = str(request.base_url)
-        if request.headers.get("x-forwarded-proto", "").lower() == "https":
-            base = base.replace("http://", "https://", 1)  # a proxy before this server has TLS
-        # The answer has no place for why segments should not be trusted.
-        counted = ", ".join(f"{kind};count={count}" for kind, count in found.warnings.items())
-        headers = {WARNINGS_HEADER: counted} if counted else {}
-        return JSONResponse({"translatedFileUrl": f"{base}{address}"}, headers=headers)
-
-    @router.get(
-        "/download_file/{name}",
-        response_class=Response,
-        responses={
-            **documented(404),
-            200: {"content": {"application/octet-stream": {"schema": {"type": "string"}}}},
-        },
-        tags=["LibreTranslate"],
-    )
-    async def download_file(name: str) -> Response:
-        """The file whose address ``/translate_file`` gave."""
-        return _file(*await documents.file(name.partition(".")[0]))
+        return file_of(*await documents.file(key))
 
     return router
 
 
-def _client(request: Request, fields: Mapping[str, str]) -> str:
+def client_of(request: Request, fields: Mapping[str, str]) -> str:
     """Whoever sent a request: a hash of the key, or without one the address."""
     key = key_of(request.headers) or fields.get("api_key")
     address = request.client.host if request.client else ""
@@ -198,7 +131,7 @@ def _flag(fields: Mapping[str, str], name: str) -> bool:
     return value == "true"
 
 
-def _file(name: str, data: bytes) -> Response:
+def file_of(name: str, data: bytes) -> Response:
     """A download: never shown by a browser as a page of this server."""
     return Response(
         data,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from pellucid.backends.web.scripts import page_policy
+from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.limits import Limits
 from pellucid.serve.schema import (
     AlternativesRequest,
@@ -24,8 +25,10 @@ from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import Problem, ServiceError, request_id_of
 from pellucid.serve.server.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.server.problems import CONTENT_TYPE as PROBLEM
+from pellucid.serve.server.rules import OPEN, Rulebook
 from pellucid.serve.service import Service
 
+RULES = Rulebook(exact={"/livez": OPEN, "/readyz": OPEN})
 NDJSON = "application/x-ndjson"
 _PIECE = 1 << 16
 """Bytes of a page that are written at a time: a client that reads slowly has its deadline for each
@@ -41,7 +44,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def make_routes(service: Service) -> APIRouter:
     """All routes of the interface."""
-    router = APIRouter()
+    router = APIRouter(route_class=ParsedRoute)
 
     @router.post(
         "/v1/translate",

@@ -15,8 +15,8 @@ from pellucid.serve.server.problems import CONTENT_TYPE, TITLES
 
 REFUSED = "refused"
 """The key in the state of a request for the status with which its connection was closed."""
-FORM_PATH = "takes_forms"
-"""A key in the ``state`` of a request: whether its path takes forms, as LibreTranslate's do."""
+HAS_ERROR = "has_error"
+"""A key in the state of a request: whether its client reads the field ``error`` of a problem."""
 
 _LONGEST_DETAIL = 4000
 """Characters: enough for twenty faults. A longer detail repeats a long value of the request."""
@@ -150,8 +150,7 @@ def problem_response(
             {"field": each.field, "message": each.message, "value": each.value} for each in faults
         ]
         or None,
-        # LibreTranslate's clients show this field.
-        error=detail if scope.get("state", {}).get(FORM_PATH) else None,
+        error=detail if scope.get("state", {}).get(HAS_ERROR) else None,
     )
 
     return Response(

@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import secrets
 import time
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,13 +16,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pellucid.core.errors import place_of
 from pellucid.serve.server.auth import KeyRing, key_in_query, key_of, keys_in_body
 from pellucid.serve.server.body import (
-    NOTHING,
+    VALUE,
     ClientLeftError,
-    parse_body,
-    parse_upload,
+    Received,
     read_body,
     replay,
-    set_json,
 )
 from pellucid.serve.server.checks import (
     check_framing,
@@ -31,7 +30,7 @@ from pellucid.serve.server.checks import (
     header_table,
 )
 from pellucid.serve.server.errors import (
-    FORM_PATH,
+    HAS_ERROR,
     REFUSED,
     OverloadedError,
     RefusedError,
@@ -39,12 +38,12 @@ from pellucid.serve.server.errors import (
     problem_response,
     service_problem,
 )
+from pellucid.serve.server.forms import Upload
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.metrics import RequestMetrics
 from pellucid.serve.server.pauses import Turnstile
+from pellucid.serve.server.rules import Rulebook, Rules
 
-UPLOAD = "upload"
-"""The key in the state of a request for its file."""
 _LOG = logging.getLogger("pellucid.serve")
 _TEXT_LOG = logging.getLogger("pellucid.serve.text")
 
@@ -80,25 +79,6 @@ class Policy:
     """Accepted ``Host`` names besides localhost; ``*`` accepts any."""
     origins: frozenset[str] = frozenset()
     """Other origins whose pages may send requests (CORS)."""
-    open_paths: frozenset[str] = frozenset(("/livez", "/readyz"))
-    """Paths that need no key, because they hold no data."""
-    form_paths: frozenset[str] = frozenset()
-    """Paths that take forms as well as JSON, in the body or the query string, with the key among
-    the fields of the query."""
-    body_key_paths: frozenset[str] = frozenset()
-    """Paths where the key may be a field of the body, even of a GET."""
-    forbidden_paths: frozenset[str] = frozenset()
-    """Paths whose clients expect 403, not 401, for a missing or wrong key."""
-    forbidden_prefixes: tuple[str, ...] = ()
-    """Beginnings of such paths."""
-    get_body_paths: frozenset[str] = frozenset()
-    """Paths whose clients send fields in the body of a GET."""
-    tensor_prefix: str | None = None
-    """The beginning of the paths that take tensors, in JSON or in bytes after it."""
-    file_paths: frozenset[str] = frozenset()
-    """Paths that take a multipart form with a file, which is in the state of the request."""
-    open_prefix: str | None = None
-    """Paths that begin so need no key: their ends cannot be guessed."""
     log_text: bool = False
     """Whether the text of users may be logged."""
 
@@ -129,8 +109,9 @@ class Guarded(Protocol):
 class Guard:
     """Checks a request and passes it to the app; answers errors, and logs every outcome."""
 
-    def __init__(self, app: ASGIApp, service: Guarded, policy: Policy) -> None:
+    def __init__(self, app: ASGIApp, service: Guarded, policy: Policy, rules: Rulebook) -> None:
         self._app = app
+        self._rules = rules
         self._service = service
         self._limits = service.limits
         self._policy = policy
@@ -151,7 +132,8 @@ class Guard:
         # Set before anything can fail: errors name the id, and the paths of forms have `error`.
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
-        state[FORM_PATH] = scope["path"] in self._policy.form_paths or self._takes_tensors(scope)
+        rules = self._rules.of(scope["path"])
+        state[HAS_ERROR] = rules.has_error
         begun = time.monotonic()
         answered: list[int] = []
 
@@ -165,7 +147,7 @@ class Guard:
         self._running += 1
         self._metrics.inflight.inc()
         try:
-            await self._handle(scope, receive, send_noted)
+            await self._handle(scope, rules, receive, send_noted)
         except ClientLeftError:  # no answer: nobody would read it
             answered.append(_CLIENT_LEFT)
         except RefusedError as error:
@@ -186,9 +168,9 @@ class Guard:
             status = answered[-1] if answered else _CLIENT_LEFT
             if status == _CLIENT_LEFT:
                 status = state.get(REFUSED, status)
-            self._note(scope, status, begun)
+            self._note(scope, status, begun, rules)
 
-    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, rules: Rules, receive: Receive, send: Send) -> None:
         limits, policy = self._limits, self._policy
 
         # The cheapest checks come first: under overload each microsecond spent on a request that is
@@ -201,90 +183,78 @@ class Guard:
         headers = header_table(scope, limits)
         check_target(scope, limits)
         host = check_host(scope, headers, policy.hosts)
-        path, method = scope["path"], scope["method"]
+        method = scope["method"]
 
         if method == "OPTIONS" and headers.get("origin", "").lower() in policy.origins:
             # A CORS preflight, which browsers send without the key.
             await self._app(scope, receive, send)
             return
 
+        query = scope["query_string"] if rules.takes_query else b""
         key = key_of(headers)
-        if key is None and path in policy.form_paths:
-            key = key_in_query(scope["query_string"])
+        if key is None and query:
+            key = key_in_query(query)
 
-        in_body = bool(policy.keys) and key is None and path in policy.body_key_paths
+        in_body = bool(policy.keys) and key is None and rules.takes_key_in_body
         if not in_body:
-            self._check_key(path, key)
+            self._check_key(rules, key)
         check_origin(method, host, headers, policy.origins)
 
-        value: Any = NOTHING
         body = b""
         try:
-            check_framing(headers, self._most_bytes(path))
+            check_framing(headers, self._most_bytes(rules))
             has_key = in_body and headers.get("content-length", "0") != "0"
-            has_body = method in _BODY_METHODS or path in policy.get_body_paths
+            has_body = method in _BODY_METHODS or rules.reads_get
             if reads := has_body or has_key:
-                body = await self._body(receive, path)
+                body = await self._body(receive, rules)
         except RefusedError:
             if in_body:
                 # Without a key a client learns only that one is needed, not what else is wrong.
-                self._check_key(path, None)
+                self._check_key(rules, None)
             raise
 
         if in_body and not any(map(policy.keys.opens, keys_in_body(body))):
             # A stranger's body must not be parsed, so the raw bytes are searched for a key first.
-            self._check_key(path, None)
+            self._check_key(rules, None)
 
-        query = scope["query_string"] if path in policy.form_paths else None
-        if reads and path in policy.file_paths:
-            upload = parse_upload(body, headers)
-            scope["state"][UPLOAD] = upload
-            value = dict(upload.fields)
-        elif reads and (body or query or (method != "DELETE" and "content-type" in headers)):
-            # Many clients name a type with every request; what is deleted needs no body.
-            takes_tensors = self._takes_tensors(scope)
-            value = parse_body(body, headers, limits, form_query=query, takes_tensors=takes_tensors)
+        value: Any = None
+        state = scope["state"]
+        # Many clients name a type with every request; what is deleted needs no body.
+        is_named = method != "DELETE" and "content-type" in headers
+        if reads and (body or query or is_named or rules.is_upload):
+            value = rules.read(Received(body, headers, query), limits)
+            if has_body:
+                state[VALUE] = value
         if in_body:
             # The search may have found the key in another field: only the parsed one counts.
-            self._check_key(path, _key_in(value))
+            self._check_key(rules, _fields_of(value).get("api_key"))
 
-        if not has_body:
-            await self._app(scope, receive, send)
-            return
+        if VALUE in state and policy.log_text:
+            _TEXT_LOG.info("request %s: %s", state["request_id"], _without_key(value))
+        # The route takes the value that was checked: the body is parsed once.
+        await self._app(scope, replay(b"", receive) if reads else receive, send)
 
-        if policy.log_text and value is not NOTHING:
-            _TEXT_LOG.info("request %s: %s", scope["state"]["request_id"], _without_key(value))
-
-        if path in policy.file_paths:
-            value = NOTHING  # the route reads the state
-        # Routes read JSON alone, so a form is handed on as JSON.
-        if value is not NOTHING:
-            set_json(scope)
-        await self._app(scope, replay(value, receive), send)
-
-    async def _body(self, receive: Receive, path: str) -> bytes:
+    async def _body(self, receive: Receive, rules: Rules) -> bytes:
         """Read the body and wait for this request's turn.
 
         While the body arrives, the request does not count as running: otherwise clients that send
         slowly would leave no room for the others. Raises OverloadedError for one upload too many.
         """
-        is_upload = path in self._policy.file_paths
-        if is_upload and self._uploads >= _UPLOADS_AT_ONCE:
+        if rules.is_upload and self._uploads >= _UPLOADS_AT_ONCE:
             raise OverloadedError(f"{self._uploads} files are being uploaded; try again later")
 
         self._running -= 1
-        self._uploads += is_upload
+        self._uploads += rules.is_upload
         try:
-            body = await read_body(receive, self._most_bytes(path))
+            body = await read_body(receive, self._most_bytes(rules))
         finally:
             self._running += 1
-            self._uploads -= is_upload
+            self._uploads -= rules.is_upload
         await self._turnstile.wait()
         return body
 
-    def _most_bytes(self, path: str) -> int:
-        is_upload = path in self._policy.file_paths
-        return self._limits.max_file_bytes if is_upload else self._limits.max_body_bytes
+    def _most_bytes(self, rules: Rules) -> int:
+        return self._limits.max_file_bytes if rules.is_upload else self._limits.max_body_bytes
 
     def _check_load(self) -> None:
         """Raise OverloadedError if more requests run than the service can hold.
@@ -296,22 +266,13 @@ class Guard:
         if self._running > self._service.max_running:
             raise OverloadedError(f"{self._running - 1} requests are in progress; try again later")
 
-    def _is_secret(self, path: str) -> bool:
-        return self._policy.open_prefix is not None and path.startswith(self._policy.open_prefix)
-
-    def _takes_tensors(self, scope: Scope) -> bool:
-        prefix = self._policy.tensor_prefix
-        return prefix is not None and scope["path"].startswith(prefix)
-
-    def _check_key(self, path: str, key: str | None) -> None:
-        policy = self._policy
-        is_open = path in policy.open_paths or self._is_secret(path)
-        if policy.keys and not is_open and not policy.keys.opens(key):
-            if path in policy.forbidden_paths or path.startswith(policy.forbidden_prefixes):
-                raise RefusedError(403, "an API key is needed")
-            raise RefusedError(
-                401, "an API key is needed", headers={"www-authenticate": 'Bearer realm="pellucid"'}
-            )
+    def _check_key(self, rules: Rules, key: object) -> None:
+        keys = self._policy.keys
+        if not keys or not rules.needs_key or (isinstance(key, str) and keys.opens(key)):
+            return
+        with_realm = {"www-authenticate": 'Bearer realm="pellucid"'}
+        headers = with_realm if rules.no_key_status == 401 else None
+        raise RefusedError(rules.no_key_status, "an API key is needed", headers=headers)
 
     def _with_origin(self, scope: Scope, headers: _Headers) -> _Headers:
         """The headers of an answer; the page of an allowed origin may read refusals too."""
@@ -327,7 +288,7 @@ class Guard:
             (b"vary", b"Origin"),
         ]
 
-    def _note(self, scope: Scope, status: int, begun: float) -> None:
+    def _note(self, scope: Scope, status: int, begun: float, rules: Rules) -> None:
         seconds = time.monotonic() - begun
 
         # The label is the route's pattern and never the path: paths of strangers would
@@ -345,7 +306,7 @@ class Guard:
             scope["state"]["request_id"],
             scope["method"],
             # The end of such a path is a secret.
-            label if self._is_secret(scope["path"]) else scope["path"],
+            label if rules.is_secret else scope["path"],
             status,
             1000 * seconds,
         )
@@ -360,12 +321,16 @@ def _with_security(message: Message, request_id: str) -> _Headers:
     return [*headers, (b"x-request-id", request_id.encode())]
 
 
-def _key_in(value: Any) -> str | None:
-    key = value.get("api_key") if isinstance(value, dict) else None
-    return key if isinstance(key, str) else None
+def _fields_of(value: Any) -> Mapping[str, Any]:
+    """The named fields of a body; none of one that is no object."""
+    if isinstance(value, Upload):
+        return value.fields
+    return value if isinstance(value, dict) else {}
 
 
 def _without_key(value: Any) -> Any:
-    if isinstance(value, dict) and "api_key" in value:
-        return {**value, "api_key": "..."}
-    return value
+    """What the log may hold of a body."""
+    fields = _fields_of(value)
+    if "api_key" in fields:
+        return {**fields, "api_key": "..."}
+    return dict(fields) if isinstance(value, Upload) else value

@@ -12,9 +12,9 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pellucid.serve.server.body import Received, parse_json, read_json
 from pellucid.serve.server.errors import RefusedError
 from pellucid.serve.server.limits import ServerLimits
-from pellucid.serve.server.strict_json import MalformedError, parse_strictly
 
 HEAD_LENGTH = "inference-header-content-length"
 """The header with the length of the JSON; without it the whole body is JSON."""
@@ -22,20 +22,21 @@ _SIZE = "binary_data_size"
 _LENGTH = struct.Struct("<I")
 
 
-def read_tensors(body: bytes, headers: Mapping[str, str], limits: ServerLimits) -> Any:
+def read_tensors(received: Received, limits: ServerLimits) -> Any:
     """The JSON of a body, with the texts of binary tensors as the ``data`` of their inputs.
 
-    Raises RefusedError unless all bytes belong to a tensor, and as ``parse_strictly`` does.
+    Triton's clients send no media type. Raises RefusedError unless all bytes belong to a tensor,
+    and as ``parse_json`` does.
     """
-    length = headers[HEAD_LENGTH]
+    body = received.body
+    if HEAD_LENGTH not in received.headers:
+        return read_json(received, limits) if received.kind else parse_json(body, limits)
+
+    length = received.headers[HEAD_LENGTH]
     if not length.isdecimal() or len(length) > 20 or int(length) > len(body):
         raise RefusedError(400, "Inference-Header-Content-Length must be a part of the body")
 
-    try:
-        value = parse_strictly(body[: int(length)], limits.max_json_depth, limits.max_json_values)
-    except MalformedError as error:
-        raise RefusedError(400, str(error)) from None
-
+    value = parse_json(body[: int(length)], limits)
     rest = memoryview(body)[int(length) :]
     inputs = value.get("inputs") if isinstance(value, dict) else None
     for each in inputs if isinstance(inputs, list) else ():

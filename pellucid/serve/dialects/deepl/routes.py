@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import json
 import re
 from collections.abc import Sequence
 from typing import Literal
@@ -13,23 +12,20 @@ from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_files import TagRules
 from pellucid.documents.protected import has_literals
-from pellucid.serve.http.libretranslate import AUTO, choose_model, note_languages
+from pellucid.serve.dialects.choosing import AUTO, choose_model, note_languages
+from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.marked import MarkedTexts, TextsAnswer
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest, faults_of_translate
-from pellucid.serve.server.body import while_connected
+from pellucid.serve.server.body import VALUE, while_connected
 from pellucid.serve.server.errors import Fault, InvalidError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 from pellucid.text.detection import Detected, languages_of_texts
 from pellucid.text.languages import language_name
 
-PATHS = frozenset(("/v2/translate", "/v2/languages", "/v2/usage"))
-"""Paths that take forms as well as JSON, and answer a wrong key with 403."""
-LANGUAGES = "/v2/languages"
-"""The path for which clients send ``type`` in the body of a GET."""
 _NO_LIMIT = 10**12
 """Characters. Clients compute what is left of it."""
 _LONGEST_CODE = 20
@@ -116,7 +112,7 @@ class DeeplUsage(pydantic.BaseModel):
 
 def make_deepl_routes(service: Service) -> APIRouter:
     """``/v2/translate``, ``/v2/languages`` and ``/v2/usage``."""
-    router = APIRouter(tags=["DeepL"])
+    router = APIRouter(tags=["DeepL"], route_class=ParsedRoute)
     marked = MarkedTexts(service)
 
     @router.post(
@@ -146,12 +142,12 @@ def make_deepl_routes(service: Service) -> APIRouter:
         )
         return JSONResponse(answer.model_dump(), headers=answered.headers)
 
-    @router.get(LANGUAGES, response_model=list[DeeplLanguage], responses=documented(422))
+    @router.get("/v2/languages", response_model=list[DeeplLanguage], responses=documented(422))
     async def deepl_languages(
         request: Request, type: Literal["source", "target"] | None = None
     ) -> Response:
         """The languages that models read, or with ``type`` ``target`` those that they write."""
-        side = type or _side_in(await request.body())
+        side = type or _side_in(request.scope["state"].get(VALUE))
         service.find(None)
         models = service.loaded()
         codes = [
@@ -172,9 +168,10 @@ def make_deepl_routes(service: Service) -> APIRouter:
     return router
 
 
-def _side_in(body: bytes) -> str:
-    """The ``type`` in the body of a GET, which the guard has made JSON."""
-    fields = json.loads(body) if body else {}
+def _side_in(fields: object) -> str:
+    """The ``type`` in the body of a GET, where DeepL's clients send it."""
+    if fields is None:
+        return "source"
     side = fields.get("type", "source") if isinstance(fields, dict) else None
     if side not in ("source", "target"):
         raise InvalidError([Fault("type", "must be source or target", shown(side))])

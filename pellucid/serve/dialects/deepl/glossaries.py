@@ -10,7 +10,8 @@ import pydantic
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
-from pellucid.serve.http.libretranslate import choose_model
+from pellucid.serve.dialects.choosing import choose_model
+from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.server.errors import NotFoundError
@@ -18,8 +19,6 @@ from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 from pellucid.text.glossary import Glossary
 
-PREFIXES = ("/v2/glossar", "/v3/glossar")
-"""The beginnings of paths on which a wrong key is answered with 403."""
 _TSV = "text/tab-separated-values"
 
 
@@ -97,7 +96,7 @@ def make_glossary_routes(service: Service) -> APIRouter:
     """``/v2/glossaries``, ``/v2/glossary-language-pairs`` and ``/v3/glossaries``, all to be read:
     glossaries are files of the operator.
     """
-    router = APIRouter(tags=["DeepL"])
+    router = APIRouter(tags=["DeepL"], route_class=ParsedRoute)
 
     @router.get("/v2/glossary-language-pairs", response_model=DeeplPairs, responses=documented())
     async def glossary_pairs() -> Response:

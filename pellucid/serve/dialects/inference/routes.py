@@ -1,7 +1,7 @@
 """The Open Inference Protocol (V2), which KServe and Triton's clients speak.
 
 A model has the input ``text`` and the outputs ``translation`` and ``score``. Tensors are JSON, or
-binary as in Triton's extension (``pellucid.serve.server.binary_tensors``).
+binary as in Triton's extension (``binary_tensors``).
 """
 
 import dataclasses
@@ -12,19 +12,17 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from pellucid.core.version import __version__
+from pellucid.serve.dialects.inference.binary_tensors import HEAD_LENGTH, write_tensors
+from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import TextsAnswer
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest, TranslateResponse, faults_of_translate
-from pellucid.serve.server.binary_tensors import HEAD_LENGTH, write_tensors
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError, UnavailableError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 
-PREFIX = "/v2/models/"
-"""The beginning of the paths that take tensors, and whose clients read ``error``."""
-OPEN_PATHS = frozenset(("/v2/health/live", "/v2/health/ready"))
 _VERSION = "1"
 
 
@@ -114,7 +112,7 @@ class InferResponse(_Message):
 
 def make_inference_routes(service: Service) -> APIRouter:
     """``/v2``, its health, and metadata, readiness and ``infer`` of each model."""
-    router = APIRouter(tags=["Open Inference Protocol"])
+    router = APIRouter(tags=["Open Inference Protocol"], route_class=ParsedRoute)
 
     @router.get("/v2", responses=documented())
     async def server_metadata() -> Response:

@@ -2,9 +2,7 @@
 
 import asyncio
 import dataclasses
-import itertools
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import pydantic
@@ -14,14 +12,15 @@ from starlette.responses import JSONResponse, Response
 from pellucid.documents.html_files import TagRules
 from pellucid.documents.names import FORMATS
 from pellucid.documents.protected import has_literals
+from pellucid.serve.dialects.choosing import AUTO, choose_model, is_other, note_languages
+from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.marked import MarkedTexts, TextsAnswer
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest, faults_of_translate
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
-from pellucid.serve.server.strict_json import shown
+from pellucid.serve.server.errors import Fault, InvalidError
 from pellucid.serve.service import Service
 from pellucid.text.detection import (
     Detected,
@@ -31,12 +30,6 @@ from pellucid.text.detection import (
 )
 from pellucid.text.languages import UNKNOWN, language_name
 
-PATHS = frozenset(
-    ("/translate", "/translate_file", "/detect", "/languages", "/health", "/frontend/settings")
-)
-KEY_IN_BODY = frozenset(("/translate", "/translate_file", "/detect", "/languages"))
-"""Paths where LibreTranslate's clients send the key in the body, even of a GET."""
-AUTO = "auto"
 _LONGEST_NAME = 200
 
 
@@ -97,7 +90,7 @@ class LibreLanguage(pydantic.BaseModel):
 
 def make_libretranslate_routes(service: Service) -> APIRouter:
     """``/translate``, ``/detect``, ``/languages``, ``/health`` and ``/frontend/settings``."""
-    router = APIRouter(tags=["LibreTranslate"])
+    router = APIRouter(tags=["LibreTranslate"], route_class=ParsedRoute)
     marked = MarkedTexts(service)
 
     @router.post(
@@ -149,85 +142,6 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
         return JSONResponse(_frontend_settings(service))
 
     return router
-
-
-def choose_model(
-    service: Service,
-    source: str,
-    target: str,
-    found: Sequence[Sequence[Detected]] | None = None,
-) -> LoadedModel:
-    """The first model for a pair of languages; from ``auto`` the one for the language of the texts.
-
-    ``found`` are the languages that each text may be in, None where none can be detected. Raises
-    NotFoundError if no model fits, if every text is certainly in a language that none reads, or if
-    one of several languages must be chosen and none can be detected; UnavailableError.
-    """
-    service.find(None)
-    models = service.loaded()
-    fitting = [model for model in models if _fits(model, source, target)]
-    known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
-    if not fitting:
-        raise NotFoundError(
-            "Unknown model",
-            f"no model translates from {shown(source)} to {shown(target)}; there are: {known}",
-        )
-    read = {model.source_language for model in fitting}
-    if source != AUTO:
-        return fitting[0]
-    if found is None:
-        if len(read) > 1:
-            raise NotFoundError(
-                "Unknown language",
-                f"the language cannot be detected here, and models read {', '.join(sorted(read))}:"
-                " name the source language (that of texts, but not of files, is detected with"
-                " pip install 'pellucid[detect]')",
-            )
-        return fitting[0]
-
-    other = [text[0] for text in found if text and _is_other(text[0], read)]
-    with_words = sum(bool(text) for text in found)
-    if other and len(other) == with_words:
-        code = other[0].language
-        raise NotFoundError(
-            "Unknown language",
-            f"the text looks {language_name(code)} ({code}), and no model translates that to"
-            f" {shown(target)}; there are: {known}. Name the source language to have it"
-            " translated from that",
-        )
-    # The texts of a request have one source language. ``max`` takes the first of equals.
-    weights: defaultdict[str, float] = defaultdict(float)
-    for each in itertools.chain.from_iterable(found):
-        for language in read:
-            if are_alike(each.language, language):
-                weights[language] += each.probability
-    return max(fitting, key=lambda model: weights[model.source_language])
-
-
-def _is_other(found: Detected, read: Collection[str]) -> bool:
-    """Whether a text is certainly in none of these languages; nobody knows what ``und`` is."""
-    return (
-        found.is_certain
-        and UNKNOWN not in read
-        and not any(are_alike(found.language, each) for each in read)
-    )
-
-
-def note_languages(
-    answer: TextsAnswer, model: LoadedModel, found: Sequence[Sequence[Detected]] | None
-) -> TextsAnswer:
-    """The answer with the warning ``language`` for texts that are certainly in another one."""
-    if found is None:
-        return answer
-    warnings = [
-        own | {"language"} if text and _is_other(text[0], [model.source_language]) else own
-        for own, text in zip(answer.warnings, found, strict=True)
-    ]
-    return dataclasses.replace(answer, warnings=warnings)
-
-
-def _fits(model: LoadedModel, source: str, target: str) -> bool:
-    return model.target_language == target and source in (AUTO, model.source_language)
 
 
 def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:
@@ -315,7 +229,7 @@ def _read_as(model: LoadedModel, found: Sequence[Detected]) -> dict[str, Any]:
     """The language that a text was translated from, and how likely it is that it is in it; that is
     0 where nothing was detected."""
     own = [each.probability for each in found if are_alike(each.language, model.source_language)]
-    if found and _is_other(found[0], [model.source_language]):
+    if found and is_other(found[0], [model.source_language]):
         return _as_json(found[0])  # another one, of which the answer has a warning
     return _as_json(Detected(model.source_language, max(own, default=0.0)))
 

@@ -1,0 +1,46 @@
+"""DeepL's HTTP interface: JSON or forms with a field for each text, and 403 without a key."""
+
+import dataclasses
+from typing import Any
+
+from pellucid.serve.dialects.deepl.glossaries import make_glossary_routes
+from pellucid.serve.dialects.deepl.routes import make_deepl_routes
+from pellucid.serve.dialects.dialect import Dialect
+from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.server.forms import is_form, once, read_form
+from pellucid.serve.server.limits import ServerLimits
+from pellucid.serve.server.rules import Rulebook, Rules
+from pellucid.serve.service import Service
+
+
+def read_fields(received: Received, limits: ServerLimits) -> Any:
+    """The fields of JSON or a form, where ``text`` may stand several times."""
+    if not is_form(received):
+        return read_json(received, limits)
+    given = read_form(received)
+    texts = [value for name, value in given if name == "text"]
+    fields: dict[str, Any] = {**once([each for each in given if each[0] != "text"])}
+    if texts:
+        fields["text"] = texts if len(texts) > 1 else texts[0]
+    return fields
+
+
+_FIELDS = Rules(read=read_fields, no_key_status=403, takes_query=True, has_error=True)
+_GLOSSARIES = Rules(no_key_status=403)
+RULES = Rulebook(
+    exact={
+        "/v2/translate": _FIELDS,
+        "/v2/usage": _FIELDS,
+        # Clients send ``type`` in the body of a GET.
+        "/v2/languages": dataclasses.replace(_FIELDS, reads_get=True),
+    },
+    beginnings={"/v2/glossar": _GLOSSARIES, "/v3/glossar": _GLOSSARIES},
+)
+
+
+def deepl(service: Service) -> Dialect:
+    """All of it."""
+    limits = service.limits
+    text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
+    routers = [make_deepl_routes(service), make_glossary_routes(service)]
+    return Dialect(routers, RULES, bounds={("DeeplRequest", "text"): text})

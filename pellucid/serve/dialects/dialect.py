@@ -1,0 +1,20 @@
+"""What an interface of another program consists of, as the application mounts it."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from fastapi import APIRouter
+
+from pellucid.serve.server.rules import Rulebook
+
+Bounds = Mapping[tuple[str, str], Mapping[str, int]]
+"""The bounds of fields in the OpenAPI document, by schema and field."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """The routes of an interface, and what the guard and the OpenAPI document must know of them."""
+
+    routers: Sequence[APIRouter]
+    rules: Rulebook
+    bounds: Bounds

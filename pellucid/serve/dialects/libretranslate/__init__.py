@@ -1,0 +1,56 @@
+"""LibreTranslate's HTTP interface: JSON or forms, with the key in a field, and ``error``."""
+
+import dataclasses
+from typing import Any
+
+from pellucid.serve.dialects.dialect import Dialect
+from pellucid.serve.dialects.libretranslate.files import make_file_routes
+from pellucid.serve.dialects.libretranslate.routes import make_libretranslate_routes
+from pellucid.serve.documents import Documents
+from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.server.forms import is_form, once, read_form, read_upload
+from pellucid.serve.server.limits import ServerLimits
+from pellucid.serve.server.rules import Rulebook, Rules
+from pellucid.serve.service import Service
+
+
+def read_fields(received: Received, limits: ServerLimits) -> Any:
+    """The fields of JSON or a form, where the digits of ``alternatives`` are a number."""
+    if not is_form(received):
+        return read_json(received, limits)
+    fields: dict[str, Any] = {**once(read_form(received))}
+    count = fields.get("alternatives", "")
+    if count.isdecimal() and len(count) < 10:
+        fields["alternatives"] = int(count)
+    return fields
+
+
+_PLAIN = Rules(read=read_fields, takes_query=True, has_error=True)
+_KEYED = dataclasses.replace(_PLAIN, takes_key_in_body=True)
+RULES = Rulebook(
+    exact={
+        "/translate": _KEYED,
+        "/detect": _KEYED,
+        "/languages": _KEYED,
+        "/translate_file": dataclasses.replace(_KEYED, read=read_upload, is_upload=True),
+        "/health": _PLAIN,
+        "/frontend/settings": _PLAIN,
+    },
+    # The rest of such an address is a secret, and LibreTranslate's clients send no key there.
+    beginnings={"/download_file/": Rules(needs_key=False, is_secret=True)},
+)
+
+
+def libretranslate(service: Service, documents: Documents) -> Dialect:
+    """All of it."""
+    limits = service.limits
+    text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
+    return Dialect(
+        [make_libretranslate_routes(service), make_file_routes(service, documents)],
+        RULES,
+        bounds={
+            ("LibreRequest", "q"): text,
+            ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
+            ("LibreDetectRequest", "q"): text,
+        },
+    )
