@@ -19,6 +19,7 @@ from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.server.auth import KeyRing
 from pellucid.serve.server.guard import Guard, Policy
+from pellucid.serve.server.rules import Rulebook
 from pellucid.serve.service import Service
 
 KEY = "correct-horse-battery"
@@ -470,7 +471,7 @@ def test_a_probe_does_not_wait_until_all_that_came_before_it_are_read():
         order.append(scope["path"])
         await JSONResponse({})(scope, receive, send)
 
-    guard = Guard(app, Service(Limits(), Metrics()), OPEN)
+    guard = Guard(app, Service(Limits(), Metrics()), OPEN, Rulebook())
 
     async def ask(method: str, path: str) -> None:
         async def receive() -> dict:
@@ -504,7 +505,7 @@ def test_more_work_in_progress_than_can_wait_is_refused_before_it_is_read():
         await asyncio.sleep(0.01)
 
     limits = Limits(max_queue=3, max_batch_sentences=2)
-    guard = Guard(app, Service(limits, Metrics()), OPEN)
+    guard = Guard(app, Service(limits, Metrics()), OPEN, Rulebook())
     statuses: list[int] = []
 
     async def ask(method: str) -> None:

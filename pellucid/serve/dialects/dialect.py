@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastapi import APIRouter
 
@@ -18,3 +19,5 @@ class Dialect:
     routers: Sequence[APIRouter]
     rules: Rulebook
     bounds: Bounds
+    examples: Mapping[str, Any]
+    """A body for each path that takes one, for the OpenAPI document."""

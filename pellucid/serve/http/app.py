@@ -22,7 +22,7 @@ from pellucid.serve.dialects.inference import inference
 from pellucid.serve.dialects.libretranslate import libretranslate
 from pellucid.serve.documents import Documents
 from pellucid.serve.http import documents, routes
-from pellucid.serve.http.docs import complete, make_docs_route
+from pellucid.serve.http.docs import EXAMPLES, complete, make_docs_route
 from pellucid.serve.http.page import make_page_routes, read_page
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.errors import (
@@ -74,9 +74,7 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
     return Guard(app, service, policy, rules)
 
 
-def make_routed_app(
-    service: Service, kept: Documents, dialects: Sequence[Dialect]
-) -> FastAPI:
+def make_routed_app(service: Service, kept: Documents, dialects: Sequence[Dialect]) -> FastAPI:
     """The routes alone, with their OpenAPI document."""
     app = FastAPI(
         title="Pellucid",
@@ -96,9 +94,11 @@ def make_routed_app(
 
     # Written once: FastAPI would write it at the first request, and without the limits.
     bounds = dict(_bounds(service.limits))
+    examples = dict(EXAMPLES)
     for dialect in dialects:
         bounds |= dialect.bounds
-    document = complete(_document(app, bounds))
+        examples |= dialect.examples
+    document = complete(_document(app, bounds), examples)
     app.openapi = lambda: document  # type: ignore[method-assign]  # as FastAPI's manual has it
     app.state.methods = _methods_of(document)
 

@@ -2,32 +2,28 @@
 
 import json
 import re
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, Response
 
-_TEXT = "A dog runs. It is fast."
+TEXT = "A dog runs. It is fast."
+"""What the examples translate."""
 EXAMPLES: dict[str, dict[str, Any]] = {
-    "/v1/translate": {"text": _TEXT, "alternatives": 2, "alignment": True, "confidences": True},
+    "/v1/translate": {"text": TEXT, "alternatives": 2, "alignment": True, "confidences": True},
     "/v1/alternatives": {"text": "A dog runs.", "prefix": [], "count": 3},
     "/v1/inspect": {"text": "A dog runs.", "only": ["decoder.*.cross_attention.weights"]},
     "/v1/walk": {"text": "A dog runs.", "format": "html"},
-    "/translate": {"q": f"<p>{_TEXT}</p>", "source": "auto", "target": "en", "format": "html"},
-    "/detect": {"q": _TEXT},
-    "/v2/translate": {"text": [_TEXT], "source_lang": "FR", "target_lang": "EN-GB"},
-    "/v2/models/{name}/infer": {
-        "inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [_TEXT]}]
-    },
 }
-"""An example body for each path that takes one."""
+"""An example body for each path of our own interface that takes one."""
 _CODE = re.compile(r"`+([^`]+)`+")
 
 
-def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with an example for each body, and with code marked as Markdown."""
-    for path, body in EXAMPLES.items():
+def complete(document: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with these examples of bodies by path, and with code marked as Markdown."""
+    for path, body in examples.items():
         content = document["paths"][path]["post"]["requestBody"]["content"]
         content["application/json"]["example"] = body
     found: dict[str, Any] = _with_markdown(document)

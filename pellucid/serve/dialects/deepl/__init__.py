@@ -6,6 +6,7 @@ from typing import Any
 from pellucid.serve.dialects.deepl.glossaries import make_glossary_routes
 from pellucid.serve.dialects.deepl.routes import make_deepl_routes
 from pellucid.serve.dialects.dialect import Dialect
+from pellucid.serve.http.docs import TEXT
 from pellucid.serve.server.body import Received, read_json
 from pellucid.serve.server.forms import is_form, once, read_form
 from pellucid.serve.server.limits import ServerLimits
@@ -43,4 +44,10 @@ def deepl(service: Service) -> Dialect:
     limits = service.limits
     text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
     routers = [make_deepl_routes(service), make_glossary_routes(service)]
-    return Dialect(routers, RULES, bounds={("DeeplRequest", "text"): text})
+    example = {"text": [TEXT], "source_lang": "FR", "target_lang": "EN-GB"}
+    return Dialect(
+        routers,
+        RULES,
+        bounds={("DeeplRequest", "text"): text},
+        examples={"/v2/translate": example},
+    )

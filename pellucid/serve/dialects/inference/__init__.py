@@ -3,6 +3,7 @@
 from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.inference.binary_tensors import read_tensors
 from pellucid.serve.dialects.inference.routes import make_inference_routes
+from pellucid.serve.http.docs import TEXT
 from pellucid.serve.server.rules import OPEN, Rulebook, Rules
 from pellucid.serve.service import Service
 
@@ -25,5 +26,10 @@ def inference(service: Service) -> Dialect:
             },
             ("InferParameters", "beam_size"): {"maximum": limits.max_beam_size},
             ("InferParameters", "max_new_tokens"): {"maximum": limits.max_new_tokens},
+        },
+        examples={
+            "/v2/models/{name}/infer": {
+                "inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [TEXT]}]
+            }
         },
     )

@@ -7,6 +7,7 @@ from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.libretranslate.files import make_file_routes
 from pellucid.serve.dialects.libretranslate.routes import make_libretranslate_routes
 from pellucid.serve.documents import Documents
+from pellucid.serve.http.docs import TEXT
 from pellucid.serve.server.body import Received, read_json
 from pellucid.serve.server.forms import is_form, once, read_form, read_upload
 from pellucid.serve.server.limits import ServerLimits
@@ -52,5 +53,14 @@ def libretranslate(service: Service, documents: Documents) -> Dialect:
             ("LibreRequest", "q"): text,
             ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
             ("LibreDetectRequest", "q"): text,
+        },
+        examples={
+            "/translate": {
+                "q": f"<p>{TEXT}</p>",
+                "source": "auto",
+                "target": "en",
+                "format": "html",
+            },
+            "/detect": {"q": TEXT},
         },
     )
