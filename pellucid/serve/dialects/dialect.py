@@ -1,4 +1,4 @@
-"""What an interface of another program consists of, as the application mounts it."""
+"""The parts of another program's interface that the application mounts."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

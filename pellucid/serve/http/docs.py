@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, Response
 
 TEXT = "A dog runs. It is fast."
-"""What the examples translate."""
+"""The text of the examples."""
 EXAMPLES: dict[str, dict[str, Any]] = {
     "/v1/translate": {"text": TEXT, "alternatives": 2, "alignment": True, "confidences": True},
     "/v1/alternatives": {"text": "A dog runs.", "prefix": [], "count": 3},

@@ -110,7 +110,7 @@ def make_document_routes(documents: Documents) -> APIRouter:
             200: {"content": {"application/octet-stream": {"schema": {"type": "string"}}}},
         },
     )
-    async def documentfile_of(key: str) -> Response:
+    async def document_file(key: str) -> Response:
         """The translated file."""
         return file_of(*await documents.file(key))
 

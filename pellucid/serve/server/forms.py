@@ -52,7 +52,7 @@ class Upload:
     """A file of a form, and the other fields."""
 
     name: str
-    """As the client calls it: only its end is read, and it is never a path here."""
+    """The name that the client gives: only its end is read, and it is never a path here."""
     data: bytes
     fields: Mapping[str, str]
 

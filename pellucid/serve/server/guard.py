@@ -329,7 +329,7 @@ def _fields_of(value: Any) -> Mapping[str, Any]:
 
 
 def _without_key(value: Any) -> Any:
-    """What the log may hold of a body."""
+    """The part of a body that the log may hold."""
     fields = _fields_of(value)
     if "api_key" in fields:
         return {**fields, "api_key": "..."}

@@ -1,4 +1,4 @@
-"""What the guard has to know of a path: who needs a key, where it may be, and how a body is read.
+"""The rules of a path for the guard: who needs a key, where it may be, how a body is read.
 
 The guard itself knows no path. Each interface names the rules of its own, and ``Rulebook`` finds
 them.
@@ -17,7 +17,7 @@ Read = Callable[[Received, ServerLimits], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What holds for the requests to a path."""
+    """The rules for requests to a path."""
 
     read: Read = read_json
     """The value of the body, which the route finds in the state of the request."""

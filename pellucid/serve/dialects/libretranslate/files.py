@@ -37,7 +37,7 @@ def make_file_routes(service: Service, documents: Documents) -> APIRouter:
         ),
     )
     async def translate_file(request: Request) -> Response:
-        """As LibreTranslate's: answers when the file is translated, with its address."""
+        """Translate a file as LibreTranslate does, and answer with the translation's address."""
         upload = uploaded(request, "source", "target", "api_key", "glossary")
         for name in ("source", "target"):
             if name not in upload.fields:
