@@ -43,6 +43,7 @@ docs: $(VENV)/.demo
 	$(BIN)/python scripts/document_config.py
 	$(BIN)/python scripts/document_equations.py
 	$(BIN)/python scripts/document_parts.py
+	$(BIN)/python -m book scenes
 
 # Into build/site: open index.html. Strict: a link that leads nowhere ends the build.
 site: $(VENV)/.site

@@ -3,7 +3,7 @@
 python scripts/document_equations.py           write the pages
 python scripts/document_equations.py --check   fail if a page is not what would be written
 
-What the book says beside docstrings stands in scripts/book, the facts of numbers in
+What the book says beside docstrings stands in book/pages, the facts of numbers in
 docs/equations.toml and docs/errata.toml; what implements a number and which test settles it is
 found by reading the code. Only the examples of the book are run.
 """

@@ -1,6 +1,6 @@
-"""The pages of the book of equations: docs/equations, from scripts/book, docstrings, code, tests.
+"""The pages of the book of equations: docs/equations, from book/pages, docstrings, code, tests.
 
-A file of scripts/book is a page: its section of the paper, its words, and its entries. An entry
+A file of book/pages is a page: its section of the paper, its words, and its entries. An entry
 names functions; their docstrings give its sentence, symbols and differences, their source its code.
 Its example is run, and what it prints is shown: no number on a page is typed by hand.
 """
@@ -31,9 +31,9 @@ from equation_evidence import (
     read_table,
     tests,
 )
-from equation_ties import ILLUSTRATIONS, find_ties
+from equation_ties import find_ties
 
-SOURCES = ROOT / "scripts" / "book"
+SOURCES = ROOT / "book" / "pages"
 PAGES = (
     "tokens",
     "stacks",
@@ -123,7 +123,7 @@ def book() -> tuple[Page, ...]:
     _require_once("EQ", [number for entry in entries for number in entry.numbers])
     missing = set(range(1, EQUATION_COUNT + 1)) - {n for e in entries for n in e.numbers}
     if missing:
-        raise ValueError(f"scripts/book lacks EQ-{sorted(missing)}")
+        raise ValueError(f"book/pages lacks EQ-{sorted(missing)}")
     _require_once("function", [name for entry in entries for name in entry.functions])
     return pages
 
@@ -137,7 +137,7 @@ def _read(name: str) -> Page:
 def _require_once(what: str, found: Sequence[object]) -> None:
     twice = sorted({str(each) for each in found if found.count(each) > 1})
     if twice:
-        raise ValueError(f"each {what} must stand in one entry of scripts/book, got {twice} twice")
+        raise ValueError(f"each {what} must stand in one entry of book/pages, got {twice} twice")
 
 
 def entries_by_number() -> dict[int, Entry]:
@@ -161,7 +161,7 @@ def _write_page(page: Page, found: dict[int, Evidence]) -> str:
     contents = [f"- [{entry.title}](#{entry.anchor})" for entry in page.entries]
     parts = [
         f"# {page.title}",
-        f"<!-- Written by scripts/document_equations.py from scripts/book/{page.name}.toml. -->",
+        f"<!-- Written by scripts/document_equations.py from book/pages/{page.name}.toml. -->",
         f"[The book of equations](index.md) · {page.section}",
         page.about,
         "\n".join(contents),
@@ -234,15 +234,11 @@ def find_place(name: str) -> Place:
         found = found[-1:]  # a module may bear the name of its function, and comes first
     else:
         definition = re.compile(rf"^(?:def|class) {name.partition('.')[0]}\b", re.MULTILINE)
-        files = [
-            path
-            for path in sorted((ROOT / "pellucid").rglob("*.py"))
-            if not ILLUSTRATIONS & set(path.relative_to(ROOT).parts)
-        ]
+        files = sorted((ROOT / "pellucid").rglob("*.py"))
         holders = [path for path in files if definition.search(path.read_text(encoding="utf-8"))]
         found = [each for path in holders for each in documented(path) if each.name == name]
     if len(found) != 1:
-        raise ValueError(f"scripts/book names {name}, of which there are {len(found)}, not one")
+        raise ValueError(f"book/pages names {name}, of which there are {len(found)}, not one")
     return found[0]
 
 
@@ -477,7 +473,7 @@ def run_example(source: str, title: str) -> str:
                     exec(text, scope)  # noqa: S102
             session += printed.getvalue().rstrip("\n").splitlines()
     except Exception as error:
-        raise ValueError(f"the example of {title!r} in scripts/book fails: {error!r}") from error
+        raise ValueError(f"the example of {title!r} in book/pages fails: {error!r}") from error
     finally:
         torch.set_default_dtype(torch.float32)
         torch.set_printoptions(profile="default")
@@ -525,7 +521,7 @@ def _picture(name: str, caption: str) -> list[str]:
                 f'  <source media="(prefers-color-scheme: dark)" srcset="{files[0]}">\n'
                 f'  <img alt="{caption}" src="{files[1]}">\n'
                 "</picture>",
-                f"*{caption}.* `pellucid figures {name}` draws it.",
+                f"*{caption}.* `python -m book figures {name}` draws it.",
             ]
     return []
 
@@ -604,7 +600,7 @@ def _footer(entry: Entry, found: dict[int, Evidence]) -> Iterator[str]:
         more = " and more" if len(seen) > MOST_PARTS else ""
         yield f"- **In a report and a capture.** {names}{more} ([inspection](../inspection.md))."
     if worked := entry.facts.get("worked"):
-        names = " and ".join(f"`pellucid examples {name}`" for name in worked)
+        names = " and ".join(f"`python -m book examples {name}`" for name in worked)
         yield f"- **Step by step.** {names}."
     settings = entry.facts.get("settings", ())
     if settings:
@@ -751,7 +747,7 @@ def _write_index() -> str:
             lines.append(f"\n**{letter}**\n")
         where = "" if name == entry.title else f" → {entry.title}"
         lines.append(f"- [{name}]({entry.link}){where}")
-    written = "<!-- Written by scripts/document_equations.py from scripts/book. -->"
+    written = "<!-- Written by scripts/document_equations.py from book/pages. -->"
     parts = {
         "{written}": written,
         "{map}": _map_in_words(),

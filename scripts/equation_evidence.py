@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from equation_ties import ILLUSTRATIONS
 from kinds_of_tests import Kind, kinds
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,10 +110,8 @@ def declared(text: str) -> set[int]:
 
 @functools.cache
 def package() -> list[Place]:
-    """Everything documented in pellucid, but for figures and examples."""
-    paths = _naming("EQ", "pellucid", "*.py")
-    kept = [path for path in paths if not ILLUSTRATIONS & set(path.relative_to(ROOT).parts)]
-    return [each for path in kept for each in documented(path)]
+    """Everything documented in pellucid."""
+    return [each for path in _naming("EQ", "pellucid", "*.py") for each in documented(path)]
 
 
 def _naming(what: str, folder: str, pattern: str) -> list[Path]:

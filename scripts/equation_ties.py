@@ -18,8 +18,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EQUATIONS = ROOT / "pellucid" / "equations"
-ILLUSTRATIONS = frozenset({"figures", "examples"})
-"""Folders of ``pellucid/inspection`` that show equations; they are no program that runs them."""
 DOCTOR = ROOT / "pellucid" / "inspection" / "laws.py"
 """Part of the package, but a law: ``pellucid doctor``."""
 
@@ -114,9 +112,7 @@ def find_ties() -> dict[str, Tie]:
     program = [
         path
         for path in sorted((ROOT / "pellucid").rglob("*.py"))
-        if EQUATIONS not in path.parents
-        and not ILLUSTRATIONS & set(path.relative_to(ROOT).parts)
-        and path != DOCTOR
+        if EQUATIONS not in path.parents and path != DOCTOR
     ]
     laws = [*sorted((ROOT / "tests" / "laws").rglob("*.py")), DOCTOR]
     callers = {"run": _callers(program, functions, calls), "twin": _callers(laws, functions, calls)}

@@ -28,9 +28,7 @@ CommandName = Literal[
     "distill",
     "doctor",
     "evaluate",
-    "examples",
     "export",
-    "figures",
     "fill",
     "import",
     "inspect",
@@ -76,8 +74,6 @@ TASKS: dict[str, dict[CommandName, str]] = {
         "inspect": "Show what happens inside a model as it translates.",
         "ablate": "Measure what each attention head and sublayer contributes.",
         "doctor": "Check this installation, and the equations on this machine.",
-        "figures": "Draw figures about the equations.",
-        "examples": "Show worked examples of the equations, computed.",
     },
     "Generate training text": {
         "distill": "Let a larger model translate training text for a smaller.",
@@ -124,12 +120,8 @@ def load_command(name: CommandName) -> click.Command:
             from pellucid.cli.doctor import doctor as command
         case "evaluate":
             from pellucid.cli.evaluate import evaluate as command
-        case "examples":
-            from pellucid.cli.equations import examples as command
         case "export":
             from pellucid.cli.exchange import export as command
-        case "figures":
-            from pellucid.cli.equations import figures as command
         case "fill":
             from pellucid.cli.plain_text import fill as command
         case "import":

@@ -27,10 +27,7 @@ def make_live_page(model: LoadedModel, limits: Limits, watcher: SearchWatcher) -
     """
     # imported here: they import torch, which a server that only translates does without
     from pellucid.backends.web.export import make_page
-    from pellucid.inspection.report.scenes import scenes_content
 
-    watcher.before_step(0)
-    scenes_content()  # once in a process: a second's work of its own, so others may run after it
     watcher.before_step(0)
     try:
         content = make_page(model.bundle, name=model.place.name).encode()

@@ -95,7 +95,7 @@ def test_every_public_equation_is_in_the_book(book: ModuleType):
     }
     ties = importlib.import_module("equation_ties").find_ties()
     missing = [name for name in ties if name not in known and ".shapes." not in name]
-    assert not missing, f"add {missing} to an entry of scripts/book"
+    assert not missing, f"add {missing} to an entry of book/pages"
 
 
 def test_a_number_or_function_that_stands_twice_is_refused(book: ModuleType):
@@ -118,9 +118,7 @@ def test_an_example_shows_what_it_prints_and_one_that_fails_is_named(book: Modul
         "0",
         "1",
     ]
-    with pytest.raises(
-        ValueError, match="the example of 'Zero' in scripts/book fails: ZeroDivision"
-    ):
+    with pytest.raises(ValueError, match="the example of 'Zero' in book/pages fails: ZeroDivision"):
         book.run_example("1 / 0", "Zero")
 
 

@@ -1,28 +1,36 @@
 """Worked examples and equation entries in the exported file, held to Python."""
 
+import dataclasses
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from taught import pairs, taught_bundle
+from tiny_models import tiny_bundle
 
-from pellucid.backends.web.export import make_page
-from pellucid.bundle import Bundle
-from pellucid.equations.attention import attention, attention_scores
-from pellucid.inspection.capture import inspect
-from pellucid.inspection.examples.attention import KEYS, QUERIES, VALUES
-from pellucid.inspection.examples.page import matrix
-from pellucid.inspection.report.equation_entries import entries_of
-from pellucid.inspection.report.matrices import unpack_numbers
-from pellucid.inspection.report.scenes import (
+from book.examples.attention import KEYS, QUERIES, VALUES
+from book.examples.page import matrix
+from book.scenes import (
     SENTENCE,
+    STORED,
     TRANSLATION,
     scenes_content,
+    scenes_text,
     taught_sentence,
 )
+from pellucid.backends.web.export import make_page
+from pellucid.bundle import Bundle, save_bundle
+from pellucid.equations.attention import attention, attention_scores
+from pellucid.inspection.capture import inspect
+from pellucid.inspection.report.equation_entries import entries_of
+from pellucid.inspection.report.matrices import unpack_numbers
 from pellucid.model.build import build_any_model
 from pellucid.model.config import DecoderConfig, RnnAttentionConfig
 from pellucid.text.tokenizers.vocabulary import Vocabulary
@@ -54,6 +62,55 @@ def test_scenes_hold_what_the_equations_compute():
     ):
         numbers = torch.tensor(list(unpack_numbers(held[name]["data"])), dtype=torch.float64)
         torch.testing.assert_close(numbers, expected.flatten(), rtol=1e-4, atol=1e-4)
+
+
+def test_the_stored_scenes_are_those_that_the_book_makes_now():
+    """``make docs`` writes them. The last bits of what was learned depend on the processor."""
+    stored, made = json.loads(STORED.read_text(encoding="utf-8")), json.loads(scenes_text())
+    for before, now in zip(stored, made, strict=True):
+        assert without_numbers(before) == without_numbers(now), "run python -m book scenes"
+        for name, matrix_now in now["matrices"].items():
+            torch.testing.assert_close(
+                numbers_of(before["matrices"][name]), numbers_of(matrix_now), rtol=1e-3, atol=1e-3
+            )
+
+
+def numbers_of(held: dict[str, Any]) -> torch.Tensor:
+    return torch.tensor(list(unpack_numbers(held["data"])))
+
+
+def without_numbers(value: Any) -> Any:
+    """A scene without what its model computed: the packed matrices and its probabilities."""
+    if isinstance(value, dict):
+        return {k: without_numbers(v) for k, v in value.items() if k != "data"}
+    if isinstance(value, list):
+        return [without_numbers(each) for each in value]
+    return None if isinstance(value, float) else value
+
+
+def test_whoever_exports_or_reports_a_model_loads_no_optimizer(tmp_path: Path):
+    """Only the journal of a run is read; ``torch.optim`` is loaded by torch itself."""
+    bundle = tiny_bundle()
+    bundle = dataclasses.replace(bundle, settings={"model": bundle.config.to_table()})
+    save_bundle(tmp_path / "model", bundle, card="", details={})
+    code = """if True:
+        import sys
+        from pathlib import Path
+        from pellucid.backends.web.export import make_page
+        from pellucid.bundle import load_bundle
+        from pellucid.inspection.report.page import write_report
+
+        folder = Path(sys.argv[1])
+        bundle = load_bundle(folder / "model")
+        assert "one-sentence" in make_page(bundle)
+        write_report(bundle, folder / "report.html", "a b")
+        training = [name for name in sys.modules if name.startswith("pellucid.training.")]
+        assert training in ([], ["pellucid.training.journal"]), training
+        assert not [name for name in sys.modules if name.split(".")[0] == "book"]
+    """
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_symbol_of_a_scene_has_its_matrix():

@@ -2,6 +2,7 @@
 
 import base64
 import html
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from pellucid.inspection.film import Film
 from pellucid.inspection.report.film_content import film_content
 from pellucid.inspection.report.page import embed_json
 from pellucid.inspection.report.plan import explorer_plan
-from pellucid.inspection.report.scenes import scenes_content
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.languages import UNKNOWN
 
@@ -97,7 +97,7 @@ def make_page(
         "model": embed_json(header),
         "plan": embed_json(explorer_plan(bundle.model)),
         "film": "null" if film is None else embed_json(film_content(film, budget=_FILM_BUDGET)),
-        "scenes": embed_json(scenes_content()),
+        "scenes": embed_json(json.loads(read_asset("page/scenes.json"))),
         "weights": base64.b64encode(content.weights).decode(),
         "engine": engine_script(),
         "page": page_script(),

@@ -9,16 +9,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
-from pellucid.core.config import did_you_mean
-from pellucid.core.errors import ConfigError
-from pellucid.core.files import write_errors
-from pellucid.inspection.figures.attention_equations import (
+from book.figures.attention_equations import (
     draw_dot_products,
     draw_exp_cosine,
     draw_jacobian_statistics,
     draw_jacobians,
     draw_masks,
 )
+from book.figures.position_equations import draw_positions, draw_wavelengths
+from book.figures.training_equations import draw_label_smoothing, draw_learning_rate
+from pellucid.core.config import did_you_mean
+from pellucid.core.errors import ConfigError
+from pellucid.core.files import write_errors
 from pellucid.inspection.figures.canvas import (
     PICTURE_SUFFIXES,
     Theme,
@@ -27,8 +29,6 @@ from pellucid.inspection.figures.canvas import (
     save_picture,
     theme_of,
 )
-from pellucid.inspection.figures.position_equations import draw_positions, draw_wavelengths
-from pellucid.inspection.figures.training_equations import draw_label_smoothing, draw_learning_rate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

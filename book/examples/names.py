@@ -77,7 +77,7 @@ def check_name(name: str) -> ExampleName:
             return known
     meant = did_you_mean(name, EXAMPLE_NAMES, " ({})")
     raise ConfigError(
-        f"there is no example {name!r}{meant}", hint="pellucid examples lists all of them"
+        f"there is no example {name!r}{meant}", hint="python -m book examples lists all of them"
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from book.examples.page import Cell, Example, Table, matrix, table
 from pellucid.core.special import SPECIAL_COUNT, START_ID, STOP_ID
 from pellucid.equations.embedding import (
     shift_right,
@@ -25,7 +26,6 @@ from pellucid.equations.weights import (
     Settings,
     Transformer,
 )
-from pellucid.inspection.examples.page import Cell, Example, Table, matrix, table
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 
 START, STOP = "<start>", "<stop>"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid.inspection.examples.names import LINES, ExampleName
+from book.examples.names import LINES, ExampleName
 
 WIDTH = 80
 """Columns of a terminal that an example fits into."""

@@ -1,11 +1,25 @@
-"""``pellucid figures`` and ``pellucid examples``: the equations, drawn and in numbers."""
+"""``python -m book``, from a checkout: the equations in numbers and figures, and the scenes."""
 
+import sys
 from pathlib import Path
 
 import click
 
+from book.draw import draw_pictures
+from book.examples.names import check_name, list_examples
+from book.examples.page import print_example
+from book.examples.work import work_out
+from book.figures.equations import draw_equations, figure_names
+from book.scenes import STORED, scenes_text
+from pellucid.core.errors import PellucidError
 
-@click.command()
+
+@click.group()
+def cli() -> None:
+    """The book of equations of Pellucid: worked examples, figures and scenes."""
+
+
+@cli.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "-o",
@@ -35,14 +49,12 @@ def figures(names: tuple[str, ...], out: Path, dark: bool) -> None:
 
     \b
     Example:
-      pellucid figures --out pictures jacobians exp-cosine
+      python -m book figures --out pictures jacobians exp-cosine
     """
-    from pellucid.inspection.figures.equations import draw_equations, figure_names
-
     draw_equations(figure_names(names), out, "dark" if dark else "light", click.echo)
 
 
-@click.command()
+@cli.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def examples(names: tuple[str, ...]) -> None:
     """Show worked examples: those called NAME, or a list of all.
@@ -55,19 +67,39 @@ def examples(names: tuple[str, ...]) -> None:
 
     \b
     Examples:
-      pellucid examples
-      pellucid examples masked-softmax teacher-forcing
+      python -m book examples
+      python -m book examples masked-softmax teacher-forcing
     """
-    from pellucid.inspection.examples.names import check_name, list_examples
-
     wanted = [check_name(name) for name in names]
     if not wanted:
         click.echo(list_examples())
-        click.echo("\nShow one with: pellucid examples NAME", err=True)
+        click.echo("\nShow one with: python -m book examples NAME", err=True)
         return
 
-    # Only here: the list of names needs no torch.
-    from pellucid.inspection.examples.page import print_example
-    from pellucid.inspection.examples.work import work_out
-
     click.echo("\n\n".join(print_example(work_out(name)) for name in wanted))
+
+
+@cli.command()
+def scenes() -> None:
+    """Write the scenes that exported pages hold, from the equations."""
+    STORED.write_text(scenes_text(), encoding="utf-8")
+    click.echo(STORED)
+
+
+@cli.command()
+def pictures() -> None:
+    """Write docs/pictures/equations: all figures, each for light and for dark pages."""
+    draw_pictures()
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line and its exit code."""
+    try:
+        cli.main(prog_name="python -m book")
+    except PellucidError as error:
+        click.echo(f"error: {error}" + (f"; hint: {error.hint}" if error.hint else ""), err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,8 @@
-"""Draw the figures of docs/pictures/equations: each for light and for dark pages.
-
-python scripts/draw_equations.py
-"""
+"""The figures of docs/pictures/equations: each for light and for dark pages."""
 
 from pathlib import Path
 
+from book.figures.equations import FIGURE_NAMES, FigureName, draw_figure
 from pellucid.inspection.figures.canvas import (
     THEME_NAMES,
     ThemeName,
@@ -12,7 +10,6 @@ from pellucid.inspection.figures.canvas import (
     print_style,
     theme_of,
 )
-from pellucid.inspection.figures.equations import FIGURE_NAMES, FigureName, draw_figure
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "equations"
 
@@ -23,14 +20,10 @@ def picture(name: FigureName, theme: ThemeName) -> str:
         return picture_for_page(draw_figure(name, theme))
 
 
-def main() -> None:
+def draw_pictures() -> None:
     """Write all of them."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in FIGURE_NAMES:
         for theme in THEME_NAMES:
             path = FOLDER / f"{name}-{theme}.svg"
             path.write_text(picture(name, theme), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,9 +2,9 @@
 
 from typing import assert_never
 
-from pellucid.inspection.examples import attention, blocks, inputs, training_and_decoding
-from pellucid.inspection.examples.names import ExampleName
-from pellucid.inspection.examples.page import Example
+from book.examples import attention, blocks, inputs, training_and_decoding
+from book.examples.names import ExampleName
+from book.examples.page import Example
 
 
 def work_out(name: ExampleName) -> Example:

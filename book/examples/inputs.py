@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import torch
 
+from book.examples.page import Cell, Example, matrix, numbered, table
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.equations.embedding import (
     embed,
@@ -15,7 +16,6 @@ from pellucid.equations.embedding import (
 from pellucid.equations.notation.waves import wavelength
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.equations.word2vec import skipgram_pairs
-from pellucid.inspection.examples.page import Cell, Example, matrix, numbered, table
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import (
     split_characters,

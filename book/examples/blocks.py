@@ -2,6 +2,7 @@
 
 import torch
 
+from book.examples.page import Example, matrix, table
 from pellucid.equations.feed_forward import feed_forward, relu
 from pellucid.equations.heads import head_size
 from pellucid.equations.normalization import layer_norm
@@ -16,7 +17,6 @@ from pellucid.equations.weights import (
     NormWeights,
     count_parameters,
 )
-from pellucid.inspection.examples.page import Example, matrix, table
 
 
 def parameters() -> Example:

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from book.examples.page import Cell, Example, Table, matrix, numbered, table
 from pellucid.equations.alignment import dot_product_attention
 from pellucid.equations.attention import (
     attention,
@@ -18,7 +19,6 @@ from pellucid.equations.notation.columns import attention_columns, scores_column
 from pellucid.equations.notation.entrywise import additive_mask, masked_attention, project_qkv
 from pellucid.equations.notation.jacobian import scaled_softmax, softmax_jacobian
 from pellucid.equations.softmax import softmax
-from pellucid.inspection.examples.page import Cell, Example, Table, matrix, numbered, table
 
 # --- Softmax
 
@@ -133,8 +133,8 @@ def softmax_jacobian_example() -> Example:
                 digits=1,
             ),
         ),
-        note="pellucid figures jacobians draws larger ones, and jacobian-statistics shows in which"
-        " sense the scaled Jacobians are larger.",
+        note="python -m book figures jacobians draws larger ones, and jacobian-statistics shows in"
+        " which sense the scaled Jacobians are larger.",
     )
 
 
@@ -204,8 +204,8 @@ def why_divide() -> Example:
                 digits=4,
             ),
         ),
-        note="pellucid figures dot-products shows the same up to dₖ = 512, and how the softmax"
-        " saturates without the division.",
+        note="python -m book figures dot-products shows the same up to dₖ = 512, and how the"
+        " softmax saturates without the division.",
     )
 
 

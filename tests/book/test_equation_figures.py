@@ -15,11 +15,8 @@ from click.testing import CliRunner
 from matplotlib.image import imread
 from numpy.testing import assert_allclose
 
-from pellucid.cli.main import cli
-from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
-from pellucid.equations.notation.jacobian import jacobian_statistics
-from pellucid.equations.positions import sinusoidal_positions
-from pellucid.inspection.figures.attention_equations import (
+from book.__main__ import cli
+from book.figures.attention_equations import (
     KEY_SIZES,
     SATURATED,
     SIZES,
@@ -27,20 +24,23 @@ from pellucid.inspection.figures.attention_equations import (
     sample_jacobians,
     sample_statistics,
 )
-from pellucid.inspection.figures.canvas import (
-    THEME_NAMES,
-    ThemeName,
-    picture_for_page,
-    print_style,
-    theme_of,
-)
-from pellucid.inspection.figures.equations import (
+from book.figures.equations import (
     FIGURE_NAMES,
     LEGEND,
     FigureName,
     draw_equations,
     draw_figure,
     figure_names,
+)
+from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
+from pellucid.equations.notation.jacobian import jacobian_statistics
+from pellucid.equations.positions import sinusoidal_positions
+from pellucid.inspection.figures.canvas import (
+    THEME_NAMES,
+    ThemeName,
+    picture_for_page,
+    print_style,
+    theme_of,
 )
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "equations"
@@ -89,7 +89,7 @@ def test_the_docs_have_each_figure_as_it_is_drawn_now(name: FigureName, theme: T
         now = picture_for_page(drawn(name, theme))
     path = PICTURES / f"{name}-{theme}.svg"
     there = path.read_text(encoding="utf-8")
-    stale = f"{path.name} is stale: run scripts/draw_equations.py"
+    stale = f"{path.name} is stale: run python -m book pictures"
 
     images, images_there = (IMAGE.findall(each) for each in (now, there))
     for image, image_there in zip(images, images_there, strict=True):

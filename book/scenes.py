@@ -2,18 +2,37 @@
 
 A scene shows the numbers of a text, or a tiny model that has learned the text's one sentence, with
 the pictures, formulas and arithmetic of a report. All results are computed by the functions of
-``pellucid.equations``; what a text states is input.
+``pellucid.equations``; what a text states is input. Exported pages hold them as they are stored.
 """
 
 import dataclasses
 import functools
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+import pellucid.backends.web
+from book.examples.attention import (
+    KEYS,
+    QUERIES,
+    REPORT_SCORES,
+    REPORT_WEIGHTS,
+    VALUES,
+    nine_words,
+)
+from book.examples.blocks import (
+    INNER,
+    INNER_BIAS,
+    NETWORK_ROWS,
+    OUTER,
+    OUTER_BIAS,
+)
+from book.examples.page import Table, matrix
 from pellucid.bundle import Bundle
 from pellucid.equations.attention import (
     attention,
@@ -26,22 +45,6 @@ from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.equations.normalization import layer_norm
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.inspection.capture import inspect
-from pellucid.inspection.examples.attention import (
-    KEYS,
-    QUERIES,
-    REPORT_SCORES,
-    REPORT_WEIGHTS,
-    VALUES,
-    nine_words,
-)
-from pellucid.inspection.examples.blocks import (
-    INNER,
-    INNER_BIAS,
-    NETWORK_ROWS,
-    OUTER,
-    OUTER_BIAS,
-)
-from pellucid.inspection.examples.page import Table, matrix
 from pellucid.inspection.parts import part
 from pellucid.inspection.report import mathml
 from pellucid.inspection.report.content import report_content
@@ -68,6 +71,15 @@ from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective
 from pellucid.training.step import build_optimizer, update
+
+STORED = Path(pellucid.backends.web.__file__).with_name("page") / "scenes.json"
+"""The file of the package that ``python -m book scenes`` writes."""
+
+
+def scenes_text() -> str:
+    """The scenes as the text of a file, a scene on each line."""
+    lines = (json.dumps(scene, ensure_ascii=False) for scene in scenes_content())
+    return "[" + ",\n".join(lines) + "]\n"
 
 
 @functools.cache
@@ -287,7 +299,7 @@ def _masked() -> _Scene:
 
 
 def _embedding() -> _Scene:
-    # the numbers of ``pellucid examples embedding``: three words of size 4
+    # the numbers of ``python -m book examples embedding``: three words of size 4
     weight = torch.arange(1, 13, dtype=torch.float64).view(3, 4) / 10
     ids = torch.tensor([2, 0])
     scaled, positions = scaled_embedding(ids, weight), sinusoidal_positions(2, 4).double()

@@ -1,0 +1,1 @@
+"""The book of equations: worked examples, figures and scenes. It teaches; nobody imports it."""

@@ -1,0 +1,1 @@
+"""The worked examples of the texts in docs/sources.md, computed (``python -m book examples``)."""

@@ -1,0 +1,1 @@
+"""Figures about the equations, with matplotlib (extra ``plot``)."""

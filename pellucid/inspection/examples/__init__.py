@@ -1,1 +1,0 @@
-"""The worked examples of the texts in docs/sources.md, computed (``pellucid examples``)."""
