@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"
+UNSURE_KEY = "unsure_below"
+"""The manifest's key for the bound ``Bundle.unsure_below``."""
 _MOST_ATTEMPTS = 10
 """How often reading is tried again while another process replaces the bundle."""
 _LONGEST_HEADER = 1 << 24
@@ -174,6 +176,15 @@ class Bundle(Generic[ModelT_co]):
     def max_length(self) -> int | None:
         """The longest sequence it can number, in tokens with the stop; None is no limit."""
         return self.config.max_length
+
+    @property
+    def unsure_below(self) -> float | None:
+        """The mean log-probability of a token below which its translations are unsure.
+
+        It is that of its validation; None if there was none.
+        """
+        bound = self.manifest.get(UNSURE_KEY)
+        return bound if isinstance(bound, float) and bound < 0.0 else None
 
     @property
     def device(self) -> str:

@@ -17,7 +17,8 @@ import itertools
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -47,6 +48,7 @@ from pellucid.core.version import __version__
 from pellucid.decoding.requests import Request, Translatable
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.warnings import KINDS, WarningKind, WarningLog, in_words
 from pellucid.text.corpus.lines import iterate_blocks, iterate_lines
 from pellucid.text.corpus.readers import address_of
 
@@ -165,6 +167,7 @@ def translate_part(
         listener(PartProgress(len(lines), len(lines), len(lines)))
         return None
 
+    silent, log = translator.without_log(), WarningLog()
     with GrowingFile(text, {"part": f"{part.number}/{part.count}", **made_from}) as file:
         written = file.line_count
         listener(PartProgress(written, written, len(lines)))
@@ -178,7 +181,9 @@ def translate_part(
                 return reason
 
             first = lines.start + file.line_count
-            found = translator.translate_block(block, first + 1)
+            found = silent.translate_block(block, first + 1)
+            for number, each in enumerate(found, first + 1):
+                log.look(number, each)
             rendered = b"".join(task.render(first + n, each) for n, each in enumerate(found))
             file.append(rendered, len(block))
             listener(PartProgress(written, file.line_count, len(lines)))
@@ -189,8 +194,11 @@ def translate_part(
                 hint=f"remove {text.name}.partial and translate again",
             )
 
+        log.end()
         # Before the text gets its name: a text under its own name always has a manifest.
-        _write_manifest(task.folder, part, lines, text, made_from)
+        counts: dict[str, int] = {"lines": len(lines) - written}
+        counts.update((kind, count) for kind, count in log.counts.items())
+        _write_manifest(task.folder, part, lines, text, made_from, counts)
         file.finish()
     return None
 
@@ -229,10 +237,18 @@ class _Made:
     sha256: str
     made_from: dict[str, Any]
     processor: str
+    warnings: dict[str, int]
+    """Lines with a warning of each kind, and ``lines`` that were looked at: all but those that an
+    earlier command wrote."""
 
 
 def _write_manifest(
-    folder: Path, part: Part, lines: range, text: Path, made_from: Mapping[str, Any]
+    folder: Path,
+    part: Part,
+    lines: range,
+    text: Path,
+    made_from: Mapping[str, Any],
+    warnings: Mapping[str, int],
 ) -> None:
     partial = text.with_name(f"{text.name}.partial")
     content = {
@@ -247,6 +263,7 @@ def _write_manifest(
         "text_sha256": sha256_of(partial),
         "processor": processor_name(),
         "made_from": dict(made_from),
+        "warnings": dict(warnings),
     }
     write_file(folder / f"{part.name}{_MANIFEST_SUFFIX}", manifest_text(content))
 
@@ -270,6 +287,7 @@ def _read_manifest(path: Path) -> _Made:
             _digest(table["text_sha256"]),
             dict(table["made_from"]),
             str(table["processor"]),
+            {str(kind): _whole(count) for kind, count in dict(table["warnings"]).items()},
         )
         block_size = _whole(made.made_from["decoding.stream_lines"])
         lines = made.part.lines(_whole(made.made_from["input"]["lines"]), max(1, block_size))
@@ -292,9 +310,10 @@ def _digest(value: object) -> str:
     return value
 
 
-def join_parts(folder: Path) -> Iterator[bytes]:
+def join_parts(folder: Path, *, warns: bool = True) -> Iterator[bytes]:
     """The text of all parts in ``folder``, in order, in pieces.
 
+    With ``warns``, what may be wrong with it is logged.
     Everything but the bytes of the texts is checked before the first piece; each text is hashed
     while it is read, and its last piece comes only if the hash is right.
 
@@ -302,6 +321,8 @@ def join_parts(folder: Path) -> Iterator[bytes]:
     made from different things, CorruptError if one is damaged.
     """
     parts = _checked_parts(folder)
+    if warns:
+        _tell_warnings(parts)
     return itertools.chain.from_iterable(_copied(made) for made in parts)
 
 
@@ -355,14 +376,30 @@ def _checked_parts(folder: Path) -> list[_Made]:
             hint="run them with the same command; each goes on where it was",
         )
 
-    processors = sorted({each.processor for each in made})
+    return made
+
+
+def _tell_warnings(parts: Sequence[_Made]) -> None:
+    """Log what may be wrong with the text: near-ties, and how many lines have a warning, which were
+    named where the parts were made."""
+    processors = sorted({each.processor for each in parts})
     if len(processors) > 1:
         _log.warning(
             "the parts were made on different processors (%s), so near-ties may differ from one"
             " run's",
             "; ".join(map(shown, processors)),
         )
-    return made
+    counts: Counter[WarningKind] = Counter()
+    for kind in KINDS:
+        counts[kind] = sum(each.warnings.get(kind, 0) for each in parts)
+    if not counts.total():
+        return
+    is_all = all(each.warnings.get("lines") == each.line_count for each in parts)
+    _log.warning(
+        "lines with a warning: %s%s; the commands that made the parts named them",
+        "" if is_all else "at least ",
+        in_words(counts),
+    )
 
 
 def _copied(made: _Made) -> Iterator[bytes]:

@@ -287,12 +287,12 @@ WEB = Backend(
         **_ABOUT_A_TRANSLATION,
         **_all_any("beam_size", "n_best", "length_penalty", "patience", "diversity_strength"),
         **_all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
-        **_all_any("min_length", "no_repeat_ngram", "recase"),
+        **_all_any("min_length", "no_repeat_ngram", "recase", "copy_symbols"),
         "length_penalty_kind": _only("gnmt", "power"),
         "stop_bound": _only("exact", "current"),
         "forced_stop": _only("counted", "free"),
-        # A page copies no symbol, and has no glossary whose terms it could mark.
-        **_all_any("copy_symbols", "mark_terms"),
+        # A page has no glossary whose terms it could mark.
+        **_all_any("mark_terms"),
         **_at_default("coverage_penalty", "mbr", "replace_unknown"),
     },
     has_free_widths=True,

@@ -72,8 +72,9 @@ def check(
     from pellucid.text.check.sides import write_sides
     from pellucid.text.config import way_out
 
-    if target is None and (way := way_out(str(source))):
-        raise DataError(f"{source} is not text or a table of pairs", hint=way)
+    for side in (source, target):
+        if side is not None and (way := way_out(str(side))):
+            raise DataError(f"{side} is not text or a table of pairs", hint=way)
 
     with contextlib.ExitStack() as opened:
         sides = source, target or source
@@ -115,6 +116,8 @@ def _advice(diagnosis: "Diagnosis") -> str:
     """Return advice about the findings, as the end of the verdict."""
     if diagnosis.source_lines != diagnosis.target_lines or diagnosis.misalignment is not None:
         return "; put the lines right first, --fix cannot know which belong together"
+    if diagnosis.is_unrelated:
+        return ", but it teaches nothing if the two sides do not belong together"
     has_findings = any(each.count for each in diagnosis.findings.values())
     return "; --fix OUT writes copies without what was found" if has_findings else ""
 

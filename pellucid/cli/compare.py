@@ -1,6 +1,8 @@
 """``pellucid compare``: compares two models on a test set, with tests of significance."""
 
+import functools
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,8 @@ from pellucid.evaluation.metrics import COMPARED_BY, METRICS
 
 if TYPE_CHECKING:
     from pellucid.evaluation.compare import Contest
+
+_log = logging.getLogger("pellucid")
 
 
 @click.command()
@@ -70,6 +74,7 @@ def compare(
     Example:
       pellucid compare runs/old runs/new test.en test.de --beam-size 5 --json
     """
+    from pellucid.decoding.warnings import WarningLog
     from pellucid.evaluation.compare import DEFAULT_METRICS
     from pellucid.evaluation.compare import compare as compare_lines
     from pellucid.evaluation.metrics import check_lines
@@ -87,15 +92,19 @@ def compare(
     translators = (
         open_translator(bundle, search, engine=engine, figures=False) for bundle in (a, b)
     )
-    baseline, system = (
-        [
-            each.text
-            for each in translator.translate(sources, translator.settings.best_alone(), split=False)
-        ]
+    outputs = []
+    for name, translator in zip((a, b), translators, strict=True):
         # ``best_alone``: a list of n best would take time and change nothing. Lines are not split,
         # so that line n stays with reference n.
-        for translator in translators
-    )
+        found = translator.without_log().translate(
+            sources, translator.settings.best_alone(), split=False
+        )
+        log = WarningLog(functools.partial(_log.warning, "%s, %s", name))
+        for number, each in enumerate(found, start=1):
+            log.look(number, each)
+        log.end()
+        outputs.append([each.text for each in found])
+    baseline, system = outputs
 
     contest = compare_lines(
         baseline,

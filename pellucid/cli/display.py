@@ -52,6 +52,8 @@ class Display:
         self._former_handlers: list[logging.Handler] = []
         self._run: _Run | None = None
         self._has_ended = False
+        self.tells_expectation = True
+        """Whether a run that begins says what to expect; a recipe has said it already."""
         self.sample = ""
         """A source sentence of the last validation."""
         if self._console.is_terminal and not quiet:
@@ -140,6 +142,8 @@ class Display:
                     f" {event['target_vocabulary']:,} target tokens,"
                     f" {event['threads']} threads on {event['device']}, {event['precision']}"
                 )
+                if self.tells_expectation and event["step"] == 0 and event["expected"]:
+                    self._say(event["expected"])
             case "train":
                 self._show_training(event)
             case "validation":

@@ -92,7 +92,7 @@ def join(folder: Path, output: str) -> None:
 
     if output == "-":
         # What is written to stdout cannot be taken back: read twice, and hashed the first time.
-        for _ in join_parts(folder):
+        for _ in join_parts(folder, warns=False):
             pass
     pieces = join_parts(folder)
     with opened(output) as out:

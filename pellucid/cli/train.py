@@ -115,20 +115,31 @@ def train(
     keep_few_kernels()  # before PyTorch is imported: its caches take their size once
     from pellucid.cli.display import EXIT_CODES, Display, StopRequests, next_commands
 
+    # Wrong options, names and settings are refused before PyTorch is loaded, which takes seconds.
     if dry_run and resume:
         raise click.UsageError("--dry-run starts from the beginning; leave --resume out")
+    is_alone = int(os.environ.get("WORLD_SIZE", "1")) == 1  # read by hand, as RANK below
+    if dry_run and not is_alone:
+        raise click.UsageError("--dry-run is for one process, not for torchrun.")
 
+    from pellucid.training.folder import goes_on, refuse_if_used
     from pellucid.training.presets import read_overrides
 
-    # Wrong names and settings are refused before PyTorch is loaded, which takes seconds; a bundle
-    # to begin with needs it.
     are_text_files = _are_text_files(texts)
     folder = out or default_folder(texts)
     is_chosen = are_text_files and not (resume and (folder / CONFIG_FILE).is_file())
-    if is_chosen and init is None:
+    if save_config is not None:
+        _refuse_to_save(save_config, is_chosen=is_chosen)
+    if is_chosen:
+        _refuse_what_has_no_recipe(init, is_alone=is_alone)
         read_overrides(overrides)
-    elif not are_text_files and init is None:
-        _read(texts[0], minutes, valid, overrides, None)
+    elif not are_text_files:
+        _read(texts[0], minutes, valid, overrides, init)
+    # A resumed run and a config that is only saved do not claim the folder. Of several processes
+    # another one may be at work in it already.
+    is_new = not (goes_on(folder, resume=resume) or save_config or (dry_run and not is_chosen))
+    if is_alone and is_new:
+        refuse_if_used(folder)
 
     quiet = obj["quiet"]
     # Under torchrun only the first process draws. RANK is read by hand, because the module that
@@ -140,8 +151,6 @@ def train(
         from pellucid.training.train import train as train_model
 
         world = world_of_environment()
-        if dry_run and not world.is_alone:
-            raise click.UsageError("--dry-run is for one process, not for torchrun.")
         if tensorboard:
             overrides = (*overrides, "training.tensorboard=true")
         if epochs is not None:  # ``--set`` comes last and wins
@@ -150,11 +159,7 @@ def train(
 
         recipe: Recipe | None = None
         if is_chosen:
-            _refuse_what_has_no_recipe(init, is_alone=world.is_alone)
-            # A resumed run and a config that is only saved do not claim the folder, so it need
-            # not be free.
-            claimed = None if resume or save_config else folder
-            recipe = _choose(texts, minutes, valid, overrides, claimed, quiet=quiet)
+            recipe = _choose(texts, minutes, valid, overrides, quiet=quiet)
             recipe = dataclasses.replace(recipe, has_no_clock=has_no_clock)
             config = config_of(recipe)
         else:
@@ -174,12 +179,13 @@ def train(
             # torchrun passes on a signal that its processes may already have received from the
             # terminal, so there a second one does not mean "at once".
             stop = display.counting(config, StopRequests(heeds_second=world.is_alone))
+            display.tells_expectation = recipe is None
             listener = display.hear if recipe is None else keeping(recipe, folder, display.hear)
             # With a recipe, the run folder gets recipe.toml as soon as it exists.
             result = train_model(config, folder, resume=resume, listener=listener, should_stop=stop)
 
     # What follows prints its own lines, which the progress display would overwrite.
-    if save_config is not None:
+    if save_config is not None and recipe is not None:
         return _save(recipe, save_config)
     if dry_run:
         return show_dry_run(config, folder, quiet=quiet)
@@ -223,7 +229,7 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
     for text in texts:
         if Path(text).is_dir() and text not in preset_names():
             raise DataError(f"{text} is a folder; train needs the files in it, by their names")
-        if len(texts) == 1 and (way := way_out(text)):
+        if way := way_out(text):
             raise DataError(f"{text} is not text or a table of pairs", hint=way)
     if len(texts) == 2 and texts[0] == texts[1]:
         raise DataError(f"SOURCE and TARGET must be two texts, got {texts[0]} twice")
@@ -289,19 +295,11 @@ def _choose(
     minutes: float | None,
     valid: tuple[str, str] | None,
     overrides: tuple[str, ...],
-    out: Path | None,
     *,
     quiet: bool,
 ) -> "Recipe":
-    """Choose settings for these files and print them to stderr.
-
-    Raises OutputExistsError if ``out`` holds a run: before the choice, which takes half a minute.
-    """
+    """Choose settings for these files and print them to stderr."""
     from pellucid.training.automatic import DEFAULT_MINUTES, choose_config
-    from pellucid.training.folder import refuse_if_used
-
-    if out is not None:
-        refuse_if_used(out)
 
     if not quiet:
         click.echo("counting the text, then timing some updates on this machine ...", err=True)
@@ -374,17 +372,21 @@ def _data_overrides(texts: tuple[str, ...]) -> list[str]:
     return [f"data.{side}={json.dumps(path)}" for side, path in sides]
 
 
-def _save(recipe: "Recipe | None", path: Path) -> int:
-    """Write the chosen config to a new file."""
+def _refuse_to_save(path: Path, *, is_chosen: bool) -> None:
+    """Raise for a config that cannot be saved."""
     from pellucid.core.errors import OutputExistsError
-    from pellucid.core.files import write_user_file
 
-    if recipe is None:
+    if not is_chosen:
         raise click.UsageError("--save-config needs two text files to choose a config for")
 
     # A config may have been edited since: it is never overwritten.
     if path.exists():
         raise OutputExistsError(f"{path} already exists", hint="choose another --save-config")
+
+
+def _save(recipe: "Recipe", path: Path) -> int:
+    """Write the chosen config to a new file."""
+    from pellucid.core.files import write_user_file
 
     write_user_file(path, recipe.to_toml().encode())
     click.echo(str(path))

@@ -123,7 +123,6 @@ def explained_lines(
     Raises DataError unless there are as many references as lines.
     """
     from pellucid.decoding.explain import explain_search
-    from pellucid.decoding.odd_lines import OddLine
     from pellucid.decoding.requests import as_requests
     from pellucid.decoding.warnings import WarningLog
     from pellucid.text.corpus.lines import iterate_lines
@@ -138,7 +137,7 @@ def explained_lines(
             raise DataError(f"each line needs a reference, got none for line {number}")
 
         [asked] = as_requests([request], translator.settings, number)
-        if not OddLine.of(asked, translator.settings).plain.source.strip():
+        if not translator.odd_line(asked).plain.source.strip():
             # A line of output for every line of input, also where nothing was searched.
             yield "null\n"
         else:

@@ -214,11 +214,6 @@ def local_rank() -> int:
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
-def was_restarted() -> bool:
-    """Whether torchrun has started these processes again after one of them failed."""
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-
-
 @contextlib.contextmanager
 def joined(world: World, device: str = "cpu") -> Iterator[World]:
     """Connect to the other processes; disconnect at the end of the block.

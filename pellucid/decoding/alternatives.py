@@ -10,7 +10,7 @@ from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
-from pellucid.decoding.requests import ReadLine, Translatable, as_requests, read_requests
+from pellucid.decoding.requests import ReadLine, Translatable, read_requests
 from pellucid.decoding.result import Alternative
 from pellucid.decoding.search.search import inference, pad_sources, search_lines
 from pellucid.decoding.writing import write_translations
@@ -20,22 +20,20 @@ from pellucid.text.tokenizers.interface import Tokenizer
 def find_alternatives(
     bundle: Translatable,
     settings: DecodingConfig,
-    source: str,
+    odd: OddLine,
     prefix_tokens: Sequence[str],
     count: int,
     watcher: SearchWatcher | None = None,
 ) -> list[Alternative]:
     """The ``count`` likeliest tokens after a prefix, and the best translation with each.
 
+    The prefix is of what the search wrote: of the line ``odd`` without emoji, or in lower case.
     Fewer are given where the vocabulary holds no more. Raises DataError for an unknown token, a
     prefix that leaves no room for another token or a source without a word, ConfigError for a
     count below 1, and what the watcher raises.
     """
     if count < 1:
         raise ConfigError(f"count must be at least 1, got {count}")
-    # The prefix is of what the search wrote: of the line without emoji, or in lower case.
-    [request] = as_requests([source], settings, 1)
-    odd = OddLine.of(request, settings)
     [line] = read_requests([odd.plain], bundle, settings)
     if line.is_blank:
         raise DataError("alternatives need a source that holds a word, got none")

@@ -25,6 +25,8 @@ class EnsembleBundle:
     target_tokenizer: Tokenizer
     seen_words: SeenWords | None = None
     """The seen words of the first bundle."""
+    unsure_below: None = None
+    """Unknown: it was measured for each model alone."""
 
     @property
     def max_length(self) -> int | None:

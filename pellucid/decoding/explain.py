@@ -10,7 +10,6 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
-from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import ReadLine, Request, Translatable, as_requests, read_requests
 from pellucid.decoding.result import Hypothesis, Translation
 from pellucid.decoding.search.candidates import Constraints
@@ -157,7 +156,7 @@ def explain_search(
 
     bundle = translator.bundle
     [request] = as_requests([source], settings, 1)
-    odd = OddLine.of(request, settings)
+    odd = translator.odd_line(request, settings)
     if reference is not None:
         reference = odd.plain_target(reference)
     [line] = read_requests([odd.plain], bundle, settings)

@@ -3,7 +3,8 @@
 Emoji are taken out before the search and put back into the translation, because a model that has
 never seen one loses it or the words around it. A line in upper case or in Title Case can be read as
 the same line in lower case, because its words are cut into other pieces than those that the model
-has learned. A line without a letter is its own translation.
+has learned. So can a single word in upper case, if the model knows it better in lower case. A line
+without a letter is its own translation.
 """
 
 import bisect
@@ -11,25 +12,32 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
+from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.text.normalization import check_text
+from pellucid.text.normalization import CLASSES, check_text
 from pellucid.text.scripts import is_wide
+from pellucid.text.seen_words import SeenWords
+from pellucid.text.tokenizers.interface import Tokenizer
 
+_SPACE = f"[ {CLASSES['spaces']}]"
 _PICTURE = (
-    r"(?:[\U0001F000-\U0001FAFF\u2600-\u27BF\u2B05-\u2B55\u231A-\u23FF\u3030\u303D\u3297\u3299]"
-    r"|[\u00A9\u00AE\u203C\u2049\u2122\u2139\u2194-\u21AA\u25AA-\u25FE\u24C2]\uFE0F"
-    r"|[0-9#*]\uFE0F?\u20E3)"
+    "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff\u3030\u303d\u3297\u3299]"
+    "|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u25aa-\u25fe\u24c2]\ufe0f"
+    "|[0-9#*]\ufe0f?\u20e3)"
 )
 """A character that is a picture by itself, or by the sign that follows it."""
-_EMOJI = rf"{_PICTURE}[\uFE0F\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*"
+_EMOJI = f"{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
 """A picture with its variation, tone of skin or tags. Source: Unicode Technical Standard 51."""
-_SIGN = re.compile(rf"{_EMOJI}(?:\u200D{_EMOJI})*(?:\s*{_EMOJI}(?:\u200D{_EMOJI})*)*")
-"""Emoji in a row, joined ones included."""
-_ONE_SIGN = re.compile(rf"[\U0001F1E6-\U0001F1FF]{{2}}|{_EMOJI}(?:\u200D{_EMOJI})*")
+_JOINED = f"{_EMOJI}(?:\u200d{_EMOJI})*"
+EMOJI = f"{_JOINED}(?:{_SPACE}*{_JOINED})*"
+"""Emoji in a row, joined ones included; an expression that browsers read as well."""
+_SIGN = re.compile(EMOJI)
+_ONE_SIGN = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINED}")
 _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
+_LETTERS = re.compile(rf"[^\W\d_]{{{_LEAST_LETTERS},}}")
 _TITLE_WORDS, _LONG_WORD = 4, 4
 """Words of a title, at least, and the length from which all of its words begin in upper case."""
 
@@ -74,12 +82,20 @@ class OddLine:
 
     @classmethod
     def of(
-        cls, request: Request, settings: DecodingConfig, *, copies_numbers: bool = False
+        cls,
+        request: Request,
+        settings: DecodingConfig,
+        tokenizer: Tokenizer | None = None,
+        seen: SeenWords | None = None,
+        *,
+        copies_numbers: bool = False,
     ) -> "OddLine":
         """The line as ``copy_symbols`` and ``recase`` have it read.
 
-        With ``copies_numbers`` a line of numbers and marks is its own translation too. A request
-        with a prefix stays as it is, for the prefix may have any case and any emoji.
+        With the ``tokenizer`` of the source, ``recase`` also lowers single words in upper case
+        that it cuts into fewer pieces then; of a model whose training words are known, only those
+        among ``seen``. With ``copies_numbers`` a line of numbers and marks is its own translation
+        too. A request with a prefix stays as it is, for the prefix may have any case and any emoji.
         """
         if request.prefix:
             return cls(request, request)
@@ -97,9 +113,7 @@ class OddLine:
 
         is_upper = False
         if settings.recase and not request.must:
-            is_upper = _is_upper(text)
-            if is_upper or _is_title(text):
-                text = text.lower()
+            text, is_upper = _recased(text, tokenizer, seen)
 
         if text == request.source:
             return cls(request, request)
@@ -258,6 +272,29 @@ def _word_numbers(shorter: str, longer: str, offsets: Offsets) -> list[int]:
     ends = [word.end() for word in re.finditer(r"\S+", longer)]
     starts = [moved(word.start(), offsets) for word in re.finditer(r"\S+", shorter)]
     return [bisect.bisect_right(ends, start) for start in starts] or [0]
+
+
+def _recased(text: str, tokenizer: Tokenizer | None, seen: SeenWords | None) -> tuple[str, bool]:
+    """The text in the case to read it in, and whether its translation is in upper case."""
+    is_upper = _is_upper(text)
+    if is_upper or _is_title(text):
+        return text.lower(), is_upper
+    if tokenizer is None:
+        return text, False
+
+    def best_case(found: re.Match[str]) -> str:
+        word = found[0]
+        if not word.isupper() or (seen is not None and seen.unseen(word)):
+            return word
+        # The first of equals: a word that is known in upper case too stays as it is.
+        return min((word, word.lower(), word[0] + word[1:].lower()), key=pieces)
+
+    def pieces(word: str) -> tuple[int, int]:
+        ids = tokenizer.encode(word)
+        return ids.count(UNK_ID), len(ids)
+
+    made = _LETTERS.sub(best_case, text)
+    return made, made != text and text.isupper()
 
 
 def _is_upper(text: str) -> bool:

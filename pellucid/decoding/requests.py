@@ -53,6 +53,11 @@ class Translatable(Protocol):
         """The words of the source text that it learned from, if they were kept."""
         ...
 
+    @property
+    def unsure_below(self) -> float | None:
+        """The mean log-probability of a token below which its translations are unsure."""
+        ...
+
 
 @dataclasses.dataclass(frozen=True)
 class Request:

@@ -81,6 +81,17 @@ class Translation:
         mean = math.fsum(self.token_log_probs) / len(self.token_log_probs)
         return math.exp(min(-mean, 709.0))  # exp(710) is beyond a double
 
+    def mean_log_prob(self, penalty: "Penalty") -> float | None:
+        """The mean log-probability of a token, the stop included; None if nothing was searched.
+
+        ``penalty`` is that of the score, by which it is known where the engine gave no tokens'.
+        """
+        if not self.source_tokens or not self.token_ids:
+            return None
+        length = len(self.token_ids) + 1
+        total = math.fsum(self.token_log_probs) or self.score * penalty(length)
+        return total / length
+
     def other_ways(self, share: float = OTHER_WAY_SHARE) -> list[tuple["Translation", float]]:
         """Return the likely members of ``n_best`` with other words, the likeliest first.
 

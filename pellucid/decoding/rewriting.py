@@ -22,9 +22,10 @@ from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.sentences import SplitLine
-from pellucid.decoding.suspicious import judged
+from pellucid.decoding.suspicious import judged, unsure_message
 from pellucid.text.glossary import Glossary
 from pellucid.text.seen_words import SeenWords
+from pellucid.text.tokenizers.interface import Tokenizer
 
 Translations = list[Translation]
 
@@ -126,6 +127,10 @@ class Judgement:
     """Kinds of warnings that mean nothing with this model."""
     seen: SeenWords | None
     """The words of the training text, if they are known."""
+    unsure_below: float | None = None
+    """The mean log-probability of a token below which a translation is unsure, if it is known."""
+    settings: DecodingConfig | None = None
+    """The settings of the search, by which a translation is judged as unsure."""
 
     def __call__(self, requests: Sequence[Request]) -> Rewritten:
         """Requests stay as they are; each translation is judged, and each of its n best."""
@@ -137,9 +142,19 @@ class Judgement:
 
     def _judged(self, found: Translation, request: Request) -> Translation:
         demanded = [request.prefix, *request.must, *itertools.chain(*request.terms)]
+        unsure = None
+        # What was demanded or drawn is not what the model is surest of.
+        if self.settings and not any(demanded) and self.settings.sampling is None:
+            mean = found.mean_log_prob(self.settings.penalty)
+            unsure = unsure_message(mean, self.unsure_below)
         judge = functools.partial(judged, usual=self.usual, demanded=demanded, seen=self.seen)
-        best, n_best = judge(found), tuple(map(judge, found.n_best))
-        return dataclasses.replace(best, n_best=n_best) if n_best != found.n_best else best
+        best = judge(found, unsure=unsure)
+        # The first of the n best is the best; the others are less likely by what they are.
+        n_best = (
+            judge(each, unsure=None if number else unsure)
+            for number, each in enumerate(found.n_best)
+        )
+        return dataclasses.replace(best, n_best=tuple(n_best))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,11 +166,15 @@ class OddLines:
     """Whether a line of numbers and marks is its own translation too."""
     stays_whole: Callable[[str], bool] | None
     """Whether a text with letters is its own translation, such as an address."""
+    tokenizer: Tokenizer | None = None
+    """The tokenizer of the source, which knows words in upper case, or does not."""
+    seen: SeenWords | None = None
+    """The words of the training text, if they are known."""
 
     def __call__(self, requests: Sequence[Request]) -> Rewritten:
         """Each request as the model should read it."""
         # Lines often repeat, and looking for emoji and capitals takes time.
-        known = {each: self._odd(each) for each in dict.fromkeys(requests)}
+        known = {each: self.read(each) for each in dict.fromkeys(requests)}
         lines = [known[each] for each in requests]
 
         def restored(found: Translations) -> Translations:
@@ -163,7 +182,8 @@ class OddLines:
 
         return Rewritten([line.plain for line in lines], restored)
 
-    def _odd(self, request: Request) -> OddLine:
+    def read(self, request: Request) -> OddLine:
+        """A request as the model should read it, and the way back for its translation."""
         is_own = (
             self.stays_whole is not None
             and self.settings.copy_symbols
@@ -173,7 +193,13 @@ class OddLines:
         )
         if is_own:
             return OddLine(request, Request(""), is_copied=True)
-        return OddLine.of(request, self.settings, copies_numbers=self.copies_numbers)
+        return OddLine.of(
+            request,
+            self.settings,
+            self.tokenizer,
+            self.seen,
+            copies_numbers=self.copies_numbers,
+        )
 
 
 @dataclasses.dataclass(frozen=True)

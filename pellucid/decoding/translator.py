@@ -29,7 +29,7 @@ from pellucid.decoding.requests import (
 )
 from pellucid.decoding.result import Alternative, Translation
 from pellucid.decoding.rewriting import Judgement, OddLines, Sentences, TermMarks, Terms
-from pellucid.decoding.suspicious import source_warnings
+from pellucid.decoding.suspicious import judged, source_warnings
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.warnings import WarningLog
 from pellucid.decoding.writing import blank_translation, write_translations
@@ -168,7 +168,7 @@ class Translator:
 
         bundle, settings, limit = self._bundle, self.settings, self.source_limit
         # as the search read them: without emoji, or in lower case
-        read = [OddLine.of(Request(each.source), settings).plain.source for each in translations]
+        read = [self.odd_line(Request(each.source)).plain.source for each in translations]
         sources = self.source_tokenizer.encode_batch(read)
         pairs = [
             (ids[:limit], each.token_ids) for ids, each in zip(sources, translations, strict=True)
@@ -369,7 +369,27 @@ class Translator:
         # imported here for the same reason as in ``score``
         from pellucid.decoding.alternatives import find_alternatives
 
-        return find_alternatives(self._bundle, self.settings, source, prefix_tokens, count, watcher)
+        [request] = as_requests([source], self.settings, 1)
+        odd = self.odd_line(request)
+        found = find_alternatives(self._bundle, self.settings, odd, prefix_tokens, count, watcher)
+        usual, seen = self.usual_warnings, self._bundle.seen_words
+        return [
+            dataclasses.replace(each, translation=judged(each.translation, usual, seen=seen))
+            for each in found
+        ]
+
+    def odd_line(self, request: Request, settings: DecodingConfig | None = None) -> OddLine:
+        """The request as it is searched: without emoji, in the case that the model knows."""
+        return self._odd_lines(settings or self.settings).read(request)
+
+    def _odd_lines(self, settings: DecodingConfig) -> OddLines:
+        return OddLines(
+            settings,
+            self.copies_numbers,
+            self.stays_whole,
+            self.source_tokenizer,
+            self._bundle.seen_words,
+        )
 
     def _task(
         self,
@@ -413,8 +433,10 @@ class Translator:
         steps = (
             Sentences(task.split_language, has_codes=self.source_tokenizer.kind == "marian"),
             Terms(self.glossary),
-            Judgement(self.usual_warnings, self._bundle.seen_words),
-            OddLines(settings, self.copies_numbers, self.stays_whole),
+            Judgement(
+                self.usual_warnings, self._bundle.seen_words, self._bundle.unsure_below, settings
+            ),
+            self._odd_lines(settings),
             TermMarks(self.glossary, settings),
         )
         search = functools.partial(self._find, task)

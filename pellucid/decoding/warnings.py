@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from pellucid.decoding.result import Translation
 
 WarningKind = Literal[
-    "empty", "language_code", "unknown", "unseen", "truncated", "short", "long", "loop", "digits"
+    "empty",
+    "language_code",
+    "unknown",
+    "unseen",
+    "truncated",
+    "short",
+    "long",
+    "loop",
+    "digits",
+    "unsure",
 ]
 KINDS: tuple[WarningKind, ...] = get_args(WarningKind)
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pellucid.decoding.odd_lines import OddLine, Offsets, moved
+from pellucid.decoding.odd_lines import Offsets, moved
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
@@ -120,7 +120,7 @@ class ModelTranslator:
                 weights = weights * weights / weights.sum(dim=0, keepdim=True).clamp_min(1e-9)
                 weights = weights / weights.sum(dim=1, keepdim=True).clamp_min(1e-9)
                 # The search may have read the line without its emoji, or in lower case.
-                odd = OddLine.of(Request(translation.source), translator.settings)
+                odd = translator.odd_line(Request(translation.source))
                 written = target.decode(translation.token_ids)
                 sources = _moved(_source_spans(odd.plain.source, source), odd.source_offsets())
                 targets = _moved(_spans(translation.token_ids, target), odd.target_offsets(written))

@@ -16,9 +16,10 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
-from pellucid.decoding.requests import Translatable, source_limit
-from pellucid.decoding.suspicious import usual_of
+from pellucid.decoding.requests import Request, Translatable, source_limit
+from pellucid.decoding.suspicious import source_warnings, usual_of
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.warnings import Warnings
 from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
@@ -66,6 +67,8 @@ class Sentence:
     source_tokens: tuple[str, ...]
     target_input_tokens: tuple[str, ...]
     target_tokens: tuple[str, ...]
+    warnings: Warnings = ()
+    """Why the translation should not be trusted; of a given target, what its source shows."""
 
     def words(self, axis: str) -> tuple[str, ...] | None:
         """The tokens along an axis of this name; None if the axis has no tokens."""
@@ -151,8 +154,10 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
 
     Raises DataError if a side is not text or is longer than the model can take.
     """
+    # As the search reads it, such as without emoji; a line that is copied is read as it is.
+    read = opened.translator.odd_line(Request(source)).plain.source if target is None else source
     # Without the stop, which is no token of the text; it is added below.
-    source_words = opened.source_tokenizer.encode(source)
+    source_words = opened.source_tokenizer.encode(read if read.strip() else source)
     # An inspection refuses what a translation would cut: it must show the whole sentence.
     limit = source_limit(opened.translator.bundle, opened.translator.settings)
     _check_length("source", source_words, limit)
@@ -161,8 +166,11 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         translation = opened.translator.translate(source, watcher=opened.watcher)
         # The ids of the search and not those of its text: tokenizing again may give others.
         text, words = translation.text, list(translation.token_ids)
+        warnings = translation.warnings
     else:
         text, words = target, opened.target_tokenizer.encode(target)
+        found = source_warnings(source, source_words, limit, opened.source_tokenizer)
+        warnings = tuple(found)
     # Learned positions end; the decoder reads the start before the words.
     if opened.model.max_length is not None:
         _check_length("target", words, opened.model.max_length - 1)
@@ -180,6 +188,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         source_tokens=(*opened.source_tokenizer.tokens(source_words), STOP_MARK),
         target_input_tokens=(START_MARK, *target_tokens),
         target_tokens=(*target_tokens, STOP_MARK),
+        warnings=warnings,
     )
 
 

@@ -45,15 +45,17 @@ def answer_sentence(
         truncated=sentence.is_truncated,
         tokens=tokens,
         source_tokens=sentence.tokens,
-        warnings=[
-            WarningAnswer(kind=each.kind, message=each.message)
-            for each in (() if translation is None else translation.warnings)
-        ],
+        warnings=[] if translation is None else warnings_of(translation),
         confidences=confidences_of(translation) if request.confidences else None,
         alignment=_alignment(translation) if request.alignment else None,
         n_best=n_best,
         alternatives=alternatives,
     )
+
+
+def warnings_of(translation: Translation) -> list[WarningAnswer]:
+    """Why a translation should not be trusted, as an answer has it."""
+    return [WarningAnswer(kind=each.kind, message=each.message) for each in translation.warnings]
 
 
 def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) -> TextAnswer:

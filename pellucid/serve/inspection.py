@@ -3,6 +3,7 @@
 Importing this file imports torch, so ``service`` imports it when a request first needs it.
 """
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.alternatives import longest_prefix
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Alternative
 from pellucid.decoding.translator import Translator
 from pellucid.inspection.capture import Capture, capture_of
@@ -38,7 +40,7 @@ def find_alternatives(
     limits: Limits,
     watcher: SearchWatcher,
 ) -> list[Alternative]:
-    """The likeliest next tokens after a prefix; none for a blank text.
+    """The likeliest next tokens after a prefix; none for a text that is not searched.
 
     Raises InvalidError for a prefix that is too long for the text, NotFoundError for one with a
     token that the model does not have, and what the watcher raises.
@@ -52,7 +54,8 @@ def find_alternatives(
         }
     )
 
-    source_ids = model.source_ids([request.text])[0] if request.text.strip() else []
+    has_words = bool(model.translator.odd_line(Request(request.text)).plain.source.strip())
+    source_ids = model.source_ids([request.text])[0] if has_words else []
     most = longest_prefix(model.bundle, settings, min(len(source_ids), limit))
     if len(request.prefix) > most:
         got = len(request.prefix)
@@ -62,7 +65,14 @@ def find_alternatives(
         return []
 
     # With the settings of this request, and with PyTorch, whatever engine translates elsewhere.
-    translator = Translator(model.bundle, settings)
+    own = model.translator
+    translator = Translator(
+        model.bundle,
+        settings,
+        usual_warnings=own.usual_warnings,
+        logs_warnings=False,
+        stays_whole=own.stays_whole,
+    )
     try:
         return translator.alternatives(request.text, request.prefix, count, watcher)
     except DataError as error:  # the prefix holds a token outside the vocabulary
@@ -124,6 +134,7 @@ def walk_through(
     is_file = request.format == "html"
     budget = BUDGET if is_file else _WALK_BYTES
     content = report_content(capture, inside.model, views, budget=budget)
+    content["warnings"] = _warnings(capture)
 
     inside.before_pass()
 
@@ -174,6 +185,7 @@ def _answer(
     return {
         "model": model.place.name,
         "text": capture.text,
+        "warnings": _warnings(capture),
         "source_tokens": capture.source_tokens,
         "target_tokens": capture.target_tokens,
         "target_input_tokens": capture.target_input_tokens,
@@ -181,6 +193,10 @@ def _answer(
         "names": names,
         "tensors": tensors,
     }
+
+
+def _warnings(capture: Capture) -> list[dict[str, str]]:
+    return [dataclasses.asdict(each) for each in capture.sentence.warnings]
 
 
 def _tensor(capture: Capture, name: str) -> dict[str, Any]:

@@ -163,6 +163,8 @@ class Alternative(_Message):
     text: str
     tokens: list[str]
     score: float
+    warnings: list[WarningAnswer] = []
+    """Empty for most."""
     confidences: list[float]
     """p(token | those before it, source), one for each of tokens."""
     alignment: list[tuple[int, int]]
@@ -227,6 +229,8 @@ class InspectResponse(_Message):
     """The tokens that the decoder predicts, the stop token included."""
     target_input_tokens: list[str]
     """The decoder's input, the start token first."""
+    warnings: list[WarningAnswer] = []
+    """Empty for most."""
     confidences: list[float | None]
     """p(token | those before it, source), one for each of target_tokens."""
     names: list[str]

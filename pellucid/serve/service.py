@@ -13,7 +13,7 @@ from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Alternative as DecodedAlternative
 from pellucid.decoding.result import Translation
-from pellucid.serve.answers import answer_sentence, answer_text, confidences_of
+from pellucid.serve.answers import answer_sentence, answer_text, confidences_of, warnings_of
 from pellucid.serve.batching import Batcher, EngineError, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.limits import Limits
 from pellucid.serve.live import LivePage, make_live_page, require_small
@@ -198,6 +198,7 @@ class Service:
                     text=each.translation.text,
                     tokens=list(each.translation.tokens),
                     score=each.translation.score,
+                    warnings=warnings_of(each.translation),
                     confidences=confidences_of(each.translation),
                     alignment=list(each.translation.alignment or ()),
                 )

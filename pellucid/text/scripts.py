@@ -25,3 +25,12 @@ def combining_marks() -> str:
     r"""Vowel signs and accents: parts of a word, which ``\w`` does not match."""
     codes = range(0x300, 0x20000)  # beyond it are only Chinese characters and variation selectors
     return "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
+
+
+@functools.cache
+def wide_characters() -> str:
+    """The characters that ``is_wide`` names, as in a class of ``re``."""
+    codes = [code for code in range(0x1100, 0x40000) if is_wide(chr(code))]
+    starts = [code for code, before in zip(codes, [0, *codes], strict=False) if code != before + 1]
+    ends = [code for code, after in zip(codes, [*codes[1:], 0], strict=True) if after != code + 1]
+    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(starts, ends, strict=True))

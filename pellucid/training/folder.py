@@ -17,7 +17,7 @@ import shutil
 import socket
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pellucid.bundle import best_first
 from pellucid.core.config import by_dotted_name, read_toml, write_toml
@@ -45,10 +45,12 @@ from pellucid.core.files import (
 from pellucid.core.files import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.files import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.core.locks import lock_holder, locked_error, take_lock
-from pellucid.core.world import World, was_restarted
 from pellucid.text.config import file_format
 from pellucid.text.corpus.readers import address_of
 from pellucid.training.config import RunConfig
+
+if TYPE_CHECKING:
+    from pellucid.core.world import World
 
 MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset(
     f"training.{key}"
@@ -170,7 +172,7 @@ class RunFolder:
         for name in (CONFIG_FILE, LOCK_FILE):
             (self.path / name).unlink(missing_ok=True)
 
-    def check_seen(self, world: World) -> None:
+    def check_seen(self, world: "World") -> None:
         """Raise ConfigError unless the folder has this process's own config.
 
         Every process calls this: on several machines ``out`` may be a different disk on each.
@@ -201,6 +203,11 @@ class RunFolder:
     def frame_path(self, step: int) -> Path:
         """Where the frame of the film at ``step`` belongs."""
         return self.path / FILM_FOLDER / f"step-{step:08d}"
+
+
+def was_restarted() -> bool:
+    """Whether torchrun has started these processes again after one of them failed."""
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
 
 
 def goes_on(path: Path, *, resume: bool) -> bool:

@@ -25,7 +25,7 @@ from pellucid.training.journal import Journal
 from pellucid.training.objective import Objective
 from pellucid.training.precision import LossScale, Precision
 from pellucid.training.step import SpikeWatch
-from pellucid.training.verdict import Verdict, verdict
+from pellucid.training.verdict import FINE_TUNED, Verdict, expectation, verdict
 
 _log = logging.getLogger("pellucid")
 
@@ -329,6 +329,35 @@ class Run:
     def verdict(self) -> Verdict | None:
         """How good the best model so far is; None if none was validated by translations."""
         return verdict(self.decider.name, self.progress.best_score, self.passes)
+
+    def expected(self) -> str | None:
+        """What the run will probably end in; None of the phrasebook and of plain text."""
+        config, pairs = self.config, len(self.data.rows)
+        if not config.model.translates or not config.data.source:
+            return None
+        if config.training.init is not None:
+            return FINE_TUNED
+
+        batches = self.sampler.epoch_batch_count
+        limits = [math.inf]
+        if config.training.max_steps is not None:
+            limits.append(config.training.max_steps * config.training.accumulate)
+        if config.training.max_epochs is not None:
+            limits.append(config.training.max_epochs * batches)
+        mean_tokens = float(self.data.store.target_lengths.mean())
+        lines = self.data.valid_references
+        # Text without spaces has no words to count: two tokens are taken for one.
+        words = max(sum(len(line.split()) for line in lines) / len(lines), mean_tokens / 2)
+        kind = config.tokenizer.for_target.kind
+        return str(
+            expectation(
+                pairs,
+                words,
+                min(limits) / max(batches, 1) * mean_tokens * pairs,
+                is_exact=kind not in ("bpe", "unigram", "wordpiece"),
+                is_closed=False,
+            )
+        )
 
     @property
     def passes(self) -> float:

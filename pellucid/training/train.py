@@ -47,7 +47,7 @@ from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.notebook import notebook_listener
 from pellucid.training.objective import MakeObjective, build_objective
 from pellucid.training.pair_vectors import start_from_pairs
-from pellucid.training.parent import (
+from pellucid.training.parent_models import (
     check_tokenizers,
     copy_parameters,
     freeze,
@@ -357,5 +357,6 @@ def _about(run: Run) -> dict[str, object]:
         "numpy": np.__version__,
         "data_fingerprint": run.data.fingerprint,
         "decided_by": run.decider.name,
+        "expected": run.expected(),
         "dropped_pairs": run.data.store.report.empty + run.data.store.report.too_long,
     }

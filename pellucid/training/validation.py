@@ -12,6 +12,7 @@ from pellucid.core.special import SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
+from pellucid.decoding.suspicious import unsure_below
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import METRICS, VALIDATED, Score
 from pellucid.evaluation.scoring import rank
@@ -40,6 +41,8 @@ class Validation:
     """An input, its reference and the model's output."""
     translations: dict[str, Score] | None = None
     """Scores of models that translate: ``VALIDATED`` by name."""
+    unsure_below: float | None = None
+    """The mean log-probability of a token that hardly any translation is below."""
 
     def rank(self, by: str) -> list[float]:
         """Return the values that decide which model is best, the figure ``by`` first; higher is
@@ -73,22 +76,23 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
         )
 
     tokenizers = data.source_tokenizer, data.target_tokenizer
-    scores = None
+    scores = unsure = None
     if isinstance(model, Seq2Seq):
-        scores, sample = _translate(Bundle(model, *tokenizers, {}, {}), data, config, step)
+        scores, sample, unsure = _translate(Bundle(model, *tokenizers, {}, {}), data, config, step)
     else:
         text = data.valid_references[step % len(data.valid_references)]
         sample = _sample(Bundle[SequenceModel](model, *tokenizers, {}, {}), text)
 
-    return Validation(loss, time.perf_counter() - began, sample, scores)
+    return Validation(loss, time.perf_counter() - began, sample, scores, unsure)
 
 
 def _translate(
     bundle: Bundle, data: TrainingData, config: RunConfig, step: int
-) -> tuple[dict[str, Score], tuple[str, str, str]]:
+) -> tuple[dict[str, Score], tuple[str, str, str], float | None]:
+    settings = validation_search(config)
     translator = Translator(
         bundle,
-        validation_search(config),
+        settings,
         usual_warnings=frozenset(data.usual_warnings),
         logs_warnings=False,
     )
@@ -101,7 +105,11 @@ def _translate(
     scores = {name: score for name, score in found.items() if score is not None}
 
     shown = step % len(hypotheses)  # another one each time, and the same one in a resumed run
-    return scores, (data.valid_sources[shown], data.valid_references[shown], hypotheses[shown])
+    sample = data.valid_sources[shown], data.valid_references[shown], hypotheses[shown]
+
+    log_probs = (each.mean_log_prob(settings.penalty) for each in translations)
+    unsure = unsure_below([each for each in log_probs if each is not None])
+    return scores, sample, None if settings.sampling else unsure
 
 
 def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:

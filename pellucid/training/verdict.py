@@ -4,6 +4,7 @@ Both are rules of thumb with a reason beside each number; only reading translati
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -92,6 +93,11 @@ class Expectation:
         return f"expect a model that is {self.level} ({_MEANS[self.level]}): {self.why}"
 
 
+FINE_TUNED = (
+    "expect a model about as good as the one it begins with, and better on text of this kind; the"
+    " first validation shows how good that is"
+)
+"""Of a run with ``--init``."""
 _LONG_WORDS = 18.0
 """Words a line, on the target side. Captions and everyday sentences have 7 to 11, Europarl 25."""
 _PAIRS_OF_LONG = 200_000
@@ -110,10 +116,13 @@ def expectation(
     """Predict the quality of a model from so much text and time.
 
     ``words`` is the mean number in a target line, ``tokens`` how many target tokens will be learned
-    from. ``is_exact`` says that the target is no natural language, ``is_closed`` that new text has
-    no new words.
+    from, or infinity if only a clock limits them. ``is_exact`` says that the target is no natural
+    language, ``is_closed`` that new text has no new words.
     """
-    amount = f"about {tokens:,.0f} target tokens learned from {pairs:,} pairs of {words:.0f} words"
+    text = f"{pairs:,} pairs of {words:.0f} words"
+    amount = f"about {tokens:,.0f} target tokens learned from {text}"
+    if math.isinf(tokens):
+        amount = f"{text}, given minutes enough"
     if is_closed and tokens < _ROUGH_TOKENS:
         return Expectation("rough", f"{amount} without new words; so little was not measured")
     if tokens < _ROUGH_TOKENS:

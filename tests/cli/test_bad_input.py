@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,46 @@ def test_what_cannot_be_trained_on_is_refused_before_pytorch_is_loaded(
     result = pellucid("train", *arguments, folder=tmp_path)
     assert result.code in (65, 78)
     assert result.err.startswith(f"error: {message}")  # and no "loading PyTorch" before it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["finetune", "--init", "none"], 66, "error: there is no folder none"),
+        (["finetune", "--init", "a.en"], 66, "error: a model is a folder, and a.en is a file"),
+        (["finetune"], 78, "error: finetune: training: init must name the bundle to begin with"),
+        (["finetune", "--init", "RUN", "--set", "model.foo=3"], 78, "model.foo is not a setting"),
+        (["finetune", "--init", "RUN", "--set", "model.d_model=8"], 78, "model.d_model is 16 in"),
+        (["demo", "--set", "training.teacher=none"], 66, "error: there is no folder none"),
+        (["a.en", "b.de", "--init", "RUN"], 2, "--init goes on with the settings of a bundle"),
+        (["demo", "--save-config", "x.toml"], 2, "--save-config needs two text files"),
+        (["a.en", "b.de", "--save-config", "a.en"], 1, "error: a.en already exists"),
+        (["demo", "--out", "used"], 1, "error: used already holds something"),
+        (["a.en", "b.de", "--out", "used"], 1, "error: used already holds something"),
+        (["demo", "--dry-run", "--resume"], 2, "--dry-run starts from the beginning"),
+    ],
+)
+def test_wrong_combinations_of_options_are_refused_before_pytorch_is_loaded(
+    arguments: list[str], code: int, message: str, tiny_run: Path, tmp_path: Path
+):
+    (tmp_path / "used").mkdir()
+    for name in ("a.en", "b.de", "used/file"):
+        (tmp_path / name).write_text("a line of plain text\n")
+    given = [str(tiny_run) if each == "RUN" else each for each in arguments]
+    script = (
+        "import sys; from pellucid.cli.main import main; sys.argv[0] = 'pellucid'\n"
+        "try: main()\n"
+        "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script, "train", *given],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout == f"{code} False\n"
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -1,5 +1,7 @@
 """Emoji come back at their place, capitals are read as lower case, symbols are copied."""
 
+import functools
+
 import pytest
 from small_bundle import small_bundle
 
@@ -9,7 +11,12 @@ from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator
+from pellucid.phrasebook import generate
+from pellucid.text.config import TokenizerConfig
 from pellucid.text.noise import EMOJI
+from pellucid.text.seen_words import SeenWords
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 RECASE = DecodingConfig(recase=True)
 
@@ -63,6 +70,42 @@ def test_an_empty_translation_still_has_the_emoji():
 )
 def test_capitals_and_titles_are_read_in_lower_case(source, plain, text):
     assert restored(source, "Zwei Hunde, Straße.") == (plain, text)
+
+
+@functools.cache
+def phrases() -> Tokenizer:
+    texts = [pair.source for pair in generate(600, seed=1)]
+    return train_tokenizer(texts, TokenizerConfig(kind="bpe", vocabulary_size=500))
+
+
+@pytest.mark.parametrize(
+    ("source", "plain", "text"),
+    [
+        ("CHAT", "chat", "A CAT"),
+        ("CHAT !", "chat !", "A CAT"),
+        ("je vois un CHAT noir", "je vois un chat noir", "a cat"),
+        ("J'AI", "J'ai", "A CAT"),
+        # no word of the training text: perhaps an abbreviation
+        ("UNESCO", "UNESCO", "a cat"),
+        ("la UNESCO dort", "la UNESCO dort", "a cat"),
+        ("A", "A", "a cat"),
+        ("Chat", "Chat", "a cat"),
+    ],
+)
+def test_a_word_in_capitals_is_read_as_the_model_knows_it(source: str, plain: str, text: str):
+    seen = SeenWords(frozenset({"chat", "je", "vois", "un", "noir", "ai", "la", "dort"}))
+    line = OddLine.of(Request(source), RECASE, phrases(), seen)
+    made = Translation("a cat", -1.0, (), (), (), line.plain.source)
+    assert (line.plain.source, line.restored(made).text) == (plain, text)
+    assert OddLine.of(Request(source), RECASE).plain.source == source, "without a tokenizer"
+
+
+def test_an_abbreviation_that_the_model_knows_stays_in_capitals():
+    words = train_tokenizer(["le CHU est ici", "le chu dort"], TokenizerConfig(kind="word"))
+    read = [
+        OddLine.of(Request(text), RECASE, words).plain.source for text in ("CHU", "le ICI", "EST")
+    ]
+    assert read == ["CHU", "le ici", "est"]
 
 
 def test_without_the_settings_and_with_a_prefix_nothing_is_changed():

@@ -3,10 +3,12 @@
 import dataclasses
 import logging
 import math
+from typing import Any
 
 import pytest
 from small_bundle import small_bundle, tokenizer
 
+from pellucid.bundle import UNSURE_KEY
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
@@ -16,11 +18,13 @@ from pellucid.decoding.suspicious import (
     compare,
     judged,
     source_warnings,
+    unsure_below,
+    unsure_message,
     usual_kinds,
     usual_of,
 )
 from pellucid.decoding.translator import Translator
-from pellucid.decoding.warnings import TranslationWarning, WarningLog, in_words
+from pellucid.decoding.warnings import KINDS, TranslationWarning, WarningLog, in_words
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
@@ -39,6 +43,10 @@ def message(source: str, target: str) -> str:
 def written(source: str, text: str) -> Translation:
     tokens = tuple(text.split())
     return Translation(text, 0.0, tokens, (), (), source, source_tokens=tuple(source.split()))
+
+
+def kinds_found(translation: Translation) -> list[str]:
+    return [each.kind for each in translation.warnings]
 
 
 def test_a_translation_far_shorter_than_its_source_is_suspicious():
@@ -267,3 +275,55 @@ def test_a_translator_knows_the_words_of_its_bundle():
     bundle = dataclasses.replace(small_bundle(), seen_words=SeenWords(frozenset({"le", "chat"})))
     found = Translator(bundle, DecodingConfig(max_length=3)).translate(["le chat", "le dragon"])
     assert ["unseen" in [each.kind for each in line.warnings] for line in found] == [False, True]
+
+
+def test_an_unsure_translation_is_marked_unless_something_else_is_wrong():
+    """Below what 98 of 100 translations of the validation text reach."""
+    assert unsure_below([-0.1] * 99) is None, "too few to tell"
+    bound = unsure_below([-n / 100 for n in range(200)])
+    assert bound == pytest.approx(-1.95)
+    assert unsure_message(-1.9, bound) is None
+    assert unsure_message(-3.0, None) is None
+    said = unsure_message(-3.0, bound)
+    assert said == (
+        "the model is unsure of it: its tokens have a probability of 5% on average, those of 98%"
+        " of the validation text 14% or more"
+    )
+    [warning] = judged(written("Je vois un chat", "I see a cow"), unsure=said).warnings
+    assert (warning.kind, warning.message) == ("unsure", said)
+    assert kinds_found(judged(written("Je vois 123", "I see"), unsure=said)) == ["digits"]
+
+
+def test_a_translator_says_of_what_its_bundle_is_unsure():
+    settings = DecodingConfig(max_length=3, beam_size=2, n_best=2)
+    sure = Translator(small_bundle(), settings).translate("le chat")
+    mean = sure.mean_log_prob(settings.penalty)
+    assert mean == pytest.approx(sum(sure.token_log_probs) / len(sure.token_log_probs))
+    without = dataclasses.replace(sure, token_log_probs=())
+    assert without.mean_log_prob(settings.penalty) == pytest.approx(mean), "as its score says"
+
+    def found(bound: object, text: str | Request = "le chat", **changes: Any) -> Translation:
+        bundle = dataclasses.replace(small_bundle(), manifest={UNSURE_KEY: bound})
+        # What random weights write is wrong in other ways too.
+        usual = frozenset(KINDS) - {"unsure"}
+        own = settings.changed(changes)
+        return Translator(bundle, own, usual_warnings=usual).translate(text)
+
+    assert "unsure" not in kinds_found(sure)
+    assert "unsure" not in kinds_found(found(mean - 0.01))
+    marked = found(mean + 0.01)
+    assert kinds_found(marked) == kinds_found(marked.n_best[0]) == ["unsure"]
+    assert kinds_found(marked.n_best[1]) == [], "less likely by what it is"
+    # What was asked for is not the model's choice; and a manifest may hold anything.
+    assert "unsure" not in kinds_found(found(mean + 0.01, Request("le chat", prefix="un")))
+    assert "unsure" not in kinds_found(
+        found(mean + 0.01, sampling={"seed": 1}, beam_size=1, n_best=1)
+    )
+    assert "unsure" not in kinds_found(found("low"))
+
+
+def test_words_of_a_source_that_the_model_cannot_read_are_named_once():
+    bundle = dataclasses.replace(small_bundle(), seen_words=SeenWords(frozenset({"un"})))
+    found = kinds_found(Translator(bundle, DecodingConfig(max_length=3)).translate("любовь"))
+    assert "unknown" in found
+    assert "unseen" not in found

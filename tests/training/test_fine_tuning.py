@@ -19,7 +19,8 @@ from pellucid.model.config import parse_model_config
 from pellucid.model.stored import model_tensors
 from pellucid.training.config import RunConfig
 from pellucid.training.journal import read_journal
-from pellucid.training.parent import begin_with, freeze, learned_tensors
+from pellucid.training.parent import begin_with
+from pellucid.training.parent_models import freeze, learned_tensors
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 

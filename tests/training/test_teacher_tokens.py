@@ -22,7 +22,7 @@ from pellucid.training import objective, teacher_tokens
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.dry_run import dry_run
-from pellucid.training.parent import given_tokenizers, load_teachers
+from pellucid.training.parent_models import given_tokenizers, load_teachers
 from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 from pellucid.training.train import train

@@ -1,8 +1,16 @@
 """What to expect before a run, and how good its model is after it."""
 
-import pytest
+import math
+from pathlib import Path
 
+import pytest
+import tiny_runs
+
+from pellucid import phrasebook
 from pellucid.text.corpus.facts import CorpusFacts, PairSample, SideFacts, corpus_facts
+from pellucid.training.folder import RunFolder
+from pellucid.training.journal import Journal
+from pellucid.training.presets import read_config
 from pellucid.training.recipe import (
     SIZES,
     Pace,
@@ -11,6 +19,7 @@ from pellucid.training.recipe import (
     unit_of,
     validation_choice,
 )
+from pellucid.training.train import set_up_run
 from pellucid.training.verdict import expectation, level_of, verdict
 
 
@@ -96,3 +105,34 @@ def test_short_sentences_without_spaces_are_no_spelled_words():
     letters = facts_of(["kat", "hund"], ["K AE T", "HH AH N D"])
     assert letters.source.spaceless == 0.0
     assert unit_of(letters.source, is_target=False) == "character"
+
+
+def test_without_a_number_of_updates_only_the_text_decides():
+    assert expectation(19_500, 25, math.inf, is_exact=False, is_closed=False).level == "useless"
+    found = expectation(29_000, 11, math.inf, is_exact=False, is_closed=False)
+    assert (found.level, found.why[:44]) == (
+        "usable",
+        "29,000 pairs of 11 words, given minutes enou",
+    )
+
+
+def test_every_run_on_own_text_says_what_to_expect(tmp_path: Path):
+    """By a preset and files; the phrasebook's never."""
+    pairs = phrasebook.split(60, 20, 7).train
+    for name, side in (("a.fr", "source"), ("a.en", "target")):
+        lines = [getattr(pair, side) for pair in pairs]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    names = {"source": "a.fr", "target": "a.en"}
+    files = [f"data.{key}={tmp_path / name}" for key, name in names.items()]
+    files += [f"data.valid_{key}={tmp_path / name}" for key, name in names.items()]
+
+    def begun(name: str, *settings: str) -> str | None:
+        config = read_config("demo", [*tiny_runs.SETTINGS, *settings])
+        with RunFolder(tmp_path / name, config, resume=False) as folder:
+            return set_up_run(config, folder, Journal(None)).expected()
+
+    own = begun("own", *files, "training.max_steps=2")
+    assert own is not None
+    assert own.startswith("expect a model that is useless (hardly a sentence")
+    assert f"learned from {len(pairs)} pairs of" in own
+    assert begun("phrasebook") is None

@@ -12,7 +12,6 @@ from playwright.sync_api import Browser
 from pellucid.backends.web.content import web_content
 from pellucid.backends.web.scripts import join_modules
 from pellucid.bundle import Bundle
-from pellucid.decoding.alternatives import find_alternatives
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.plain_text import continue_text, fill_masks
 from pellucid.decoding.suspicious import compare
@@ -129,7 +128,7 @@ def test_alternatives_are_the_likeliest_tokens_with_their_best_translations(open
     bundle = bundle_of("paper")
     settings = DecodingConfig(**SHORT)
     prefix = bundle.target_tokenizer.encode("a c")
-    expected = find_alternatives(bundle, settings, "a b c d", ["a", "c"], 5)
+    expected = Translator(bundle, settings).alternatives("a b c d", ["a", "c"], 5)
     found = opened(bundle).evaluate(
         "([prefix]) => model.alternatives('a b c d', prefix, 5)", [prefix]
     )
@@ -227,7 +226,8 @@ def test_alternatives_and_captures_of_a_long_text_read_what_the_model_numbers(op
     page = opened(bundle)
     most = bundle.max_length - 1
     assert page.evaluate("(text) => model.readSource(text).ids.length", text) == most
-    expected = find_alternatives(bundle, DecodingConfig(**bundle.settings["decoding"]), text, (), 3)
+    settings = DecodingConfig(**bundle.settings["decoding"])
+    expected = Translator(bundle, settings).alternatives(text, (), 3)
     found = page.evaluate("(text) => model.alternatives(text, [], 3)", text)
     assert [each["token"] for each in found] == [each.token for each in expected]
 

@@ -8,15 +8,17 @@ from typing import Any
 from pellucid.backends.capability import WEB, shown_setting
 from pellucid.backends.forced_scores import forced_log_probs, random_lines
 from pellucid.backends.web.invitation import known_words
-from pellucid.backends.web.tokenizers import describe_tokenizer
+from pellucid.backends.web.tokenizers import describe_tokenizer, normalization_rule
 from pellucid.backends.web.weights import WeightsType, as_stored, pack_tensors
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.odd_lines import EMOJI
 from pellucid.decoding.suspicious import usual_of
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.languages import language_name, languages_of
+from pellucid.text.scripts import wide_characters
 
 FORMAT = 1
 """The version of the header, raised when older pages can no longer be read."""
@@ -37,6 +39,7 @@ SEARCH = (
     "align_layer",
     "align_head",
     "recase",
+    "copy_symbols",
 )
 """The settings of a search that a page follows."""
 
@@ -85,10 +88,20 @@ def web_content(
         "example": example,
         "words": known_words(bundle),
         "usual_warnings": sorted(usual_of(bundle.manifest)),
+        "unsure_below": bundle.unsure_below,
+        "seen_words": _seen_words(bundle),
+        "odd_lines": {"emoji": EMOJI, "wide": wide_characters()},
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
         "check": _check(bundle, weights),
     }
     return WebContent(header, packed.content)
+
+
+def _seen_words(bundle: Bundle[SequenceModel]) -> Mapping[str, Any] | None:
+    """The words of the training text, and the rule by which words are normalized."""
+    if bundle.seen_words is None:
+        return None
+    return {"words": sorted(bundle.seen_words.words), "normalization": normalization_rule()}
 
 
 _TOLERANCE = 1e-3

@@ -40,6 +40,10 @@ def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     return description
 
 
-def _rule(tokenizer: Tokenizer) -> dict[str, Any] | None:
+def normalization_rule() -> dict[str, Any]:
     """The characters of the rule of normalization, by which the page reads text as Python does."""
-    return {"classes": CLASSES, "plain": PLAIN} if tokenizer.normalization == "nfc" else None
+    return {"classes": CLASSES, "plain": PLAIN}
+
+
+def _rule(tokenizer: Tokenizer) -> dict[str, Any] | None:
+    return normalization_rule() if tokenizer.normalization == "nfc" else None

@@ -9,7 +9,6 @@ import torch
 
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.explain import explain_search
-from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import as_requests
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.heads import HeadRank, rank_heads
@@ -95,9 +94,7 @@ def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
     has_tree = settings.sampling is None and not settings.repredict
     is_chosen_later = settings.mbr or settings.coverage_penalty != 0.0
     [request] = as_requests([source], settings, 1)
-    is_searched = bool(
-        OddLine.of(request, settings, copies_numbers=translator.copies_numbers).plain.source.strip()
-    )
+    is_searched = bool(translator.odd_line(request).plain.source.strip())
     if not has_tree or is_chosen_later or not is_searched:
         return None
     tree = explain_search(translator, source, watcher=opened.watcher)

@@ -2,7 +2,8 @@
 
 import { explain } from "./attribution.js";
 import { logSoftmax } from "./equations.js";
-import { recased } from "./letter_case.js";
+import { oddLine } from "./odd_lines.js";
+import { openSeenWords } from "./seen_words.js";
 import { sourceWarnings } from "./suspicious.js";
 import { openTokenizer } from "./tokenizers.js";
 import { readEdits, Trace } from "./trace.js";
@@ -59,26 +60,28 @@ class Model {
     this.target = openTokenizer(header.target_tokenizer);
     // one tokenizer of both sides stands in the file once
     this.source = header.source_tokenizer === null ? this.target : openTokenizer(header.source_tokenizer);
+    this.seen = openSeenWords(header.seen_words);
   }
 
   /**
    * A text as the ids that the model reads, without the stop, and their tokens: no more than it numbers, and
-   * a text in capitals in lower case, if `settings.recase` asks for it.
+   * a text in capitals in lower case, if `settings.recase` asks for it. `restored` makes the translation of the
+   * text from what the model writes.
    */
   readSource(text, settings = this.header.decoding) {
     if (this.config.kind === "encoder") {
       const ids = readMasked(this.source, text);
       // an encoder has no START: its id stands for a mask
       const tokens = this.source.tokens(ids).map((token, at) => (ids[at] === START_ID ? "[MASK]" : token));
-      return { ids, tokens, isUpper: false, isTruncated: false, warnings: [] };
+      return { ids, tokens, restored: (found) => found, isTruncated: false, warnings: [] };
     }
-    const { plain, isUpper } = settings.recase ? recased(text) : { plain: text, isUpper: false };
+    const { plain, isCopied, restored } = oddLine(text, settings, this);
     const all = this.source.encode(plain);
     const longest = this.header.max_length;
     const most = Math.min(settings.max_source_tokens, longest === null ? Infinity : longest - 1);
     const ids = all.slice(0, most);
     const warnings = sourceWarnings(this.source, plain, all, most);
-    return { ids, tokens: this.source.tokens(ids), isUpper, isTruncated: all.length > most, warnings };
+    return { ids, tokens: this.source.tokens(ids), isCopied, restored, isTruncated: all.length > most, warnings };
   }
 
   readTarget(text) {

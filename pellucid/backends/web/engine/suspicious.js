@@ -11,6 +11,7 @@ const LOOP_TOKENS = 8;
 const LEAST_DIGITS = 3;
 const LEAST_CHANGED = 2;
 const SPELLED_SHARE = 1 / 3;
+const CERTAIN = 98;
 const SHOWN = 3;
 const LONGEST_SHOWN = 30;
 const CODES_SHOWN = 30;
@@ -48,13 +49,35 @@ export function sourceWarnings(tokenizer, text, all, most) {
   return found;
 }
 
-/** Those of a translation, beside those of its source; `usual` are kinds that mean nothing. */
-export function judged({ source, text, source_tokens: read, tokens }, fromSource, usual) {
-  const found = compare(source, text, read, tokens).filter(({ kind }) => !usual.includes(kind));
+/**
+ * Those of a translation, beside those of its source. `isFree` says that neither chance nor a prefix chose its words;
+ * `model` has its `header` and `seen`, the words of its training text.
+ */
+export function judged(said, fromSource, { header, seen }, isFree) {
+  const { source, text, source_tokens: read, tokens } = said;
+  const found = [
+    ...fromSource,
+    ...compare(source, text, read, tokens).filter(({ kind }) => !header.usual_warnings.includes(kind)),
+  ];
   if (tokens.includes(UNK) && text.includes(UNK)) {
     found.push(warning("unknown", `the translation has ${UNK} for words that the model cannot write`));
   }
-  return [...fromSource, ...found];
+  // a word that the model cannot read was never seen either, and is named already
+  const unseen = seen === null || found.some(({ kind }) => kind === "unknown") ? [] : seen.notCopied(source, text);
+  if (unseen.length > 0) {
+    found.push(warning("unseen", `the training text never had ${named(unseen)}: what stands for it is a guess`));
+  }
+  // whoever reads why it is wrong needs not be told that it may be
+  if (found.length === 0 && isFree && tokens.length > 0) found.push(...unsure(said, header.unsure_below));
+  return found;
+}
+
+function unsure({ log_probabilities: all }, bound) {
+  const mean = all.reduce((a, b) => a + b, 0) / all.length;
+  if (bound === null || !(mean < bound)) return [];
+  const percent = (value) => `${(100 * Math.exp(value)).toFixed(0)}%`;
+  const usual = `those of ${CERTAIN}% of the validation text ${percent(bound)} or more`;
+  return [warning("unsure", `the model is unsure of it: its tokens have a probability of ${percent(mean)} on average, ${usual}`)];
 }
 
 /** A text as the translation of a source: lengths, loops and numbers. */

@@ -10,7 +10,7 @@ const SPACE_MARK = "\u2581";
 
 // What Python means by \w and \s: letters, digits and "_"; JavaScript's own know ASCII alone.
 const WORD = "[\\p{L}\\p{N}_]";
-const SPACE = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+export const SPACE = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 const MARK = `(?!${SPACE})[^\\p{L}\\p{N}_]`;
 const WORD_OR_MARK = new RegExp(`${WORD}+|${MARK}`, "gu");
 const RULES = new RegExp(`${WORD}+(?=n['’]t)|n['’]t|${WORD}+|${MARK}`, "gu");

@@ -1,7 +1,6 @@
 // Text to text: reads a line, searches, writes, and says which word comes from which.
 
 import { softmax } from "./equations.js";
-import { inCase } from "./letter_case.js";
 import { beam, drawing, greedy, lengthLimit, searchTogether } from "./search.js";
 import { judged } from "./suspicious.js";
 import { stack, tensor } from "./tensors.js";
@@ -43,9 +42,8 @@ export function translateLines(model, texts, { edits = {}, prefix = [], onToken,
   const settings = searchSettings(model.header, asked);
   const trace = new Trace(null, readEdits(edits));
   const lines = texts.map((text) => readLine(model, text, settings));
-  const isUpper = lines.length === 1 && lines[0].isUpper;
-  const watch = { onToken: (ids) => onToken?.(inCase(model.target.decode(ids), isUpper)) };
-  const said = lines.map(({ base }) => ({ ...base, ...blank(), truncated: false, warnings: [] }));
+  const watch = { onToken: (ids) => onToken?.(lines[0].restored(model.target.decode(ids))) };
+  const said = lines.map((line) => ({ ...line.base, ...blank(line), truncated: false, warnings: [] }));
   const order = [...lines.keys()]
     .filter((at) => !lines[at].isBlank)
     .sort((a, b) => lines[a].source.length - lines[b].source.length);
@@ -61,7 +59,8 @@ export function translateLines(model, texts, { edits = {}, prefix = [], onToken,
     });
     const found = searchTogether(start.model, start.state, searches);
     chosen.forEach((at, row) => {
-      said[at] = { ...lines[at].base, ...written(model, lines[at], found[row], start.memories?.[row], settings, edits) };
+      const options = { memory: start.memories?.[row], settings, edits, isFree: prefix.length === 0 && chooserOf(asked) === null };
+      said[at] = { ...lines[at].base, ...written(model, lines[at], found[row], options) };
     });
   }
   return said;
@@ -69,22 +68,22 @@ export function translateLines(model, texts, { edits = {}, prefix = [], onToken,
 
 /** A line as the model reads it, with what its translation needs of it. */
 function readLine(model, text, settings) {
-  const { ids, tokens, isUpper, isTruncated, warnings } = model.readSource(text, settings);
+  const { ids, tokens, ...read } = model.readSource(text, settings);
   const base = { source: text, source_ids: ids, source_tokens: tokens };
-  return { base, source: ids, isUpper, isTruncated, warnings, isBlank: ids.length === 0 || text.trim() === "" };
+  return { ...read, base, source: ids, isBlank: ids.length === 0 || text.trim() === "" };
 }
 
 /** What a search found, as texts, with the alignment of the best. */
-function written(model, { base, source, isUpper, isTruncated, warnings }, found, memory, settings, edits) {
+function written(model, { base, source, restored, isTruncated, warnings }, found, { memory, settings, edits, isFree }) {
   const nBest = found.map(({ end, ...each }) => ({
     ...each,
-    text: inCase(model.target.decode(each.ids), isUpper),
+    text: restored(model.target.decode(each.ids)),
     tokens: model.target.tokens(each.ids),
   }));
   const kept = memory !== undefined && !model.isRecurrent; // a step kept its weights
   const options = { edits, memory, end: kept ? found[0].end : null };
   const alignment = align(model, source, nBest[0].ids, settings, options);
-  const why = judged({ ...base, ...nBest[0] }, warnings, model.header.usual_warnings);
+  const why = judged({ ...base, ...nBest[0] }, warnings, model, isFree);
   return { ...nBest[0], n_best: nBest, alignment, truncated: isTruncated, warnings: why };
 }
 
@@ -94,7 +93,10 @@ function searchFor(rules, watch, choose) {
   return rules.settings.beam_size === 1 ? greedy(rules, watch) : beam(rules, watch);
 }
 
-const blank = () => ({ text: "", ids: [], tokens: [], log_probabilities: [], score: 0, n_best: [], alignment: [] });
+/** The translation of a line that is not searched: its own, or nothing. */
+const blank = ({ isCopied, restored }) => {
+  return { text: isCopied ? restored() : "", ids: [], tokens: [], log_probabilities: [], score: 0, n_best: [], alignment: [] };
+};
 
 /** What searches step through: the model itself, or one that reads the whole prefix at every step. */
 function startOf(model, sources, trace) {
