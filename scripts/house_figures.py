@@ -1,45 +1,63 @@
-"""Count the figures of docs/architecture.md: how large the code is and how far a reader walks.
+"""Count how large the code is and how far a reader walks.
 
     python scripts/house_figures.py            print the tables
-    python scripts/house_figures.py --write    put them into docs/architecture.md
+    python scripts/house_figures.py --write    put them into benchmarks/results/house.md
 
-Importers are other files of the package that import a file. The
-files on the way of a sentence and of a training pair are those of which a function runs: while a
-tiny Transformer translates one sentence by beam search, and while it makes one update.
+Importers are other files of the package that import a file. A way holds the files of which a
+function runs, and those functions, in all threads, with what is done once (cold): a bundle is
+opened and translates a sentence, a run is prepared and makes one update, a server that has opened a
+model answers its first request, a page is exported. Each runs in a process of its own with a tiny
+Transformer. The two warm ways are one more sentence, and one more update.
 Nothing holds the code to these figures; they are here to be looked at.
 """
 
 import argparse
 import ast
+import contextlib
+import importlib
+import inspect
 import io
+import json
 import re
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
+import threading
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "pellucid"
-PAGE = ROOT / "docs" / "architecture.md"
-BEGIN, END = "<!-- figures of the house -->\n", "<!-- end of the figures -->\n"
+REPORT = ROOT / "benchmarks" / "results" / "house.md"
 _LONG_BODY = 15
 
 
+_HEADER = """# Figures of the house
+
+Written by `python scripts/house_figures.py --write`; no test holds the code to them.
+"""
+
+
 def main() -> None:
-    """Print the figures, or write them into the page."""
+    """Print the figures, or write them into the report."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--write", action="store_true", help="put them into docs/architecture.md")
+    parser.add_argument("--write", action="store_true", help="put them into the report")
+    parser.add_argument("--way", choices=_WAYS, help="print one way, as this script asks itself to")
+    parser.add_argument("--run", type=Path, help="of --way: the run of a tiny Transformer")
     options = parser.parse_args()
 
+    if options.way is not None:
+        json.dump(_traced(options.way, options.run), sys.stdout)
+        return
     text = "\n".join([*_by_area(), "", *_whole(), "", *_extension_points()])
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        after = rest.split(END)[1]
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{after}", encoding="utf-8")
+        REPORT.write_text(f"{_HEADER}\n{text}\n", encoding="utf-8")
     else:
         print(text)
 
@@ -70,7 +88,6 @@ def _whole() -> list[str]:
     comments = sum(map(_comment_lines, files))
     bodies = [body for path in files for body in _long_bodies(path)]
     blank = sum(sum(not line.strip() for line in _text(path).splitlines()) for path in files)
-    sentence, pair = _ways()
     rows = [
         (
             "lines of Python; files; median",
@@ -87,8 +104,7 @@ def _whole() -> list[str]:
             f"{sum(not has_blank for has_blank in bodies)} of {len(bodies)}"
             f" ({sum(not each for each in bodies) / len(bodies):.0%})",
         ),
-        ("files on the way of a sentence to its translation", _way(sentence)),
-        ("files on the way of a training pair to its update", _way(pair)),
+        *((f"files and functions on the way of {what}", way) for what, way in _ways().items()),
     ]
     return ["| figure | now |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
 
@@ -110,13 +126,6 @@ def _named(path: str) -> str:
     """A file as the table names it; a recipe may make one that the package does not have."""
     name = path.removeprefix("pellucid/")
     return f"`{name}`" if (ROOT / path).exists() else f"a new one in `{Path(name).parent}`"
-
-
-def _way(files: set[str]) -> str:
-    by_area = Counter(Path(name).relative_to(PACKAGE).parts[0] for name in files)
-    lines = sum(_line_count(Path(name)) for name in files)
-    areas = ", ".join(f"{area} {count}" for area, count in by_area.most_common())
-    return f"{len(files)} with {lines:,} lines ({areas})"
 
 
 def _text(path: Path) -> str:
@@ -172,44 +181,132 @@ def _module(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def _ways() -> tuple[set[str], set[str]]:
-    """Files of which a function runs: for one sentence, and for one update."""
+_WAYS = {
+    "sentence": "a sentence, cold",
+    "warm sentence": "one more sentence",
+    "pair": "a training pair, cold",
+    "warm pair": "one more update",
+    "request": "a request, cold",
+    "page": "an exported page, cold",
+}
+_SMALL = ["phrasebook.pairs=200", "phrasebook.held_out=8", "model.d_model=16", "model.d_ff=16"]
+
+
+def _ways() -> dict[str, str]:
+    """How many files and functions each way passes, and the files by area."""
     sys.path.insert(0, str(ROOT))
-    import pellucid
     from pellucid.training.presets import read_config
     from pellucid.training.train import train
 
-    small = ["phrasebook.pairs=200", "phrasebook.held_out=8", "model.d_model=16", "model.d_ff=16"]
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / "run"
-        train(read_config("demo", [*small, "training.max_steps=2"]), run)
-        translator = pellucid.load(run, engine="torch")
-        sentence = _executed(lambda: translator.translate(["je suis ici"]))
-        config = read_config("demo", [*small, "training.max_steps=3"])
-        pair = _executed(lambda: train(config, run, resume=True), within="_one_update")
-    return sentence, pair
+        train(read_config("demo", [*_SMALL, "training.max_steps=2"]), Path(folder) / "run")
+        for name, what in _WAYS.items():
+            # A copy each: what one way keeps beside the bundle, the next must not find.
+            run = Path(folder) / name / "run"
+            shutil.copytree(Path(folder) / "run", run)
+            command = [sys.executable, __file__, "--way", name, "--run", str(run)]
+            made = subprocess.run(command, stdout=subprocess.PIPE, check=True)  # noqa: S603  # itself
+            functions = json.loads(made.stdout)
+
+            files = {name for name, _ in functions}
+            by_area = Counter(Path(name).parts[0] for name in files)
+            areas = ", ".join(f"{area} {count}" for area, count in by_area.most_common())
+            found[what] = f"{len(files)} / {len(functions)} ({areas})"
+    return found
 
 
-def _executed(work: Callable[[], object], within: str | None = None) -> set[str]:
-    """Files of the package with a function that runs, inside the function of that name if given."""
-    found: set[str] = set()
+def _traced(way: str, run: Path) -> list[tuple[str, int]]:
+    """The functions that run on a way: the file of each within the package, and its line."""
+    sys.path.insert(0, str(ROOT))
+    match way:
+        case "sentence":
+            return _executed(lambda: pellucid().load(run).translate(["je suis ici"]))
+        case "warm sentence":
+            translator = pellucid().load(run)
+            translator.translate(["il est ici"])
+            return _executed(lambda: translator.translate(["je suis ici"]))
+        case "pair":
+            return _executed(lambda: _train(run.parent / "new", 1))
+        case "warm pair":
+            return _executed(lambda: _train(run, 3), within="_one_update")
+        case "request":
+            return _request(run)
+        case _:
+            return _executed(lambda: _export(run))
+
+
+def pellucid() -> Any:
+    """The package, imported after its folder was put on the path."""
+    return importlib.import_module("pellucid")
+
+
+def _train(run: Path, steps: int) -> None:
+    from pellucid.training.presets import read_config
+    from pellucid.training.train import train
+
+    config = read_config("demo", [*_SMALL, f"training.max_steps={steps}"])
+    train(config, run, resume=run.exists())
+
+
+def _request(run: Path) -> list[tuple[str, int]]:
+    """The first request to an application, without a socket."""
+    from pellucid.serve.models import ModelPlace, open_model
+
+    sys.path.insert(0, str(ROOT / "tests" / "serve"))
+    served = importlib.import_module("served_models")
+    with contextlib.ExitStack() as stack:
+        clients = []
+
+        def opened() -> None:
+            service = served.make_service(None, open_model(ModelPlace("demo", run)))
+            clients.append(stack.enter_context(served.client_of(service)))
+
+        def asked() -> None:
+            clients[0].post("/v1/translate", json={"text": "je suis ici"}).raise_for_status()
+
+        return _executed(asked, before=opened)
+
+
+def _export(run: Path) -> None:
+    from pellucid.backends.web.export import export_web
+
+    export_web(pellucid().load_bundle(run), run.parent / "page.html")
+
+
+def _executed(
+    work: Callable[[], object],
+    within: str | None = None,
+    before: Callable[[], object] = lambda: None,
+) -> list[tuple[str, int]]:
+    """Functions of the package that run, inside the function of that name if given.
+
+    What runs in ``before`` does not count; threads that it starts do, afterwards.
+    """
+    found: set[tuple[str, int]] = set()
     depth = 0
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         nonlocal depth
-        if within is not None and frame.f_code.co_name == within:
+        code = frame.f_code
+        if within is not None and code.co_name == within:
             depth += {"call": 1, "return": -1}.get(event, 0)
-        if event == "call" and (within is None or depth):
-            name = frame.f_code.co_filename
-            if name.startswith(str(PACKAGE)) and not name.endswith("__init__.py"):
-                found.add(name)
+        if event != "call" or not (within is None or depth) or code.co_name == "<module>":
+            return
+        # The body of a class runs once, when its file is imported.
+        if code.co_filename.startswith(f"{PACKAGE}/") and code.co_flags & inspect.CO_NEWLOCALS:
+            found.add((str(Path(code.co_filename).relative_to(PACKAGE)), code.co_firstlineno))
 
+    threading.setprofile(watch)
     sys.setprofile(watch)
     try:
+        before()
+        found.clear()
         work()
     finally:
         sys.setprofile(None)
-    return found
+        threading.setprofile(None)
+    return sorted(found)
 
 
 if __name__ == "__main__":

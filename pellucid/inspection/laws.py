@@ -1,4 +1,4 @@
-"""Checks the laws of docs/architecture.md on any model and machine, in seconds.
+"""Checks the laws of docs/laws.md on any model and machine, in seconds.
 
 A law says that two ways to compute the same thing agree: the fast program and the page of
 equations, with a KV cache and without, batched and alone. ``pellucid doctor`` runs these checks.

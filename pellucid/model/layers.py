@@ -95,7 +95,7 @@ class SublayerModule(nn.Module, ABC):
     """One sublayer of a block, without the residual connection and norm around it.
 
     It reads whole sequences, or one token after another with a state of its own; both ways give
-    the same (``cached = full`` in docs/architecture.md).
+    the same (``cached = full`` in docs/laws.md).
     """
 
     @abstractmethod

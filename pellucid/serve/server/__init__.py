@@ -13,7 +13,7 @@ request:
 ``limits``      what all of these accept at most
 
 Requests are parsed by h11, through its documented interface. Why no kept server is used:
-docs/architecture.md.
+docs/decisions.md.
 """
 
 SHARED_FIGURES = "PROMETHEUS_MULTIPROC_DIR"
