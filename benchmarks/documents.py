@@ -647,7 +647,7 @@ def convert_bytes(data: bytes, name: str) -> bytes:
 
 def fuzz(count: int, first: int) -> dict[str, object]:
     made: Counter[str] = Counter()
-    faults: Counter[str] = Counter()
+    problems: Counter[str] = Counter()
     examples: list[str] = []
     slowest = 0.0
     names = list(FUZZ)
@@ -659,7 +659,7 @@ def fuzz(count: int, first: int) -> dict[str, object]:
             FUZZ[name](random.Random(seed), name)
         except Exception as error:
             kind = str(error).split(":")[0] if isinstance(error, DocumentError) else "does not open"
-            faults[f"{name[2:]}: {kind}"] += 1
+            problems[f"{name[2:]}: {kind}"] += 1
             if len(examples) < 20:
                 examples.append(f"{seed} {name}: {type(error).__name__}: {error}"[:500])
         made[name[2:]] += 1
@@ -667,7 +667,7 @@ def fuzz(count: int, first: int) -> dict[str, object]:
     return {
         "documents": sum(made.values()),
         "by_format": dict(sorted(made.items())),
-        "faults": dict(faults),
+        "problems": dict(problems),
         "examples": examples,
         "slowest_cpu_seconds": round(slowest, 2),
         "seconds": round(time.monotonic() - begun),
@@ -762,7 +762,7 @@ def main() -> None:
 def page(results: dict[str, dict]) -> str:
     """The results as a page."""
     made, placed = results["fuzz"], results["tags"]
-    faults = sum(made["faults"].values())
+    problems = sum(made["problems"].values())
     formats = ", ".join(f"{name} {count:,}" for name, count in made["by_format"].items())
     first, last = made["seeds"]
     wrong = "\n".join(
@@ -779,7 +779,7 @@ They were translated by a stand-in whose alignment is known, and opened again by
 
 | documents | that do not open, or with blocks, tags or words lost | slowest, CPU seconds |
 |---|---|---|
-| {made["documents"]:,} | {faults} | {made["slowest_cpu_seconds"]} |
+| {made["documents"]:,} | {problems} | {made["slowest_cpu_seconds"]} |
 
 ## Tags on the right words
 
@@ -858,11 +858,11 @@ def real_page(real: dict) -> str:
         total: Counter[str] = Counter()
         for count in by_ending.values():
             total.update(count)
-        moved = total["fault: references moved"] if name == "unruly" else "not told"
-        faults = sum(number for key, number in total.items() if key.startswith("fault"))
+        moved = total["problem: references moved"] if name == "unruly" else "not told"
+        problems = sum(number for key, number in total.items() if key.startswith("problem"))
         rows.append(
             f"| {name} | {total['files']} | {total['refused']} | {total['references']:,} |"
-            f" {total['fault: references lost']} | {moved} | {faults} |"
+            f" {total['problem: references lost']} | {moved} | {problems} |"
         )
     tools = [
         f"| {tool} | {name} | {count['files']} | {count['worse']} |"
@@ -877,7 +877,7 @@ def real_page(real: dict) -> str:
 made for their own tests (docx, pptx, odt, epub, po, xlf); what is counted stands at the top of
 `real_documents.py`.
 
-| translator | files | refused | references | lost | moved | all faults |
+| translator | files | refused | references | lost | moved | all problems |
 |---|---|---|---|---|---|---|
 {chr(10).join(rows)}
 

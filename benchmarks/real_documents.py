@@ -294,8 +294,8 @@ def opens(data: bytes, ending: str) -> str:
 # What is compared.
 
 
-class Faults:
-    """The faults of one translation, by kind."""
+class Problems:
+    """The problems of one translation, by kind."""
 
     def __init__(self) -> None:
         self.found: Counter[str] = Counter()
@@ -308,42 +308,42 @@ class Faults:
             self.examples.append(f"{kind}: {example}"[:300])
 
 
-def compare(before: bytes, after: bytes, ending: str, faults: Faults, *, words: bool) -> None:
+def compare(before: bytes, after: bytes, ending: str, problems: Problems, *, words: bool) -> None:
     """Everything but the tools. ``words``: whether the words of the translation can be told."""
     if ending == "po":
-        compare_po(before, after, faults)
+        compare_po(before, after, problems)
         return
     if ending == "xlf":
-        compare_xliff(after, faults)
+        compare_xliff(after, problems)
         return
     one, other = xml_parts(before), xml_parts(after)
     if list(one) != list(other):
-        faults.add("parts", f"{set(one) ^ set(other)}")
+        problems.add("parts", f"{set(one) ^ set(other)}")
     for name in one:
         if one[name] == other.get(name):
             root = tree(one[name], name)
             if root is not None:
-                faults.counted["references"] += sum(1 for _ in references(root))
+                problems.counted["references"] += sum(1 for _ in references(root))
             continue
         old, new = tree(one[name], name), tree(other[name], name)
         if old is None or new is None:
-            faults.add("not well formed", name)
+            problems.add("not well formed", name)
             continue
         lost, added = elements(old) - elements(new), elements(new) - elements(old)
         if lost or added:
-            faults.add("elements", f"{name}: lost {list(lost)[:2]}, new {list(added)[:2]}")
+            problems.add("elements", f"{name}: lost {list(lost)[:2]}, new {list(added)[:2]}")
         before_refs, after_refs = list(references(old)), list(references(new))
-        faults.counted["references"] += len(before_refs)
+        problems.counted["references"] += len(before_refs)
         missing = Counter(key for key, _, _ in before_refs) - Counter(k for k, _, _ in after_refs)
         for key, count in missing.items():
-            faults.add("references lost", f"{name}: {key}", count)
+            problems.add("references lost", f"{name}: {key}", count)
         if words:
-            compare_places(name, before_refs, after_refs, faults)
+            compare_places(name, before_refs, after_refs, problems)
         if early_ends(new) > early_ends(old):
-            faults.add("ranges", name, early_ends(new) - early_ends(old))
+            problems.add("ranges", name, early_ends(new) - early_ends(old))
 
 
-def compare_places(name: str, before: list, after: list, faults: Faults) -> None:
+def compare_places(name: str, before: list, after: list, problems: Problems) -> None:
     """Each reference stands behind the word that it stood behind, or at the end as it stood."""
     places: dict[str, list[tuple[str, bool]]] = {}
     for key, word, is_last in after:
@@ -357,50 +357,50 @@ def compare_places(name: str, before: list, after: list, faults: Faults) -> None
         if same is not None:
             found.remove(same)
         elif found:
-            faults.add("references moved", f"{name}: {key} behind {word!r}, now {found[:2]}")
-        faults.counted["references placed"] += same is not None
+            problems.add("references moved", f"{name}: {key} behind {word!r}, now {found[:2]}")
+        problems.counted["references placed"] += same is not None
 
 
-def compare_po(before: bytes, after: bytes, faults: Faults) -> None:
+def compare_po(before: bytes, after: bytes, problems: Problems) -> None:
     one, other = (polib.pofile(each.decode("latin-1")) for each in (before, after))
     for source, target in zip(one, other, strict=True):
         if source.msgid != target.msgid:
-            faults.add("entries", source.msgid)
+            problems.add("entries", source.msgid)
         if source.obsolete or source.msgid_plural or source.msgstr or "fuzzy" in source.flags:
             continue
-        compare_placeholders(target.msgid, target.msgstr, faults)
+        compare_placeholders(target.msgid, target.msgstr, problems)
 
 
-def compare_xliff(after: bytes, faults: Faults) -> None:
+def compare_xliff(after: bytes, problems: Problems) -> None:
     for unit in etree.fromstring(after).iter("{*}trans-unit", "{*}segment"):
         source, target = unit.find("{*}source"), unit.find("{*}target")
         names = [local(each) for each in unit if local(each)]
         wanted = [each for each in _ORDER if each in names]
         if names[: len(wanted)] != wanted:
-            faults.add("order", f"{names}")
+            problems.add("order", f"{names}")
         if target is None or target.get("state") != "needs-review-translation":
             continue
         texts = ["".join(each.itertext()) for each in (source, target)]
-        compare_placeholders(*texts, faults)
+        compare_placeholders(*texts, problems)
         tags = [
             Counter(each.tag for each in side.iter() if each is not side)
             for side in (source, target)
         ]
         if tags[0] != tags[1]:
-            faults.add("elements", texts[0])
+            problems.add("elements", texts[0])
 
 
 _ORDER = ("source", "seg-source", "target")
 """The first elements of a unit of XLIFF, by both schemas; notes and alternatives come behind."""
 
 
-def compare_placeholders(source: str, target: str, faults: Faults) -> None:
+def compare_placeholders(source: str, target: str, problems: Problems) -> None:
     if not target:
         return
     one, other = (Counter(PLACEHOLDER.findall(each)) for each in (source, target))
-    faults.counted["placeholders"] += sum(one.values())
+    problems.counted["placeholders"] += sum(one.values())
     if one - other:
-        faults.add("placeholders", f"{source!r} => {target!r}", sum((one - other).values()))
+        problems.add("placeholders", f"{source!r} => {target!r}", sum((one - other).values()))
 
 
 # Tools.
@@ -511,7 +511,7 @@ def measure(
             copied.write_bytes(before)
             written["source"].append(copied)
             for name, translator in translators.items():
-                faults = Faults()
+                problems = Problems()
                 count = results.setdefault(name, {}).setdefault(ending, Counter())
                 count["files"] += 1
                 try:
@@ -521,15 +521,15 @@ def measure(
                     examples.append(f"{name} {path.name}: refused: {error}")
                     continue
                 if name == "identity":
-                    compare_same(before, after, ending, path.name, faults)
+                    compare_same(before, after, ending, path.name, problems)
                 else:
-                    compare(before, after, ending, faults, words=name == "unruly")
+                    compare(before, after, ending, problems, words=name == "unruly")
                 if (error := opens(after, ending)) and not opens(before, ending):
-                    faults.add("does not open", error)
-                count.update(faults.counted)
-                count["files with a fault"] += bool(faults.found)
-                count.update({f"fault: {kind}": n for kind, n in faults.found.items()})
-                examples += [f"{name} {path.name}: {each}" for each in faults.examples]
+                    problems.add("does not open", error)
+                count.update(problems.counted)
+                count["files with a problem"] += bool(problems.found)
+                count.update({f"problem: {kind}": n for kind, n in problems.found.items()})
+                examples += [f"{name} {path.name}: {each}" for each in problems.examples]
                 out = place / name / copied.name
                 out.parent.mkdir(exist_ok=True)
                 out.write_bytes(after)
@@ -557,8 +557,8 @@ def joined(before: dict, found: dict) -> dict:
     }
 
 
-def compare_same(before: bytes, after: bytes, ending: str, name: str, faults: Faults) -> None:
-    """Add the faults of a translation by the identity: a catalog has each source as its
+def compare_same(before: bytes, after: bytes, ending: str, name: str, problems: Problems) -> None:
+    """Add the problems of a translation by the identity: a catalog has each source as its
     translation."""
     if ending == "po":
         entries = polib.pofile(after.decode("latin-1")).untranslated_entries()
@@ -568,7 +568,7 @@ def compare_same(before: bytes, after: bytes, ending: str, name: str, faults: Fa
         )
         new = [other for one, other in pairs if not one.msgstr and not one.msgid_plural]
         if left or any(each.msgstr not in ("", each.msgid) for each in new):
-            faults.add("entries", name)
+            problems.add("entries", name)
     elif ending == "xlf":
         for unit in etree.fromstring(after).iter("{*}trans-unit", "{*}segment"):
             target, source = unit.find("{*}target"), unit.find("{*}source")
@@ -579,9 +579,9 @@ def compare_same(before: bytes, after: bytes, ending: str, name: str, faults: Fa
                 ]
                 inner = [re.sub(rb"^<[^>]*>|</[^<>]*>$", b"", each) for each in texts]
                 if inner[0] != inner[1]:
-                    faults.add("bytes", name)
+                    problems.add("bytes", name)
     elif not is_same(before, after):
-        faults.add("bytes", name)
+        problems.add("bytes", name)
 
 
 def is_same(before: bytes, after: bytes) -> bool:

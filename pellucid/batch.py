@@ -30,7 +30,7 @@ from pellucid.core.texts import counted
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import in_words, kinds_of
 from pellucid.text.check.check import far_lengths
-from pellucid.text.check.scan import LINE_FAULTS, scan_block
+from pellucid.text.check.scan import LINE_PROBLEMS, scan_block
 from pellucid.text.corpus.readers import ONE_LINE
 
 _log = logging.getLogger("pellucid")
@@ -128,7 +128,7 @@ class Score:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """Adds the faults of each pair, by the names of ``pellucid check`` with spaces between.
+    """Adds the problems of each pair, by the names of ``pellucid check`` with spaces between.
 
     What takes the whole corpus is not seen in a batch: repeated pairs, misalignment, and the usual
     ratio of lengths of two languages. ``usual_ratio`` states that: characters of the source
@@ -139,7 +139,7 @@ class Check:
 
     source: str = "source"
     target: str = "target"
-    into: str = "faults"
+    into: str = "problems"
     usual_ratio: float = 1.0
 
     def __call__(self, batch: Batch) -> Batch:
@@ -148,32 +148,32 @@ class Check:
 
     def _added(self, batch: Any) -> _Columns:
         sources, targets = _texts(batch, self.source), _texts(batch, self.target)
-        return {self.into: faults_of_pairs(sources, targets, self.usual_ratio)}
+        return {self.into: problems_of_pairs(sources, targets, self.usual_ratio)}
 
 
-def faults_of_pairs(
+def problems_of_pairs(
     sources: Sequence[str], targets: Sequence[str], usual_ratio: float
 ) -> list[str]:
-    """The faults of each pair as ``Check`` writes them; line ends count as spaces."""
-    faults: list[list[str]] = [[] for _ in sources]
+    """The problems of each pair as ``Check`` writes them; line ends count as spaces."""
+    problems: list[list[str]] = [[] for _ in sources]
     if not sources:
         return []
 
     scans = [scan_block(_block_of(lines)) for lines in (sources, targets)]
-    for fault in LINE_FAULTS:
-        for row in np.union1d(scans[0].faults[fault], scans[1].faults[fault]):
-            faults[int(row)].append(fault)
+    for problem in LINE_PROBLEMS:
+        for row in np.union1d(scans[0].problems[problem], scans[1].problems[problem]):
+            problems[int(row)].append(problem)
 
-    # The faults of pairs are for those with text on both sides, as in ``pellucid check``.
+    # The problems of pairs are for those with text on both sides, as in ``pellucid check``.
     is_far = far_lengths(scans[0].lengths, scans[1].lengths, float(np.log(usual_ratio)))
-    for row, found in enumerate(faults):
+    for row, found in enumerate(problems):
         if "empty" in found:
             continue
         if sources[row] == targets[row]:
             found.append("source_equals_target")
         if is_far[row]:
             found.append("length_ratio")
-    return [" ".join(found) for found in faults]
+    return [" ".join(found) for found in problems]
 
 
 def _block_of(texts: Sequence[str]) -> bytes:

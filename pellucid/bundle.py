@@ -331,7 +331,7 @@ def _open(
                     bundle.held.verify()
             return bundle
         except (PellucidError, OSError) as error:
-            # the error may come from two halves of two bundles; only an unchanged one is at fault
+            # the error may come from two halves of two bundles; only an unchanged one is the cause
             if attempts_left and _state_of(folder) != before:
                 continue
             damaged = _damaged_tensors(folder) if isinstance(error, CorruptError) else []

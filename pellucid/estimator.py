@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from pellucid.backends import EngineName
 from pellucid.backends.load import load
-from pellucid.core.errors import DataError, NotFittedError, list_faults
+from pellucid.core.errors import DataError, NotFittedError, list_problems
 from pellucid.core.files import write_file
 from pellucid.core.texts import texts_among
 from pellucid.decoding.translator import Translator
@@ -162,11 +162,11 @@ class Seq2SeqTranslator:
 def _lines(texts: Iterable[str], name: str) -> list[str]:
     """``texts`` as lines of a file. Raises DataError naming every entry that is not one line."""
     lines = list(texts_among(texts, name))
-    faults = [
+    problems = [
         f"{name}[{number}] must be one line of text, got {line!r:.60}"
         for number, line in enumerate(lines)
         if not isinstance(line, str) or "\n" in line
     ]
-    if faults:
-        raise DataError(list_faults(faults))
+    if problems:
+        raise DataError(list_problems(problems))
     return lines

@@ -31,7 +31,7 @@ from pellucid.core.errors import (
     DataError,
     InputMissingError,
     OutputExistsError,
-    list_faults,
+    list_problems,
 )
 from pellucid.core.files import (
     LARGEST_MANIFEST,
@@ -471,7 +471,7 @@ def _differences(expected: Mapping[str, Any], got: Mapping[str, Any]) -> str:
         f"{shown(name)[1:-1]}: {shown(expected.get(name))} -> {shown(got.get(name))}"
         for name in names
     ]
-    return list_faults(changes)
+    return list_problems(changes)
 
 
 def _measure(path: Path) -> tuple[str, int]:

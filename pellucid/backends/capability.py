@@ -84,24 +84,24 @@ class Backend:
     has_free_widths: bool = False
     """Whether heads may have another width than d_model / heads."""
 
-    def model_faults(self, config: ModelConfig) -> list[str]:
-        """A fault for each setting of ``config`` that this backend cannot express."""
+    def model_problems(self, config: ModelConfig) -> list[str]:
+        """A problem for each setting of ``config`` that this backend cannot express."""
         if config.kind not in self.kinds:
             return [f"it has no model.kind={config.kind} ({' or '.join(self.kinds)})"]
 
-        faults = []
+        problems = []
         if not self.has_free_widths and isinstance(config, BlockSettings):
             width = config.d_model / config.heads
             if (config.key_size, config.value_size) != (width, width):
-                faults.append(
+                problems.append(
                     f"its heads have the width d_model / heads = {width:g}, not"
                     f" d_k={config.key_size} and d_v={config.value_size}"
                 )
         for name in _lacking(self.model, config):
             values = self.model.get(name)
             known = "" if values is None else f" ({values})"
-            faults.append(f"it has no {name}={getattr(config, name)}{known}")
-        return faults
+            problems.append(f"it has no {name}={getattr(config, name)}{known}")
+        return problems
 
     def lacking(self, settings: DecodingConfig) -> list[str]:
         """The search settings with which this backend would find something else, by name."""

@@ -9,7 +9,7 @@ from typing import assert_never, get_args
 
 from pellucid.backends import ComputeType, Device, EngineName
 from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
-from pellucid.backends.ctranslate2.support import ctranslate2_faults
+from pellucid.backends.ctranslate2.support import ctranslate2_problems
 from pellucid.backends.ctranslate2.workers import onnxruntime_is_loaded, open_workers
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.config import did_you_mean
@@ -59,8 +59,8 @@ class AutoEngine(Engine):
 
     def _engine_for(self, settings: DecodingConfig) -> Engine:
         # as the translator will ask it: without what is done before and after the search
-        faults = self._fast.refusals(settings_of_search(settings))
-        able = not faults and not self._fast.is_changed()
+        problems = self._fast.refusals(settings_of_search(settings))
+        able = not problems and not self._fast.is_changed()
         return self._fast if able else TorchEngine()
 
     def follow(self, bundle: Translatable) -> None:
@@ -75,9 +75,9 @@ class AutoEngine(Engine):
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
         """Search with the faster engine that supports the call, and with the model as it is."""
-        faults = self._fast.refusals(settings, lines, watcher)
-        if faults:
-            reason = f"ctranslate2 cannot do {'; '.join(faults)}"
+        problems = self._fast.refusals(settings, lines, watcher)
+        if problems:
+            reason = f"ctranslate2 cannot do {'; '.join(problems)}"
         elif self._fast.is_changed():
             reason = "the model was changed after it was converted for ctranslate2"
         else:
@@ -176,17 +176,17 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
         case "torch":
             return TorchEngine()
         case "ctranslate2":
-            faults = _machine_faults(bundle)
-            if faults:
+            problems = _machine_problems(bundle)
+            if problems:
                 raise ConfigError(
-                    f"the engine ctranslate2 cannot be used: {'; '.join(faults)}",
+                    f"the engine ctranslate2 cannot be used: {'; '.join(problems)}",
                     hint="take the engine torch",
                 )
             return _fast_engine(bundle, compute_type, "it was named")
         case "auto":
-            faults = _machine_faults(bundle) or _bundle_faults(bundle)
-            if faults:
-                return TorchEngine("; ".join(faults))
+            problems = _machine_problems(bundle) or _bundle_problems(bundle)
+            if problems:
+                return TorchEngine("; ".join(problems))
             try:
                 fast = _fast_engine(bundle, compute_type, "the fastest that supports the settings")
             except WriteError as error:
@@ -205,21 +205,23 @@ def _fast_engine(bundle: Bundle, compute_type: ComputeType, reason: str) -> Ctra
     return Ctranslate2Engine(bundle, open_workers(bundle, compute_type), reason)
 
 
-def _machine_faults(bundle: Bundle) -> list[str]:
+def _machine_problems(bundle: Bundle) -> list[str]:
     """Why CTranslate2 must not be used here, whatever the model."""
-    faults = []
+    problems = []
     if bundle.device != "cpu":
-        faults.append("ctranslate2 is used on CPUs only")
+        problems.append("ctranslate2 is used on CPUs only")
     if onnxruntime_is_loaded():
-        faults.append("this process has loaded onnxruntime, and the two block each other at exit")
-    return faults
+        problems.append("this process has loaded onnxruntime, and the two block each other at exit")
+    return problems
 
 
-def _bundle_faults(bundle: Bundle) -> list[str]:
+def _bundle_problems(bundle: Bundle) -> list[str]:
     """Why CTranslate2 cannot run this model, or is not installed."""
     if importlib.util.find_spec("ctranslate2") is None:
         return ["ctranslate2 is not installed (pip install 'pellucid[fast]')"]
-    return [f"ctranslate2 cannot express this model: {each}" for each in ctranslate2_faults(bundle)]
+    return [
+        f"ctranslate2 cannot express this model: {each}" for each in ctranslate2_problems(bundle)
+    ]
 
 
 def _open(path: Path, device: str, seconds: float, engine: EngineName) -> Bundle:
@@ -248,9 +250,9 @@ def _has_gpu() -> bool:
 
 def _check(path: object, engine: str, device: str, compute_type: str) -> None:
     """Raise ConfigError naming every argument that is not known or does not fit."""
-    faults = []
+    problems = []
     if not isinstance(path, str | Path):
-        faults.append(f"path must be a str or a Path, got {path!r}")
+        problems.append(f"path must be a str or a Path, got {path!r}")
 
     for name, value, known in (
         ("engine", engine, get_args(EngineName)),
@@ -259,16 +261,16 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
     ):
         if value not in known:
             hint = did_you_mean(value, known, "; {}") if isinstance(value, str) else ""
-            faults.append(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
+            problems.append(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
 
     if device == "cuda" and not _has_gpu():
-        faults.append("device=cuda needs a GPU that torch can use, and there is none")
+        problems.append("device=cuda needs a GPU that torch can use, and there is none")
     if engine == "torch" and compute_type == "int8":
-        faults.append("compute_type=int8 is for the engine ctranslate2, not for torch")
+        problems.append("compute_type=int8 is for the engine ctranslate2, not for torch")
     if engine == "ctranslate2" and compute_type == "bfloat16":
-        faults.append("compute_type=bfloat16 is for the engine torch, not for ctranslate2")
+        problems.append("compute_type=bfloat16 is for the engine torch, not for ctranslate2")
     if engine == "ctranslate2" and device == "cuda":
-        faults.append("the engine ctranslate2 is used on CPUs only, got device=cuda")
+        problems.append("the engine ctranslate2 is used on CPUs only, got device=cuda")
 
-    if faults:
-        raise ConfigError("; ".join(faults))
+    if problems:
+        raise ConfigError("; ".join(problems))

@@ -102,15 +102,15 @@ def _tell_of_normalization(bundle: "Bundle", program: str) -> None:
 def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
     """Write BUNDLE to the new folder OUT for CTranslate2 (needs pellucid[fast])."""
     from pellucid.backends.ctranslate2.export import export_ctranslate2
-    from pellucid.backends.ctranslate2.support import int8_fault
+    from pellucid.backends.ctranslate2.support import int8_problem
     from pellucid.bundle import load_bundle
 
     opened = load_bundle(bundle)
     export_ctranslate2(opened, out, quantization)
     _tell_of_normalization(opened, "CTranslate2")
     # int16 too: CTranslate2 computes it in int8 where it does not call MKL
-    if quantization.startswith("int") and (fault := int8_fault()):
-        click.echo(f"WARNING: {quantization} {fault}; translate on another machine", err=True)
+    if quantization.startswith("int") and (problem := int8_problem()):
+        click.echo(f"WARNING: {quantization} {problem}; translate on another machine", err=True)
     click.echo(f"wrote {out}", err=True)
 
 

@@ -32,7 +32,7 @@ def runs(folder: Path, as_json: bool) -> None:
     """
     from pellucid.training.runs import by_score, find_runs, summarize
 
-    # Damaged runs are in the list, too, with their faults below it.
+    # Damaged runs are in the list, too, with their problems below it.
     summaries = by_score([summarize(run) for run in find_runs(folder)])
     if as_json:
         table = {"runs": [each.to_dict() for each in summaries]}
@@ -46,8 +46,8 @@ def runs(folder: Path, as_json: bool) -> None:
     for line in _table(summaries, folder):
         click.echo(line)
     for summary in summaries:
-        for fault in summary.faults:
-            click.echo(_as_text(f"{summary.path}: {fault}"), err=True)
+        for problem in summary.problems:
+            click.echo(_as_text(f"{summary.path}: {problem}"), err=True)
 
 
 def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:

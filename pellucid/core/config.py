@@ -1,4 +1,4 @@
-"""Configs are data: frozen, checked when created, all faults of a file reported together."""
+"""Configs are data: frozen, checked when created, all problems of a file reported together."""
 
 import difflib
 import tomllib
@@ -11,9 +11,9 @@ import pydantic
 import tomli_w
 from pydantic.fields import FieldInfo
 
-from pellucid.core.errors import MOST_FAULTS, ConfigError, InputMissingError, list_faults
+from pellucid.core.errors import MOST_PROBLEMS, ConfigError, InputMissingError, list_problems
 from pellucid.core.files import read_plain
-from pellucid.core.limits import LARGEST_CONFIG, shown, table_fault, toml_fault
+from pellucid.core.limits import LARGEST_CONFIG, shown, table_problem, toml_problem
 
 _DEEPEST_OVERRIDE = 8
 """Parts of a dotted name; the longest has three."""
@@ -49,16 +49,16 @@ class Config(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _refuse_too_large(cls, table: Any) -> Any:
-        fault = table_fault(table)
-        if fault:
-            raise ValueError(f"a config must have {fault}")
+        problem = table_problem(table)
+        if problem:
+            raise ValueError(f"a config must have {problem}")
         return table
 
     @classmethod
     def parse(cls, table: Mapping[str, Any], origin: str = "config") -> Self:
         """Build from a table read from ``origin``.
 
-        Raises ConfigError naming the faults with their paths and the nearest valid names.
+        Raises ConfigError naming the problems with their paths and the nearest valid names.
         """
         return _parse(cls.model_validate, (cls,), table, origin)
 
@@ -73,12 +73,12 @@ class Config(pydantic.BaseModel):
             cls.model_validate(table)
         except pydantic.ValidationError as error:
             wrong = [
-                fault
-                for fault in error.errors(include_url=False)
-                if fault["type"] != "missing"
+                problem
+                for problem in error.errors(include_url=False)
+                if problem["type"] != "missing"
                 and (
-                    fault["type"] != "value_error"
-                    or ".".join(_without_kinds((cls,), fault["loc"])) in given
+                    problem["type"] != "value_error"
+                    or ".".join(_without_kinds((cls,), problem["loc"])) in given
                 )
             ]
             if wrong:
@@ -105,9 +105,9 @@ def _parse(
     table: Mapping[str, Any],
     origin: str,
 ) -> _Parsed:
-    fault = table_fault(table)
-    if fault:
-        raise ConfigError(f"{origin} must have {fault}", hint=_NOT_OURS)
+    problem = table_problem(table)
+    if problem:
+        raise ConfigError(f"{origin} must have {problem}", hint=_NOT_OURS)
     try:
         return validate(dict(table) if isinstance(table, Mapping) else table)
     except pydantic.ValidationError as error:
@@ -129,9 +129,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start})") from error
-    fault = toml_fault(text)
-    if fault:
-        raise ConfigError(f"{path} must have {fault}", hint=_NOT_OURS)
+    problem = toml_problem(text)
+    if problem:
+        raise ConfigError(f"{path} must have {problem}", hint=_NOT_OURS)
 
     try:
         return tomllib.loads(text)
@@ -217,35 +217,35 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-def _describe_all(configs: Sequence[type[Config]], faults: Sequence[Any]) -> str:
-    """The faults as the end of a sentence: the first of them, and how many more there are."""
-    described = [_describe(configs, fault) for fault in faults[:MOST_FAULTS]]
-    return list_faults(described, len(faults))
+def _describe_all(configs: Sequence[type[Config]], problems: Sequence[Any]) -> str:
+    """The problems as the end of a sentence: the first of them, and how many more there are."""
+    described = [_describe(configs, problem) for problem in problems[:MOST_PROBLEMS]]
+    return list_problems(described, len(problems))
 
 
-def _describe(configs: Sequence[type[Config]], fault: Any) -> str:
-    """One fault as ``path: what must hold, got value``."""
-    location = _without_kinds(configs, fault["loc"])
+def _describe(configs: Sequence[type[Config]], problem: Any) -> str:
+    """One problem as ``path: what must hold, got value``."""
+    location = _without_kinds(configs, problem["loc"])
     path = ".".join(location) or "config"
-    if fault["type"] == "extra_forbidden":
+    if problem["type"] == "extra_forbidden":
         return f"{path} is not a setting; {_guess(configs, location)}"
-    if fault["type"] == "missing":
+    if problem["type"] == "missing":
         return f"{path} is required"
-    if fault["type"] == "union_tag_invalid":
-        name = fault["ctx"]["discriminator"].strip("'")
-        allowed = " or ".join(fault["ctx"]["expected_tags"].rsplit(", ", 1))
-        got = shown(fault["input"][name])
+    if problem["type"] == "union_tag_invalid":
+        name = problem["ctx"]["discriminator"].strip("'")
+        allowed = " or ".join(problem["ctx"]["expected_tags"].rsplit(", ", 1))
+        got = shown(problem["input"][name])
         return f"{'.'.join([*location, name])}: input should be {allowed}, got {got}"
-    if fault["type"] == "value_error":
-        message = str(fault["ctx"]["error"])
+    if problem["type"] == "value_error":
+        message = str(problem["ctx"]["error"])
         return f"{path}: {message}" if location else message
 
-    message = fault["msg"][0].lower() + fault["msg"][1:]
-    return f"{path}: {message}, got {shown(fault['input'])}"
+    message = problem["msg"][0].lower() + problem["msg"][1:]
+    return f"{path}: {message}, got {shown(problem['input'])}"
 
 
 def _without_kinds(configs: Sequence[type[Config]], parts: Iterable[Any]) -> list[str]:
-    """The location of a fault by names of settings alone.
+    """The location of a problem by names of settings alone.
 
     Where a section is a discriminated union, pydantic inserts the kind after its name.
     """

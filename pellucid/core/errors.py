@@ -121,31 +121,31 @@ class ShapeError(PellucidError, ValueError):
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 """Control characters but the line feed."""
-MOST_FAULTS = 20
-"""The number of faults of one input that a message lists."""
+MOST_PROBLEMS = 20
+"""The number of problems of one input that a message lists."""
 _MOST_LINES = 4
 _LONGEST_LIST = 1200
 _LONGEST_MESSAGE = 2000
 """Characters. A message repeats names and values of files that a stranger made."""
 
 
-def list_faults(faults: Sequence[str], count: int | None = None) -> str:
-    """The faults of one input as the end of a sentence; of many, the first and a count.
+def list_problems(problems: Sequence[str], count: int | None = None) -> str:
+    """The problems of one input as the end of a sentence; of many, the first and a count.
 
-    ``count`` is how many there are, where ``faults`` are only the first of them.
+    ``count`` is how many there are, where ``problems`` are only the first of them.
     """
     listed, length = 0, 0
 
-    # At least one fault is listed, however long it is.
-    for fault in faults[:MOST_FAULTS]:
-        length += len(fault)
+    # At least one problem is listed, however long it is.
+    for problem in problems[:MOST_PROBLEMS]:
+        length += len(problem)
         if listed and length > _LONGEST_LIST:
             break
         listed += 1
 
     # What is not listed is counted, so that nobody takes the list for all.
-    more = (len(faults) if count is None else count) - listed
-    return "; ".join(faults[:listed]) + (f"; and {more} more" if more > 0 else "")
+    more = (len(problems) if count is None else count) - listed
+    return "; ".join(problems[:listed]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _shortened(message: str) -> str:

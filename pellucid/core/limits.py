@@ -2,7 +2,7 @@
 
 A config comes with every model, and models come from strangers. Parsing is the danger: a dotted key
 of n parts takes memory for n²/2 of them, and a list of a million numbers a million objects and,
-if they are wrong, a million faults. So the text is measured before it is parsed, and the values
+if they are wrong, a million problems. So the text is measured before it is parsed, and the values
 again when a config object is created from them.
 """
 
@@ -70,7 +70,7 @@ def parse_json(text: bytes | str, most_values: int) -> Any:
         raise ValueError("its lists are nested too deeply") from None
 
 
-def toml_fault(text: str) -> str:
+def toml_problem(text: str) -> str:
     """Describe what is too large about the text of a TOML file; empty if nothing is."""
     bare = "".join(_outside_strings(text))
     keys, values = bare.count("="), bare.count(",")
@@ -88,7 +88,7 @@ def toml_fault(text: str) -> str:
     return "" if deepest <= _DEEPEST else f"at most {_DEEPEST} levels, has {deepest:,}"
 
 
-def table_fault(table: object) -> str:
+def table_problem(table: object) -> str:
     """Describe what is too large about the values of a config; empty if nothing is."""
     # A stack of its own: recursion would end with a RecursionError at the depth that is to be
     # refused.

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, assert_never
 import pydantic
 
 from pellucid.core.config import Config
-from pellucid.core.errors import ConfigError, list_faults
+from pellucid.core.errors import ConfigError, list_problems
 from pellucid.core.limits import shown
 from pellucid.equations.penalties import length_penalty, power_length_penalty
 from pellucid.text.normalization import normalize
@@ -38,25 +38,25 @@ class SamplingConfig(Config):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        faults = []
+        problems = []
         if not self.temperature > 0 or self.temperature == math.inf:
-            faults.append(f"temperature must be finite and above 0, got {self.temperature}")
+            problems.append(f"temperature must be finite and above 0, got {self.temperature}")
         elif not _COOLEST <= self.temperature <= _HOTTEST:
-            faults.append(
+            problems.append(
                 f"temperature must be from {_COOLEST:g} to {_HOTTEST:g}, got {self.temperature:g}"
             )
 
         if self.top_k < 0:
-            faults.append(f"top_k must be at least 0, got {shown(self.top_k)}")
+            problems.append(f"top_k must be at least 0, got {shown(self.top_k)}")
         if not 0 <= self.seed < _SEEDS:
-            faults.append(f"seed must be at least 0 and below 2^63, got {shown(self.seed)}")
+            problems.append(f"seed must be at least 0 and below 2^63, got {shown(self.seed)}")
         if not 0 < self.top_p <= 1:
-            faults.append(f"top_p must be above 0 and at most 1, got {self.top_p}")
+            problems.append(f"top_p must be above 0 and at most 1, got {self.top_p}")
         if not 0 <= self.epsilon < 1:
-            faults.append(f"epsilon must be at least 0 and below 1, got {self.epsilon}")
+            problems.append(f"epsilon must be at least 0 and below 1, got {self.epsilon}")
 
-        if faults:
-            raise ValueError("; ".join(faults))
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
 
@@ -166,13 +166,13 @@ class DecodingConfig(Config):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        faults = [*_too_small(self), *_too_large(self, _AT_MOST), *_not_in_range(self)]
+        problems = [*_too_small(self), *_too_large(self, _AT_MOST), *_not_in_range(self)]
 
-        if not faults:  # comparing phrases with each other takes time, so first their number
-            faults = contradictions(self)
+        if not problems:  # comparing phrases with each other takes time, so first their number
+            problems = contradictions(self)
 
-        if faults:
-            raise ValueError(list_faults(faults))
+        if problems:
+            raise ValueError(list_problems(problems))
         return self
 
     def penalty(self, length: int) -> float:
@@ -203,9 +203,9 @@ class DecodingConfig(Config):
         exceed them by option or argument. Raises ConfigError.
         """
         settings = cls.parse(table, origin)  # type: ignore[arg-type]  # parse refuses what is no table
-        faults = settings.faults_as_carried()
-        if faults:
-            raise ConfigError(f"{origin}: {list_faults(faults)}", hint=_ASK_BY_NAME)
+        problems = settings.problems_as_carried()
+        if problems:
+            raise ConfigError(f"{origin}: {list_problems(problems)}", hint=_ASK_BY_NAME)
         return settings
 
     @classmethod
@@ -225,10 +225,10 @@ class DecodingConfig(Config):
         }
         return own.changed(changes) if changes else own
 
-    def faults_as_carried(self) -> list[str]:
+    def problems_as_carried(self) -> list[str]:
         """Why a model's own settings may not be these, although a caller's may."""
-        faults = _too_large(self, _CARRIED) or _too_slow(self)
-        return [f"{fault} in the settings of a model" for fault in faults]
+        problems = _too_large(self, _CARRIED) or _too_slow(self)
+        return [f"{problem} in the settings of a model" for problem in problems]
 
     def having(
         self,
@@ -269,7 +269,7 @@ class DecodingConfig(Config):
         """Return the settings with those of a table replaced.
 
         A ``sampling`` table changes single settings of the present sampling, or turns it on. A
-        beam_size below the present n_best lowers n_best. Raises ConfigError naming every fault.
+        beam_size below the present n_best lowers n_best. Raises ConfigError naming every problem.
         """
         if not changes:
             return self
@@ -384,27 +384,29 @@ def _too_small(settings: DecodingConfig) -> list[str]:
 
 
 def _too_large(settings: DecodingConfig, limits: Mapping[str, float]) -> list[str]:
-    faults = []
+    problems = []
     for name, most in limits.items():
         if name == "phrase":
             # each phrase on its own, whichever of the two lists it is in
             longest = max(map(len, settings.must + settings.banned), default=0)
             if longest > most:
-                faults.append(f"a phrase must have at most {most} characters, got {longest:,}")
+                problems.append(f"a phrase must have at most {most} characters, got {longest:,}")
             continue
 
         value = getattr(settings, name)
         match value:
             case str():
                 if len(value) > most:
-                    faults.append(f"{name} must have at most {most} characters, got {len(value):,}")
+                    problems.append(
+                        f"{name} must have at most {most} characters, got {len(value):,}"
+                    )
             case tuple():
                 if len(value) > most:
-                    faults.append(f"{name} must have at most {most} phrases, got {len(value):,}")
+                    problems.append(f"{name} must have at most {most} phrases, got {len(value):,}")
             case int() | float():
                 if math.inf > value > most:
-                    faults.append(f"{name} must be at most {most:g}, got {shown(value)}")
-    return faults
+                    problems.append(f"{name} must be at most {most:g}, got {shown(value)}")
+    return problems
 
 
 def _too_slow(settings: DecodingConfig) -> list[str]:
@@ -429,26 +431,26 @@ def _too_slow(settings: DecodingConfig) -> list[str]:
 
 
 def _not_in_range(settings: DecodingConfig) -> list[str]:
-    faults = []
+    problems = []
     if not math.isfinite(settings.length_penalty):
-        faults.append(f"length_penalty must be finite, got {settings.length_penalty}")
+        problems.append(f"length_penalty must be finite, got {settings.length_penalty}")
     elif settings.length_penalty < -_AT_MOST["length_penalty"]:
         least = -_AT_MOST["length_penalty"]
-        faults.append(f"length_penalty must be at least {least}, got {settings.length_penalty:g}")
+        problems.append(f"length_penalty must be at least {least}, got {settings.length_penalty:g}")
 
     # ``not >`` refuses NaN too, which is neither above 0 nor at most 0
     if not settings.patience > 0:
-        faults.append(f"patience must be above 0, got {settings.patience}")
+        problems.append(f"patience must be above 0, got {settings.patience}")
     for name in _NOT_NEGATIVE:
         value = getattr(settings, name)
         if not (math.isfinite(value) and value >= 0):
-            faults.append(f"{name} must be finite and at least 0, got {value}")
+            problems.append(f"{name} must be finite and at least 0, got {value}")
 
     for name in ("must", "banned"):
         phrases = getattr(settings, name)
         if not all(phrase.strip() for phrase in phrases):
-            faults.append(f"each phrase of {name} must hold a word, got {shown(list(phrases))}")
-    return faults
+            problems.append(f"each phrase of {name} must hold a word, got {shown(list(phrases))}")
+    return problems
 
 
 def length_limits(
@@ -480,47 +482,47 @@ def contradictions(settings: DecodingConfig) -> list[str]:
     """Settings that are valid by themselves and exclude each other, with the reason."""
     beam_size, n_best, groups = settings.beam_size, settings.n_best, settings.diverse_groups
     samples = settings.sampling is not None
-    faults = []
+    problems = []
 
     if n_best > beam_size >= 1 and not samples:
-        faults.append(
+        problems.append(
             f"n_best must be at most beam_size, got n_best={n_best} and beam_size={beam_size}"
         )
     if settings.max_length is not None and settings.min_length > settings.max_length >= 1:
-        faults.append(
+        problems.append(
             f"min_length must be at most max_length, got min_length={settings.min_length}"
             f" and max_length={settings.max_length}"
         )
 
     if groups > 1 and beam_size % groups:
-        faults.append(
+        problems.append(
             f"beam_size must be a multiple of diverse_groups, got beam_size={beam_size}"
             f" and diverse_groups={groups}"
         )
 
     for name, is_set in (("must", settings.must), ("diverse_groups", groups > 1)):
         if is_set and samples:
-            faults.append(f"sampling follows no beam, which {name} needs: set one of them")
+            problems.append(f"sampling follows no beam, which {name} needs: set one of them")
     if settings.must and groups > 1:
-        faults.append("must and diverse_groups divide the beam differently: set one of them")
+        problems.append("must and diverse_groups divide the beam differently: set one of them")
 
     if settings.mbr and beam_size == 1:
-        faults.append("mbr must have beam_size above 1 to choose from, got beam_size=1")
+        problems.append("mbr must have beam_size above 1 to choose from, got beam_size=1")
     if settings.mbr and settings.coverage_penalty:
-        faults.append("mbr ranks by expected chrF, so coverage_penalty would change nothing")
+        problems.append("mbr ranks by expected chrF, so coverage_penalty would change nothing")
 
     return (
-        faults
-        + _seed_faults(settings)
+        problems
+        + _seed_problems(settings)
         + contradicting_phrases(settings.prefix, settings.must, settings.banned)
     )
 
 
-def _seed_faults(settings: DecodingConfig) -> list[str]:
+def _seed_problems(settings: DecodingConfig) -> list[str]:
     """The settings that exclude the Single Page's ways of decoding."""
-    faults = []
+    problems = []
     if not settings.mask_at_inference and settings.use_cache and not settings.repredict:
-        faults.append(
+        problems.append(
             "mask_at_inference=false needs use_cache=false: without the mask a word depends on"
             " those after it, which no cache can know"
         )
@@ -532,14 +534,14 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
     }
     if not settings.mask_at_inference and any(read.values()):
         readers = " or ".join(name for name, is_set in read.items() if is_set)
-        faults.append(
+        problems.append(
             f"mask_at_inference=false takes no {readers}, which reads the attention of a decoder"
             " with its mask"
         )
 
     # predicting all tokens again keeps no hypothesis, so nothing can rank or constrain one
     if not settings.repredict:
-        return faults
+        return problems
     changed = {
         "beam_size": settings.beam_size > 1,
         "sampling": settings.sampling is not None,
@@ -552,11 +554,11 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
 
     names = [name for name, is_changed in changed.items() if is_changed]
     if names:
-        faults.append(
+        problems.append(
             f"repredict takes the likeliest token at every position, so it allows no"
             f" {' or '.join(names)}"
         )
-    return faults
+    return problems
 
 
 def contradicting_phrases(prefix: str, must: Sequence[str], banned: Sequence[str]) -> list[str]:

@@ -46,15 +46,15 @@ def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translato
     first, *bundles = [load_bundle(path, device) for path in paths]
     settings = DecodingConfig.of_bundle(first.settings, paths[0])
 
-    faults = [
+    problems = [
         f"{path} has another {side} vocabulary than {paths[0]}"
         for path, bundle in zip(paths[1:], bundles, strict=True)
         for side in ("source", "target")
         if _fingerprint(bundle, side) != _fingerprint(first, side)
     ]
-    if faults:
+    if problems:
         raise ConfigError(
-            "the bundles of an ensemble must share their vocabularies: " + "; ".join(faults),
+            "the bundles of an ensemble must share their vocabularies: " + "; ".join(problems),
             hint="train them with the same tokenizer, for example from the same data and settings",
         )
 

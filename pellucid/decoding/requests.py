@@ -147,9 +147,9 @@ def read_constraints(
                 " a prefix nor words that must appear"
             )
 
-        faults = contradicting_phrases(request.prefix, request.must, settings.banned)
-        if faults:
-            raise ConfigError("; ".join(faults))
+        problems = contradicting_phrases(request.prefix, request.must, settings.banned)
+        if problems:
+            raise ConfigError("; ".join(problems))
 
         prefix = spell(request.prefix, "prefix", tokenizer) if request.prefix.strip() else ()
         constraints[request] = (

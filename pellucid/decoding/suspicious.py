@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.core.special import UNK_ID
 from pellucid.core.texts import counted
 from pellucid.decoding.warnings import KINDS, TranslationWarning, WarningKind, kinds_of
-from pellucid.text.languages import code_fault
+from pellucid.text.languages import code_problem
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
@@ -68,9 +68,9 @@ def source_warnings(
     """The warnings that a source gives by itself; of its ``ids`` the first ``limit`` are read."""
     found = []
     codes = tokenizer.codes if isinstance(tokenizer, MarianTokenizer) else None
-    fault = None if codes is None else code_fault(text, codes)
-    if fault is not None:
-        found.append(TranslationWarning("language_code", fault))
+    problem = None if codes is None else code_problem(text, codes)
+    if problem is not None:
+        found.append(TranslationWarning("language_code", problem))
 
     text = tokenizer.read(text)
     if UNK_ID in ids:

@@ -166,7 +166,7 @@ class YamlDocument:
                 for node, key in _yaml_strings(root)
             ]
         except (yaml.YAMLError, ValueError) as error:
-            raise DataError(f"{what} is not YAML: {_yaml_fault(error)}") from None
+            raise DataError(f"{what} is not YAML: {_yaml_problem(error)}") from None
 
         _check_keys(keys, {key for *_, key in found}, what)
         self._strings = Strings(text, encoding)
@@ -203,7 +203,7 @@ def _check_depth(events: Iterable[Any], what: str) -> None:
             raise DataError(f"{what} has parts nested too deeply to be read")
 
 
-def _yaml_fault(error: Exception) -> str:
+def _yaml_problem(error: Exception) -> str:
     """Describe the problem and its position in one line."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if mark is None or not problem:

@@ -38,9 +38,9 @@ def require_fits(name: str, tensor: Tensor, whole_name: str, whole: Tensor) -> N
     """Raise ShapeError unless ``tensor`` can be repeated to the shape of ``whole``."""
     pairs = list(zip(reversed(tensor.shape), reversed(whole.shape), strict=False))
     # negative axes, counted from the right as the pairs are
-    faulty = [-1 - axis for axis, (part, full) in enumerate(pairs) if part not in (1, full)]
-    if faulty or tensor.dim() > whole.dim():
-        axis = faulty[0] if faulty else -1 - whole.dim()
+    broken = [-1 - axis for axis, (part, full) in enumerate(pairs) if part not in (1, full)]
+    if broken or tensor.dim() > whole.dim():
+        axis = broken[0] if broken else -1 - whole.dim()
         raise ShapeError(
             f"{name} must fit {whole_name} (each axis equal or 1; axis {axis} does not),"
             f" got shapes {tuple(tensor.shape)} and {tuple(whole.shape)}"

@@ -9,7 +9,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.core.texts import lines_of
 from pellucid.evaluation.metrics import check_lines
-from pellucid.evaluation.scoring import bleu_fault, scoring_of, tokenized_fault
+from pellucid.evaluation.scoring import bleu_problem, scoring_of, tokenized_problem
 from pellucid.evaluation.significance import Comparison, both_tests
 from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.scripts import SPACELESS_LETTER
@@ -97,14 +97,14 @@ def compare(
     # Checked before the first metric: sacreBLEU itself would notice only when it scores.
     accepted = [[line] for line in references]
     scoring = scoring_of(accepted, language, tokenize)
-    fault = bleu_fault(accepted, scoring) if "bleu" in metrics else ""
-    if fault:
-        _log.warning("%s; go by chrf", fault)
+    problem = bleu_problem(accepted, scoring) if "bleu" in metrics else ""
+    if problem:
+        _log.warning("%s; go by chrf", problem)
     texts = baseline, system, references
     sides = {"baseline's lines": baseline, "system's lines": system, "references": references}
-    fault = tokenized_fault(sides, scoring)
-    if fault:
-        _log.warning("%s", fault)
+    problem = tokenized_problem(sides, scoring)
+    if problem:
+        _log.warning("%s", problem)
     bootstrap, randomization = {}, {}
 
     for name in metrics:

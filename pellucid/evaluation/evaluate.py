@@ -22,7 +22,7 @@ from pellucid.evaluation.metrics import (
     accepted,
     check_lines,
 )
-from pellucid.evaluation.scoring import bleu_fault, scoring_of, tokenized_fault
+from pellucid.evaluation.scoring import bleu_problem, scoring_of, tokenized_problem
 from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.config import file_format
@@ -102,9 +102,9 @@ def evaluate(
 
     # Whatever could be wrong with the scoring is found now, not after an hour of searching.
     scoring = scoring_of(alternatives, language, tokenize, pronunciations=pronunciations)
-    fault = "" if pronunciations else bleu_fault(alternatives, scoring)
-    if fault:
-        _log.warning("%s; go by chrf or exact_match", fault)
+    problem = "" if pronunciations else bleu_problem(alternatives, scoring)
+    if problem:
+        _log.warning("%s; go by chrf or exact_match", problem)
     settings = translator.settings.having(beam_size=beam_size).best_alone()
 
     began = time.perf_counter()
@@ -118,9 +118,9 @@ def evaluate(
     hypotheses = [translation.text for translation in translations]
 
     sides = {"translations": hypotheses, "references": list(itertools.chain(*alternatives))}
-    fault = "" if pronunciations else tokenized_fault(sides, scoring)
-    if fault:
-        _log.warning("%s", fault)
+    problem = "" if pronunciations else tokenized_problem(sides, scoring)
+    if problem:
+        _log.warning("%s", problem)
 
     output = scoring.output(hypotheses, alternatives)
     found = {name: metric.score(output) for name, metric in METRICS.items()}

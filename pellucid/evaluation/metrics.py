@@ -391,7 +391,7 @@ def _make_bleu(tokenize: TokenizerName, effective_order: bool) -> "BLEU":
 
     check_tokenizer(tokenize)  # sacrebleu would download a file that is missing
     # ``force`` takes nothing but sacrebleu's advice away, which names options of its own; ours is
-    # ``scoring.tokenized_fault``.
+    # ``scoring.tokenized_problem``.
     return BLEU(tokenize=tokenize, force=True, effective_order=effective_order)
 
 

@@ -136,12 +136,12 @@ class Decider:
 
 def decider(wanted: str, references: Alternatives, scoring: Scoring) -> Decider:
     """The figure ``wanted``, or chrF where BLEU is wanted and cannot count."""
-    fault = bleu_fault(references, scoring) if wanted == "bleu" else ""
+    problem = bleu_problem(references, scoring) if wanted == "bleu" else ""
     # chrF counts whatever is not blank, and no reference is.
-    return Decider("chrf", fault) if fault else Decider(wanted)
+    return Decider("chrf", problem) if problem else Decider(wanted)
 
 
-def bleu_fault(references: Alternatives, scoring: Scoring) -> str:
+def bleu_problem(references: Alternatives, scoring: Scoring) -> str:
     """Why BLEU says little about translations of these references; empty if it can count."""
     from sacrebleu.metrics.bleu import BLEU
 
@@ -155,7 +155,7 @@ def bleu_fault(references: Alternatives, scoring: Scoring) -> str:
     )
 
 
-def tokenized_fault(sides: Mapping[str, Sequence[str]], scoring: Scoring) -> str:
+def tokenized_problem(sides: Mapping[str, Sequence[str]], scoring: Scoring) -> str:
     """Describe which of these texts look tokenized, by name; empty if this does no harm."""
     looks = {name: _looks_tokenized(lines) for name, lines in sides.items()}
     tokenized = _listed([name for name in looks if looks[name]])

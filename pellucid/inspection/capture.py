@@ -118,7 +118,7 @@ def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
 
 
 def _parse(text: str, path: Path) -> CaptureHeader:
-    """The header from its JSON. Raises CorruptError naming the first fault."""
+    """The header from its JSON. Raises CorruptError naming the first problem."""
     try:
         table = json.loads(text)
         described = table.pop("entries")
@@ -128,12 +128,12 @@ def _parse(text: str, path: Path) -> CaptureHeader:
             )
 
         header = _HEADER.validate_python({**table, "entries": {}})
-        # One by one, because all faults of all entries at once could fill the memory.
+        # One by one, because all problems of all entries at once could fill the memory.
         entries = {str(name): _PART.validate_python(part) for name, part in described.items()}
     except pydantic.ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(part)[:_LONGEST_PLACE] for part in fault["loc"])
-        raise CorruptError(f"{path} is not a readable capture: {place}: {fault['msg']}") from None
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(str(part)[:_LONGEST_PLACE] for part in problem["loc"])
+        raise CorruptError(f"{path} is not a readable capture: {place}: {problem['msg']}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptError(f"{path} is not a readable capture: {shown(repr(error))}") from error
 
@@ -290,7 +290,7 @@ def inspect(
     """
     inside = open_model(opened)
     patterns = [only] if isinstance(only, str) else only
-    select(parts_of(inside.model.config), patterns)  # a fault is raised before translating
+    select(parts_of(inside.model.config), patterns)  # a problem is raised before translating
     return capture_of(inside, read_sentence(inside, source, target), patterns)
 
 

@@ -68,15 +68,15 @@ def select(described: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """
     names, patterns = list(described), list(patterns)
 
-    faults = []
+    problems = []
     for pattern in patterns:
         # fnmatchcase and not fnmatch, which ignores case on some systems.
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
-            faults.append(f"{pattern!r}" + did_you_mean(pattern, names, " ({})"))
+            problems.append(f"{pattern!r}" + did_you_mean(pattern, names, " ({})"))
 
-    if faults:
+    if problems:
         raise ConfigError(
-            f"each pattern must match an intermediate of this model, got {', '.join(faults)}",
+            f"each pattern must match an intermediate of this model, got {', '.join(problems)}",
             hint='names are dotted and * spans dots, as in "*.weights"',
         )
 

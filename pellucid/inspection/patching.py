@@ -157,10 +157,10 @@ def _one_after_another(steps: Sequence[Edit]) -> Edit:
 
 def _require_way_on(names: Sequence[str], config: TranslatorConfig) -> None:
     """Raise ConfigError for intermediates that no later one uses, or inside a fused kernel."""
-    faults = [name for name in names if not _goes_on(name, config)]
-    if faults:
+    problems = [name for name in names if not _goes_on(name, config)]
+    if problems:
         raise ConfigError(
-            f"nothing can be put in the place of {', '.join(faults)} in a model of kind"
+            f"nothing can be put in the place of {', '.join(problems)} in a model of kind"
             f" {config.kind}",
             hint="the last softmax leads nowhere, and recurrent kernels go from word to word"
             " without stopping",

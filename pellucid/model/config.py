@@ -70,8 +70,8 @@ class ModelSettings(Config, ABC):
         """The shape of the model in a line, for its card."""
 
     @abstractmethod
-    def faults(self) -> list[str]:
-        """Return the faults between settings that are right one by one."""
+    def problems(self) -> list[str]:
+        """Return the problems between settings that are right one by one."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -82,9 +82,9 @@ class ModelSettings(Config, ABC):
             table = own_settings(cls, table)
 
         config = build(table)
-        faults = foreign + config.faults()
-        if faults:
-            raise ValueError("; ".join(faults))
+        problems = foreign + config.problems()
+        if problems:
+            raise ValueError("; ".join(problems))
         return config
 
 
@@ -229,7 +229,7 @@ class BlockSettings(NetworkSettings):
             f" {self.norm}-norm, {self.positions} positions"
         )
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Widths that do not fit together."""
         # with both widths given, heads need not divide d_model (ER-72)
         has_free_widths = self.d_k is not None and self.d_v is not None
@@ -240,19 +240,19 @@ class BlockSettings(NetworkSettings):
                 f" heads={self.heads}; the nearest that fits is {nearest}"
             ]
 
-        faults = []
+        problems = []
         if self.projection == "two_stage" and (self.d_k is not None or self.d_v is not None):
-            faults.append(
+            problems.append(
                 "d_k and d_v must be left out with projection=two_stage, whose heads share one"
                 " projection to d_model / heads columns (EQ-87)"
             )
         if self.positions == "rotary" and self.key_size % 2:
-            faults.append(
+            problems.append(
                 "d_k must be even with positions=rotary, which turns features in pairs, got"
                 f" {self.key_size}"
             )
 
-        return faults
+        return problems
 
 
 class StartSettings(ModelSettings):
@@ -285,7 +285,7 @@ class RecurrentSettings(TranslatorSettings, DecoderSettings, EncoderSettings, Ne
             f" {self.cell} cells, width {self.d_model}"
         )
 
-    def layer_faults(self) -> list[str]:
+    def layer_problems(self) -> list[str]:
         """Layers that have nothing to start from."""
         if self.encoder_layers == self.decoder_layers:
             return []
@@ -349,9 +349,9 @@ class RnnConfig(RecurrentSettings):
         """The shape of the model in a line, for its card."""
         return f"{self.shape()}, no attention"
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Layers that have nothing to start from."""
-        return self.layer_faults()
+        return self.layer_problems()
 
 
 class RnnAttentionConfig(RecurrentSettings):
@@ -384,15 +384,15 @@ class RnnAttentionConfig(RecurrentSettings):
             " feeding"
         )
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Layers that have nothing to start from, and a width that has no half."""
-        faults = self.layer_faults()
+        problems = self.layer_problems()
         if self.d_model % 2:
-            faults.append(
+            problems.append(
                 "d_model must be even for model.kind=rnn-attention, half for each direction of"
                 f" the encoder, got {self.d_model}"
             )
-        return faults
+        return problems
 
 
 class EncoderConfig(BlockSettings, EncoderSettings):
@@ -466,7 +466,7 @@ class SkipGramConfig(ModelSettings):
         drawn = f"{self.negatives} negatives" if self.negatives else "full softmax"
         return f"word vectors of size {self.d_model}, window {self.window}, {drawn}"
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """None: each setting is right by itself."""
         return []
 
@@ -499,7 +499,7 @@ _ADAPTER: pydantic.TypeAdapter[ModelConfig] = pydantic.TypeAdapter(ModelSection)
 def parse_model_config(table: Mapping[str, Any], origin: str = "config") -> ModelConfig:
     """Build from a table read from ``origin``; without a ``kind`` it is a Transformer's.
 
-    Raises ConfigError naming the faults with their paths and the nearest valid names.
+    Raises ConfigError naming the problems with their paths and the nearest valid names.
     """
     return parse_union(_ADAPTER, get_args(ModelConfig), table, origin)
 
@@ -517,8 +517,8 @@ def own_settings(config: type[ModelSettings], table: Mapping[str, Any]) -> dict[
 
 
 def foreign_settings(config: type[ModelSettings], names: Collection[str]) -> list[str]:
-    """A fault for each group of settings among ``names`` that only other kinds have."""
-    faults = []
+    """A problem for each group of settings among ``names`` that only other kinds have."""
+    problems = []
     for group, settings in _groups().items():
         foreign = sorted(settings.intersection(names))
         if not foreign or issubclass(config, group):
@@ -526,11 +526,11 @@ def foreign_settings(config: type[ModelSettings], names: Collection[str]) -> lis
 
         owners = [name for name, each in KINDS.items() if issubclass(each, group)]
         verb = "is" if len(foreign) == 1 else "are"
-        faults.append(
+        problems.append(
             f"{' and '.join(foreign)} {verb} for model.kind={' or '.join(owners)},"
             f" not for {config.model_fields['kind'].default}: {group.reason}"
         )
-    return faults
+    return problems
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pellucid.core.errors import BundleError, list_faults
+from pellucid.core.errors import BundleError, list_problems
 from pellucid.core.tensors import parse_tensors
 from pellucid.model.build import build_unfilled, parameter_shapes
 from pellucid.model.config import ModelConfig
@@ -62,16 +62,16 @@ def fill_tensors(
 def _check_tensors(
     shapes: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], origin: Path
 ) -> None:
-    faults = [f"{name} is missing" for name in shapes if name not in tensors]
-    faults += [f"{name} is not part of this model" for name in tensors if name not in shapes]
+    problems = [f"{name} is missing" for name in shapes if name not in tensors]
+    problems += [f"{name} is not part of this model" for name in tensors if name not in shapes]
 
     for name in shapes.keys() & tensors.keys():
         shape, tensor = tuple(shapes[name]), tensors[name]
         if shape != tuple(tensor.shape):
-            faults.append(f"{name} should be {shape}, is {tuple(tensor.shape)}")
+            problems.append(f"{name} should be {shape}, is {tuple(tensor.shape)}")
         elif not tensor.is_floating_point():
-            faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
+            problems.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
 
-    # every fault at once: of a wrong config usually all tensors are of the wrong shape
-    if faults:
-        raise BundleError(f"{origin} does not fit its config: {list_faults(sorted(faults))}")
+    # every problem at once: of a wrong config usually all tensors are of the wrong shape
+    if problems:
+        raise BundleError(f"{origin} does not fit its config: {list_problems(sorted(problems))}")

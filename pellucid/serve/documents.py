@@ -31,7 +31,7 @@ from pellucid.serve.queued import QueuedSearch
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import (
     DeadlineError,
-    Fault,
+    FieldProblem,
     InvalidError,
     NotFoundError,
     OverloadedError,
@@ -112,7 +112,9 @@ class Documents:
         try:
             format_of(name)
         except DataError as error:
-            raise InvalidError([Fault("file", f"cannot be translated: {error}", name)]) from None
+            raise InvalidError(
+                [FieldProblem("file", f"cannot be translated: {error}", name)]
+            ) from None
 
         order = Order(
             key=secrets.token_urlsafe(24),

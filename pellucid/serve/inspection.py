@@ -25,7 +25,7 @@ from pellucid.inspection.sentence import open_model, read_sentence
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import AlternativesRequest, InspectRequest, WalkRequest
-from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError
 
 _DIGITS = 6
 """Significant digits of a number in an answer; float32 holds about 7."""
@@ -60,7 +60,7 @@ def find_alternatives(
     if len(request.prefix) > most:
         got = len(request.prefix)
         rule = f"must have at most {most} tokens for this text, got {got}"
-        raise InvalidError([Fault("prefix", rule, str(got))])
+        raise InvalidError([FieldProblem("prefix", rule, str(got))])
     if not source_ids:
         return []
 
@@ -97,13 +97,13 @@ def look_inside(
     except ConfigError as error:
         raise NotFoundError("Unknown name", str(error)) from None
     except DataError as error:
-        raise InvalidError([Fault("text", str(error), "")]) from None
+        raise InvalidError([FieldProblem("text", str(error), "")]) from None
 
     names = _without_twins(capture.names())
     count = sum(capture[name].numel() for name in names)
     if count > limits.max_inspect_values:
         rule = f"must select at most {limits.max_inspect_values} numbers, got {count}"
-        raise InvalidError([Fault("only", rule, "")])
+        raise InvalidError([FieldProblem("only", rule, "")])
 
     answer = _answer(model, capture, names, inside.before_pass)
 
@@ -122,7 +122,7 @@ def walk_through(
     try:
         sentence = read_sentence(inside, request.text, request.target)
     except DataError as error:
-        raise InvalidError([Fault("text", str(error), "")]) from None
+        raise InvalidError([FieldProblem("text", str(error), "")]) from None
 
     # Everything in one pass through the model; the views and the report read from it.
     capture = capture_of(inside, sentence, ("*",))
@@ -151,14 +151,14 @@ def _check_tokens(
     if request.target is not None:
         sides.append(("target", request.target, model.bundle.target_tokenizer))
 
-    faults = []
+    problems = []
     for field, text, tokenizer in sides:
         count = len(tokenizer.encode(text))
         if count > limits.max_inspect_tokens:
             rule = f"must have at most {limits.max_inspect_tokens} tokens, got {count}"
-            faults.append(Fault(field, rule, str(count)))
-    if faults:
-        raise InvalidError(faults)
+            problems.append(FieldProblem(field, rule, str(count)))
+    if problems:
+        raise InvalidError(problems)
 
 
 def _without_twins(names: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ import time
 from pellucid.decoding.sentences import leading_code
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
-from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.text.splitting import Sentence, split_sentences
 
 _CHEAP_CHARS = 2000
@@ -64,8 +64,8 @@ async def read_texts(
         )
 
     if not request.truncate:
-        faults = [
-            Fault(
+        problems = [
+            FieldProblem(
                 "text" if isinstance(request.text, str) else f"text.{index}",
                 f"must have at most {limit} tokens in each sentence;"
                 f" the one at character {sentence.place.start} has more",
@@ -75,8 +75,8 @@ async def read_texts(
             for sentence in text.sentences
             if sentence.is_truncated
         ]
-        if faults:
-            raise InvalidError(faults)
+        if problems:
+            raise InvalidError(problems)
     return read
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from pellucid.decoding.result import OTHER_WAY_SHARE
 from pellucid.decoding.warnings import WarningKind
 from pellucid.serve.limits import Limits
-from pellucid.serve.server.errors import Fault
+from pellucid.serve.server.errors import FieldProblem
 from pellucid.serve.server.strict_json import shown
 
 _LONGEST_NAME = 200
@@ -262,18 +262,18 @@ class ModelsResponse(_Message):
     models: list[ModelEntry]
 
 
-def faults_of_translate(request: TranslateRequest, limits: Limits) -> list[Fault]:
+def problems_of_translate(request: TranslateRequest, limits: Limits) -> list[FieldProblem]:
     """Every value beyond the limits; empty if there is none."""
-    faults = []
+    problems = []
     texts = [request.text] if isinstance(request.text, str) else request.text
     if len(texts) > limits.max_texts:
-        faults.append(_beyond("text", f"must hold at most {limits.max_texts} texts", len(texts)))
+        problems.append(_beyond("text", f"must hold at most {limits.max_texts} texts", len(texts)))
 
     # Only as many texts as are allowed: the check of a refused request must be bounded too.
     for index, text in enumerate(texts[: limits.max_texts]):
         place = "text" if isinstance(request.text, str) else f"text.{index}"
-        faults += _too_long(place, text, limits)
-    return faults + _above(
+        problems += _too_long(place, text, limits)
+    return problems + _above(
         [
             ("beam_size", request.beam_size, limits.max_beam_size),
             ("n_best", request.n_best, limits.max_n_best),
@@ -283,40 +283,42 @@ def faults_of_translate(request: TranslateRequest, limits: Limits) -> list[Fault
     )
 
 
-def faults_of_alternatives(request: AlternativesRequest, limits: Limits) -> list[Fault]:
+def problems_of_alternatives(request: AlternativesRequest, limits: Limits) -> list[FieldProblem]:
     """Every value beyond the limits; empty if there is none."""
-    faults = _too_long("text", request.text, limits)
+    problems = _too_long("text", request.text, limits)
     if len(request.prefix) > limits.max_new_tokens:
         most = f"must hold at most {limits.max_new_tokens} tokens"
-        faults.append(_beyond("prefix", most, len(request.prefix)))
-    return faults + _above([("count", request.count, limits.max_n_best)])
+        problems.append(_beyond("prefix", most, len(request.prefix)))
+    return problems + _above([("count", request.count, limits.max_n_best)])
 
 
-def faults_of_inspect(request: InspectRequest | WalkRequest, limits: Limits) -> list[Fault]:
+def problems_of_inspect(
+    request: InspectRequest | WalkRequest, limits: Limits
+) -> list[FieldProblem]:
     """Every value beyond the limits; empty if there is none."""
-    faults = _too_long("text", request.text, limits)
+    problems = _too_long("text", request.text, limits)
     if request.target is not None:
-        faults += _too_long("target", request.target, limits)
+        problems += _too_long("target", request.target, limits)
     if isinstance(request, WalkRequest):
-        return faults
+        return problems
 
     if len(request.only) > limits.max_texts:
         most = f"must hold at most {limits.max_texts} names"
-        faults.append(_beyond("only", most, len(request.only)))
+        problems.append(_beyond("only", most, len(request.only)))
     for index, name in enumerate(request.only[: limits.max_texts]):
         if len(name) > _LONGEST_NAME:
             most = f"must have at most {_LONGEST_NAME} characters"
-            faults.append(_beyond(f"only.{index}", most, len(name)))
-    return faults
+            problems.append(_beyond(f"only.{index}", most, len(name)))
+    return problems
 
 
-def _too_long(place: str, text: str, limits: Limits) -> list[Fault]:
+def _too_long(place: str, text: str, limits: Limits) -> list[FieldProblem]:
     if len(text) <= limits.max_text_chars:
         return []
     return [_beyond(place, f"must have at most {limits.max_text_chars} characters", len(text))]
 
 
-def _above(values: list[tuple[str, int | None, int]]) -> list[Fault]:
+def _above(values: list[tuple[str, int | None, int]]) -> list[FieldProblem]:
     return [
         _beyond(field, f"must be at most {most}", value)
         for field, value, most in values
@@ -324,5 +326,5 @@ def _above(values: list[tuple[str, int | None, int]]) -> list[Fault]:
     ]
 
 
-def _beyond(field: str, rule: str, got: int) -> Fault:
-    return Fault(field, f"{rule}, got {shown(got)}", shown(got))
+def _beyond(field: str, rule: str, got: int) -> FieldProblem:
+    return FieldProblem(field, f"{rule}, got {shown(got)}", shown(got))

@@ -30,13 +30,13 @@ from pellucid.serve.schema import (
     TranslateRequest,
     TranslateResponse,
     WalkRequest,
-    faults_of_alternatives,
-    faults_of_inspect,
-    faults_of_translate,
+    problems_of_alternatives,
+    problems_of_inspect,
+    problems_of_translate,
 )
 from pellucid.serve.server.errors import (
     DeadlineError,
-    Fault,
+    FieldProblem,
     InvalidError,
     NotFoundError,
     ServiceError,
@@ -176,7 +176,7 @@ class Service:
         Raises as ``translate`` does, and NotFoundError for a prefix with a token that the model
         does not know. A blank text has no alternatives.
         """
-        _refuse(faults_of_alternatives(request, self.limits))
+        _refuse(problems_of_alternatives(request, self.limits))
         served = self.find(request.model)
         model, limits = served.model, self.limits
         count = request.count or min(_ALTERNATIVES, limits.max_n_best)
@@ -211,7 +211,7 @@ class Service:
 
         Raises as ``translate`` does.
         """
-        _refuse(faults_of_inspect(request, self.limits))
+        _refuse(problems_of_inspect(request, self.limits))
         served = self.find(request.model)
         model, limits = served.model, self.limits
 
@@ -309,7 +309,7 @@ class Service:
         self, request: TranslateRequest, deadline: float, *, whole: bool = False
     ) -> tuple[Served, list[ReadText]]:
         if not whole:
-            _refuse(faults_of_translate(request, self.limits))
+            _refuse(problems_of_translate(request, self.limits))
         served = self.find(request.model)
         glossary_of(served, request.glossary)
         limit = served.model.source_limit(self.limits.max_source_tokens)
@@ -458,7 +458,7 @@ def glossary_of(served: Served, name: str | None) -> Glossary | None:
     if name not in served.model.glossaries:
         known = ", ".join(served.model.glossaries) or "none"
         rule = f"must be one of: {known}; got {shown(name)}"
-        raise InvalidError([Fault("glossary", rule, shown(name))])
+        raise InvalidError([FieldProblem("glossary", rule, shown(name))])
     return served.model.glossaries[name]
 
 
@@ -492,7 +492,7 @@ def search_settings(
     )
 
 
-def _refuse(faults: Sequence[Fault]) -> None:
+def _refuse(problems: Sequence[FieldProblem]) -> None:
     """Raise InvalidError if there are any."""
-    if faults:
-        raise InvalidError(faults)
+    if problems:
+        raise InvalidError(problems)

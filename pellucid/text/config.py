@@ -66,36 +66,36 @@ class TokenizerConfig(Config):
 
     @pydantic.model_validator(mode="after")
     def _check_combinations(self) -> Self:
-        faults = []
+        problems = []
 
-        # Every fault is collected before any is raised, so that a file is put right in one go.
+        # Every problem is collected before any is raised, so that a file is put right in one go.
         kinds = {self.kind, self.target_kind or self.kind}
         subword_kinds = kinds.intersection(SENTENCEPIECE_KINDS)
         got = " and ".join(sorted(kinds))
 
         if self.target_kind is not None and self.shared:
-            faults.append("target_kind needs shared = false")
+            problems.append("target_kind needs shared = false")
         if self.target_kind == "marian":
-            faults.append("target_kind must be a kind that can be trained, got marian")
+            problems.append("target_kind must be a kind that can be trained, got marian")
 
         # With byte fallback a smaller vocabulary could not spell every text, and sentencepiece
         # would fail with a message that names none of our settings.
         if subword_kinds and self.vocabulary_size < SMALLEST_BYTE_VOCABULARY:
-            faults.append(
+            problems.append(
                 f"vocabulary_size must be at least {SMALLEST_BYTE_VOCABULARY} for"
                 f" {' and '.join(sorted(subword_kinds))} (special tokens and bytes),"
                 f" got {self.vocabulary_size}"
             )
 
         if self.sampling and kinds != subword_kinds:
-            faults.append(f"sampling needs kind bpe or unigram, got {got}")
+            problems.append(f"sampling needs kind bpe or unigram, got {got}")
         if self.lowercase and "wordpiece" not in kinds:
-            faults.append(f"lowercase needs kind wordpiece, got {got}")
+            problems.append(f"lowercase needs kind wordpiece, got {got}")
         if not self.keep_spaces and "character" not in kinds:
-            faults.append(f"keep_spaces = false needs kind character, got {got}")
+            problems.append(f"keep_spaces = false needs kind character, got {got}")
 
-        if faults:
-            raise ValueError("; ".join(faults))
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
     @property
@@ -211,7 +211,7 @@ class DataConfig(Config):
 
     @pydantic.model_validator(mode="after")
     def _check_pairs(self) -> Self:
-        faults = self._share_faults()
+        problems = self._share_problems()
         for prefix in ("", "valid_"):
             sources: tuple[str, ...] = getattr(self, f"{prefix}source")
             targets: tuple[str, ...] = getattr(self, f"{prefix}target")
@@ -219,52 +219,54 @@ class DataConfig(Config):
             # A TSV or JSONL file is a corpus by itself; plain files come in pairs.
             both = self.holds_both_sides(sources)
             if both and targets:
-                faults.append(f"{prefix}target must be left out, {sources[0]} holds both sides")
+                problems.append(f"{prefix}target must be left out, {sources[0]} holds both sides")
             elif not targets and (foreign := [name for name in sources if way_out(name)]):
-                # It would be read as plain text, and a missing target reported as the fault.
-                faults.append(
+                # It would be read as plain text, and a missing target reported as the problem.
+                problems.append(
                     f"{prefix}source must be text or a table, got {foreign[0]}:"
                     f" {way_out(foreign[0])}"
                 )
             elif not both and len(sources) != len(targets):
-                faults.append(
+                problems.append(
                     f"{prefix}source and {prefix}target must name as many files,"
                     f" got {len(sources)} and {len(targets)}"
                 )
             if getattr(self, f"{prefix}text") and (sources or targets):
-                faults.append(f"{prefix}text takes the place of {prefix}source and {prefix}target")
+                problems.append(
+                    f"{prefix}text takes the place of {prefix}source and {prefix}target"
+                )
 
-        if faults:
-            raise ValueError("; ".join(faults))
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
-    def _share_faults(self) -> list[str]:
-        faults = self._direction_faults()
+    def _share_problems(self) -> list[str]:
+        problems = self._direction_problems()
         count = len(self.source or self.text)
         if self.weights and len(self.weights) != count:
-            faults.append(
+            problems.append(
                 "weights must be one number for each file of source or text,"
                 f" got {len(self.weights)} for {count}"
             )
         if not all(0 < weight < math.inf for weight in self.weights):
-            faults.append(f"weights must be positive, got {list(self.weights)}")
+            problems.append(f"weights must be positive, got {list(self.weights)}")
         if self.weights and self.temperature is not None:
-            faults.append("weights and temperature exclude each other")
-        return faults
+            problems.append("weights and temperature exclude each other")
+        return problems
 
-    def _direction_faults(self) -> list[str]:
+    def _direction_problems(self) -> list[str]:
         if not self.both_directions:
             return []
 
-        faults = []
+        problems = []
         if not self.target:
-            faults.append("both_directions needs plain files, named by source and target")
+            problems.append("both_directions needs plain files, named by source and target")
         if not self.valid_source:
             # a pair that is held out would be learned from the other way round
-            faults.append("both_directions needs valid_source and valid_target")
+            problems.append("both_directions needs valid_source and valid_target")
         if self.weights or self.temperature is not None:
-            faults.append("both_directions excludes weights and temperature")
-        return faults
+            problems.append("both_directions excludes weights and temperature")
+        return problems
 
     def holds_both_sides(self, names: tuple[str, ...]) -> bool:
         """True if these files hold source and target side by side."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
-from pellucid.core.errors import MOST_FAULTS, DataError, InputMissingError, list_faults
+from pellucid.core.errors import MOST_PROBLEMS, DataError, InputMissingError, list_problems
 from pellucid.core.files import read_plain
 from pellucid.core.limits import shown
 from pellucid.text.normalization import normalize_with_positions
@@ -246,18 +246,18 @@ def parse_glossary(text: str, name: str) -> list[Term]:
             hint="for example: printf 'source\\ttarget\\ndog\\tHund\\n' > terms.tsv",
         )
 
-    terms, faults = [], []
+    terms, problems = [], []
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():
             continue
         try:
             terms.append(_term(line.rstrip("\r"), columns))
         except ValueError as error:
-            faults.append(f"{name}, line {number}: {error}")
-            if len(faults) > MOST_FAULTS:
+            problems.append(f"{name}, line {number}: {error}")
+            if len(problems) > MOST_PROBLEMS:
                 break
-    if faults:
-        raise DataError(list_faults(faults))
+    if problems:
+        raise DataError(list_problems(problems))
     return terms
 
 

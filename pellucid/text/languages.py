@@ -101,7 +101,7 @@ def language_name(code: str) -> str:
     return _NAMES.get(code, code)
 
 
-def code_fault(text: str, codes: Sequence[str]) -> str | None:
+def code_problem(text: str, codes: Sequence[str]) -> str | None:
     """Describe what is wrong with the code of the target language that a text begins with; None if
     nothing is.
 

@@ -84,12 +84,12 @@ class Average:
         tensors["update_count"] = torch.tensor(self._update_count)
         return tensors
 
-    def faults_of(self, tensors: Mapping[str, Tensor]) -> list[str]:
-        """Return the faults of tensors that ``state`` would not have given."""
+    def problems_of(self, tensors: Mapping[str, Tensor]) -> list[str]:
+        """Return the problems of tensors that ``state`` would not have given."""
         count = tensors.get("update_count")
-        faults = []
+        problems = []
         if count is None or count.numel() != 1 or count.is_floating_point():
-            faults.append("update_count must be a whole number")
+            problems.append("update_count must be a whole number")
 
         snapshots: dict[str, set[str]] = {}
         for key, tensor in tensors.items():
@@ -98,15 +98,15 @@ class Average:
                 continue
             slot = self._parameters.get(name)
             if slot is None or not (index.isascii() and index.isdecimal()):
-                faults.append(f"{shown(key)} is of no parameter")
+                problems.append(f"{shown(key)} is of no parameter")
             elif slot.shape != tensor.shape or not tensor.is_floating_point():
-                faults.append(f"{key} should be {tuple(slot.shape)}, is {tuple(tensor.shape)}")
+                problems.append(f"{key} should be {tuple(slot.shape)}, is {tuple(tensor.shape)}")
             snapshots.setdefault(index, set()).add(name)
 
         for index, names in snapshots.items():
             missing = self._parameters.keys() - names
-            faults += [f"{shown(index)}.{name} is missing" for name in sorted(missing)]
-        return faults
+            problems += [f"{shown(index)}.{name} is missing" for name in sorted(missing)]
+        return problems
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Go back to where ``state`` was taken."""

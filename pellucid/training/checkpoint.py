@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_faults
+from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_problems
 from pellucid.core.files import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.files import (
     STATE_FILE,
@@ -186,7 +186,7 @@ def save_checkpoint(
     def refuse_broken() -> None:
         broken = broken_tensors(model, optimizer, average)
         if broken:
-            raise CorruptError(f"not saved, as these are not finite: {list_faults(broken)}")
+            raise CorruptError(f"not saved, as these are not finite: {list_problems(broken)}")
 
     def fill(temporary: Path) -> None:
         for part, tensors in _parts(model, optimizer, average).items():
@@ -253,9 +253,11 @@ def load_checkpoint(
     )
 
     # In place, because optimizer and average hold references to these very tensors.
-    faults = _optimizer_faults(model, optimizer, optimizer_part) + average.faults_of(average_part)
-    if faults:
-        raise CorruptError(f"{folder} does not fit its model: {list_faults(faults)}")
+    problems = _optimizer_problems(model, optimizer, optimizer_part) + average.problems_of(
+        average_part
+    )
+    if problems:
+        raise CorruptError(f"{folder} does not fit its model: {list_problems(problems)}")
     fill_tensors(local_tensors(model_tensors(model)), model_part, folder)
     _restore_optimizer(model, optimizer, optimizer_part)
     average.restore(average_part)
@@ -345,11 +347,11 @@ def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -
     return tensors
 
 
-def _optimizer_faults(
+def _optimizer_problems(
     model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
 ) -> list[str]:
     """Return what is missing or wrong about the tensors of ``optimizer.safetensors``."""
-    faults = [] if _GENERATOR_KEY in tensors else [f"{_GENERATOR_KEY} is missing"]
+    problems = [] if _GENERATOR_KEY in tensors else [f"{_GENERATOR_KEY} is missing"]
     shapes = {name: local(each).shape for name, each in model_tensors(model).items()}
 
     parts: dict[str, set[str]] = {}
@@ -358,11 +360,11 @@ def _optimizer_faults(
         if key in _GENERATOR_KEYS:
             continue
         if name not in shapes:
-            faults.append(f"{shown(key)} is of no parameter")
+            problems.append(f"{shown(key)} is of no parameter")
         elif tensor.dim() and tensor.shape != shapes[name]:
-            faults.append(f"{key} should be {tuple(shapes[name])}, is {tuple(tensor.shape)}")
+            problems.append(f"{key} should be {tuple(shapes[name])}, is {tuple(tensor.shape)}")
         elif not tensor.is_floating_point():
-            faults.append(f"{key} should hold floating-point numbers, holds {tensor.dtype}")
+            problems.append(f"{key} should hold floating-point numbers, holds {tensor.dtype}")
         parts.setdefault(name, set()).add(part)
 
     # The optimizer keeps the same for each parameter of a kind, and would fail at its next step.
@@ -373,12 +375,12 @@ def _optimizer_faults(
     for kind in (False, True):
         alike = {name: has for name, has in parts.items() if kinds.get(name, False) is kind}
         every = set().union({"momentum"} if kind else (), *alike.values())
-        faults += [
+        problems += [
             f"{name} lacks {', '.join(sorted(every - has))}"
             for name, has in alike.items()
             if every - has
         ]
-    return faults
+    return problems
 
 
 def _restore_optimizer(

@@ -326,43 +326,45 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def _ends_somewhere(self) -> Self:
-        faults = []
+        problems = []
         limits = self.max_steps, self.max_minutes, self.max_epochs
         if limits == (None, None, None):
-            faults.append("one of max_steps, max_minutes and max_epochs must be set")
+            problems.append("one of max_steps, max_minutes and max_epochs must be set")
 
         # Eq. (3) has no free factor: its peak follows from d_model and the warm-up.
         if self.schedule == "paper" and self.learning_rate is not None:
-            faults.append(
+            problems.append(
                 "schedule='paper' is eq. (3) and takes no learning_rate"
                 " (schedule='inverse_root' is its curve with a peak of your own)"
             )
 
         if self.init == "":
-            faults.append("init must name the bundle to begin with (--init BUNDLE)")
+            problems.append("init must name the bundle to begin with (--init BUNDLE)")
         elif (self.init is None) != (self.parent is None):
             # A path alone could name another bundle tomorrow, and a hash alone opens nothing.
-            faults.append(
+            problems.append(
                 "init and parent belong together, a bundle and the SHA-256 of its manifest"
                 " (read_config and --init write them down)"
             )
         if len(self.teacher) != len(self.teacher_manifest):
-            faults.append(
+            problems.append(
                 "teacher and teacher_manifest belong together, each bundle and the SHA-256 of its"
                 " manifest (read_config writes it down)"
             )
 
         if self.optimizer == "muon" and self.sharding == "fsdp":
-            faults.append("optimizer=muon needs whole matrices, and sharding=fsdp splits them")
+            problems.append("optimizer=muon needs whole matrices, and sharding=fsdp splits them")
         if self.r_drop and self.simcut:
-            faults.append("r_drop and simcut exclude each other: both say what the second pass is")
+            problems.append(
+                "r_drop and simcut exclude each other: both say what the second pass is"
+            )
         if self.average_last > 1 and self.average_decay > 0:
-            faults.append("average_last and average_decay exclude each other")
+            problems.append("average_last and average_decay exclude each other")
         if not all(0 <= beta < 1 for beta in self.adam_betas):
-            faults.append(f"adam_betas must lie in [0, 1), got {self.adam_betas}")
+            problems.append(f"adam_betas must lie in [0, 1), got {self.adam_betas}")
 
-        if faults:
-            raise ValueError("; ".join(faults))
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
 
@@ -402,9 +404,9 @@ class RunConfig(Config):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        faults = self._pair_faults() if self.model.translates else self._text_faults()
+        problems = self._pair_problems() if self.model.translates else self._text_problems()
         if self.tokenizer.kind == "marian" and self.training.init is None:
-            faults.append(
+            problems.append(
                 "tokenizer.kind=marian comes with an imported model and cannot be trained"
                 " (begin with that model by --init)"
             )
@@ -412,26 +414,26 @@ class RunConfig(Config):
         # A sentence of max_length tokens has one position more, for START or STOP.
         limit = self.model.max_length
         if limit is not None and self.data.max_length + 1 > limit:
-            faults.append(
+            problems.append(
                 f"data.max_length={self.data.max_length} and a stop do not fit into"
                 f" model.max_positions={limit}"
             )
-        faults += self._objective_faults()
-        faults += self._noise_faults()
+        problems += self._objective_problems()
+        problems += self._noise_problems()
 
         # The bundles of this run will carry the section, and opening them would refuse it.
-        faults += [f"decoding.{fault}" for fault in self.decoding.faults_as_carried()]
-        faults += self._validation_faults()
+        problems += [f"decoding.{problem}" for problem in self.decoding.problems_as_carried()]
+        problems += self._validation_problems()
 
-        if faults:
-            raise ValueError("; ".join(faults))
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
-    def _validation_faults(self) -> list[str]:
-        faults = []
+    def _validation_problems(self) -> list[str]:
+        problems = []
         names = [name for name in ("valid_source", "valid_text") if getattr(self.data, name)]
         if names and not (self.data.source or self.data.text):
-            faults.append(
+            problems.append(
                 f"data.{names[0]} needs training text, without which the run learns and validates"
                 " by the phrasebook (name it by data.source and data.target, or by data.text)"
             )
@@ -441,18 +443,18 @@ class RunConfig(Config):
             try:
                 validation_search(self)
             except ConfigError as error:
-                faults.append(
+                problems.append(
                     f"training.validate_beam_size={self.training.validate_beam_size} must fit the"
                     f" search of the run, {error}"
                 )
-        return faults
+        return problems
 
-    def _objective_faults(self) -> list[str]:
-        kind, wanted, faults = self.model.kind, self.training, []
+    def _objective_problems(self) -> list[str]:
+        kind, wanted, problems = self.model.kind, self.training, []
         if not self.model.predicts_tokens:
             for name in ("r_drop", "simcut", "word_dropout", "teacher"):
                 if getattr(wanted, name):
-                    faults.append(
+                    problems.append(
                         f"training.{name} is for models that say the next token, not for"
                         f" model.kind={kind}"
                     )
@@ -462,18 +464,18 @@ class RunConfig(Config):
         # Without any randomness both passes are the same, and their KL divergence is zero.
         random = wanted.word_dropout or any(getattr(self.model, rate, 0.0) for rate in rates)
         if wanted.r_drop and self.model.predicts_tokens and not random:
-            faults.append("training.r_drop compares two passes, which are alike without dropout")
+            problems.append("training.r_drop compares two passes, which are alike without dropout")
 
         if wanted.teacher_top_k and not wanted.teacher:
-            faults.append("training.teacher_top_k needs training.teacher, whose tokens they are")
+            problems.append("training.teacher_top_k needs training.teacher, whose tokens they are")
         if wanted.teacher_top_k and (self.tokenizer.sampling or self.noise.is_on):
-            faults.append(
+            problems.append(
                 "training.teacher_top_k asks the teacher once, so the text must be the same in"
                 " every epoch: tokenizer.sampling and noise must be off"
             )
-        return faults
+        return problems
 
-    def _noise_faults(self) -> list[str]:
+    def _noise_problems(self) -> list[str]:
         if not self.noise.is_on:
             return []
         if not self.model.translates:
@@ -486,47 +488,47 @@ class RunConfig(Config):
         others = sorted(kinds.difference(SENTENCEPIECE_KINDS))
         return [f"noise needs tokenizer.kind bpe or unigram, got {each}" for each in others]
 
-    def _pair_faults(self) -> list[str]:
-        faults, model = [], self.model
+    def _pair_problems(self) -> list[str]:
+        problems, model = [], self.model
         is_shared = isinstance(model, TranslatorSettings) and model.share_embeddings
         if is_shared and not self.tokenizer.shared:
-            faults.append(
+            problems.append(
                 "model.share_embeddings needs tokenizer.shared=true"
                 " (or set model.share_embeddings=false)"
             )
         if self.data.both_directions and not self.tokenizer.shared:
-            faults.append("data.both_directions needs tokenizer.shared=true")
+            problems.append("data.both_directions needs tokenizer.shared=true")
 
         # A fine-tuned run has the embeddings of its bundle, and reads neither setting.
         wants_pairs = self.training.vector_epochs > 0 and self.training.init is None
         if wants_pairs and model.pretrained_vectors is not None:
-            faults.append(
+            problems.append(
                 "training.vector_epochs and model.pretrained_vectors exclude each other: embeddings"
                 " start from one of them"
             )
 
         if self.data.text or self.data.valid_text:
-            faults.append(
+            problems.append(
                 f"model.kind={self.model.kind} learns from pairs: name them by data.source and"
                 " data.target, not by data.text"
             )
-        return faults
+        return problems
 
-    def _text_faults(self) -> list[str]:
+    def _text_problems(self) -> list[str]:
         kind = self.model.kind
-        faults = []
+        problems = []
         if self.data.both_directions:
-            faults.append(f"data.both_directions is for pairs, not for model.kind={kind}")
+            problems.append(f"data.both_directions is for pairs, not for model.kind={kind}")
         if self.training.vector_epochs:
-            faults.append(f"training.vector_epochs is for pairs, not for model.kind={kind}")
+            problems.append(f"training.vector_epochs is for pairs, not for model.kind={kind}")
         if self.data.source or self.data.valid_source:
-            faults.append(
+            problems.append(
                 f"model.kind={kind} learns from plain text: name it by data.text, not by"
                 " data.source and data.target"
             )
         if not self.tokenizer.shared:
-            faults.append(f"model.kind={kind} has one side: tokenizer.shared must be true")
-        return faults
+            problems.append(f"model.kind={kind} has one side: tokenizer.shared must be true")
+        return problems
 
 
 def validation_search(config: RunConfig) -> DecodingConfig:

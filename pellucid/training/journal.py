@@ -128,7 +128,7 @@ class History:
     validations: list[Event] = dataclasses.field(default_factory=list)
     end: Event | None = None
     """How the run ended, if it did."""
-    faults: list[str] = dataclasses.field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
     """Lines that are not events, unless a killed process left them unfinished."""
 
     def last(self, key: str) -> float | None:
@@ -172,7 +172,7 @@ def read_history(run: Path) -> History:
             continue
 
         if cut_short and event["event"] != "start":
-            history.faults.append(f"{JOURNAL_FILE}, line {cut_short}: not an event")
+            history.problems.append(f"{JOURNAL_FILE}, line {cut_short}: not an event")
         cut_short = 0
         history._add(event)
     return history

@@ -195,10 +195,10 @@ def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> bool:
     world = run.process_group.world
     with run.average.applied(with_present=not is_regular):
         model = whole_model(run.model, run.process_group)
-        fault = world.by_first(lambda: _validate(run, meter, model, is_regular=is_regular))
+        problem = world.by_first(lambda: _validate(run, meter, model, is_regular=is_regular))
 
     # All processes go back together, after the averaged parameters have given way to the run's own.
-    why = world.from_first(fault)
+    why = world.from_first(problem)
     if why is not None:
         _turn_back(run, meter, why)
         return False

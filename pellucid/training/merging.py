@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from pellucid.bundle import BUNDLES_FOLDER, Bundle, save_bundle
-from pellucid.core.errors import ConfigError, list_faults
+from pellucid.core.errors import ConfigError, list_problems
 from pellucid.core.files import read_manifest, refuse_to_overwrite
 from pellucid.decoding.sentences import SHARE_KEY
 from pellucid.decoding.suspicious import USUAL_KEY
@@ -44,10 +44,10 @@ def average_bundles(
         )
     first = bundles[0]
 
-    faults = [*_differences(bundles), *_repetitions(bundles)]
-    if faults:
+    problems = [*_differences(bundles), *_repetitions(bundles)]
+    if problems:
         raise ConfigError(
-            f"these models cannot be averaged: {list_faults(faults)}",
+            f"these models cannot be averaged: {list_problems(problems)}",
             hint="average bundles of one run, or of runs that began with the same bundle (--init)",
         )
     if not _have_one_origin(bundles):

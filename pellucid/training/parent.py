@@ -39,7 +39,7 @@ def begin_with(
     ConfigError naming every other setting of model and tokenizer that contradicts the bundle.
     """
     own: dict[str, Config] = {"model": bundle.config, "tokenizer": tokenizer_config(bundle)}
-    result, faults = dict(table), []
+    result, problems = dict(table), []
 
     for section, config in own.items():
         settings = config.to_table()
@@ -49,16 +49,16 @@ def begin_with(
         for name in sorted(chosen_names(chosen, section)):
             value = section_of(table, section).get(name)
             if name in FREE[section] or name not in type(config).model_fields:
-                merged[name] = value  # parsing reports misspelt names, with all other faults
+                merged[name] = value  # parsing reports misspelt names, with all other problems
             elif value != settings.get(name):
                 has = settings.get(name, "not set")
-                faults.append(f"{section}.{name} is {has} in the bundle, not {value}")
+                problems.append(f"{section}.{name} is {has} in the bundle, not {value}")
         result[section] = merged
 
-    if faults:
+    if problems:
         raise ConfigError(
             f"a run that begins with {bundle.path} must keep its model and tokenizer: "
-            + "; ".join(faults),
+            + "; ".join(problems),
             hint="leave these settings out, or train without --init",
         )
 
@@ -148,14 +148,14 @@ def taught_by(
     wanted, own = section_of(table, "tokenizer"), tokenizer_config(bundle).to_table()
     names = chosen_names(chosen, "tokenizer")
 
-    faults = [
+    problems = [
         f"tokenizer.{name} is {own.get(name, 'not set')} in the teacher, not {wanted.get(name)}"
         for name in sorted(names - set(FREE["tokenizer"]))
         if wanted.get(name) != own.get(name)
     ]
-    if faults:
+    if problems:
         raise ConfigError(
-            f"a run that {bundle.path} teaches must have its tokenizers: " + "; ".join(faults),
+            f"a run that {bundle.path} teaches must have its tokenizers: " + "; ".join(problems),
             hint="leave these settings out, or train without training.teacher",
         )
 

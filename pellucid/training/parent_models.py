@@ -29,26 +29,26 @@ def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
         return None
 
     bundle = load_any_bundle(wanted.init)
-    faults = []
+    problems = []
 
     # The path may name another bundle by now.
     if wanted.parent is not None and wanted.parent != parent_hash(bundle):
-        faults.append(
+        problems.append(
             f"training.parent is {wanted.parent}, but the bundle in {wanted.init} has"
             f" {parent_hash(bundle)}"
         )
 
     # Dropout may be another one: it changes no parameter.
     ours, theirs = (fixed_settings(each) for each in (config.model, bundle.config))
-    faults += [
+    problems += [
         f"model.{name} is {theirs.get(name)} in the bundle, not {ours.get(name)}"
         for name in sorted(ours.keys() | theirs.keys())
         if ours.get(name) != theirs.get(name)
     ]
 
-    if faults:
+    if problems:
         raise ConfigError(
-            f"this run cannot begin with {wanted.init}: " + "; ".join(faults),
+            f"this run cannot begin with {wanted.init}: " + "; ".join(problems),
             hint="make the config by read_config(..., init=...) or pellucid train --init",
         )
     return bundle
@@ -68,15 +68,15 @@ def freeze(model: SequenceModel, patterns: Iterable[str]) -> list[str]:
     # With duplicates: a tied matrix may be named by either of its names.
     named = list(model.named_parameters(remove_duplicate=False))
 
-    faults, frozen = [], []
+    problems, frozen = [], []
     for pattern in patterns:
         matching = [name for name, _ in named if fnmatch.fnmatchcase(name, pattern)]
         if not matching:
             guess = did_you_mean(pattern, [name for name, _ in named], "; {}")
-            faults.append(f"{pattern!r} matches no parameter{guess}")
+            problems.append(f"{pattern!r} matches no parameter{guess}")
         frozen += matching
-    if faults:
-        raise ConfigError("training.freeze: " + "; ".join(faults))
+    if problems:
+        raise ConfigError("training.freeze: " + "; ".join(problems))
 
     for name, parameter in named:
         if name in frozen:
@@ -103,26 +103,26 @@ def load_teachers(config: RunConfig) -> list[Bundle[SequenceModel]]:
 
 def _load_teacher(config: RunConfig, path: str, expected: str) -> Bundle[SequenceModel]:
     bundle = load_any_bundle(path)
-    model, faults = bundle.model, []
+    model, problems = bundle.model, []
     if expected != parent_hash(bundle):
-        faults.append(
+        problems.append(
             f"training.teacher_manifest is {expected}, but the bundle has {parent_hash(bundle)}"
         )
 
     kind = model.config.kind
     if not isinstance(model, PredictsTokens) or model.config.translates != config.model.translates:
-        faults.append(f"a {kind} does not predict what a {config.model.kind} does")
+        problems.append(f"a {kind} does not predict what a {config.model.kind} does")
 
     # The teacher reads the same batches: their longest sentence must fit into its positions.
     longest = config.data.max_length + 1
     if model.max_length is not None and longest > model.max_length:
-        faults.append(
+        problems.append(
             f"data.max_length={config.data.max_length} and a stop do not fit into its"
             f" {model.max_length} positions"
         )
 
-    if faults:
-        raise ConfigError(f"{path} cannot teach this run: " + "; ".join(faults))
+    if problems:
+        raise ConfigError(f"{path} cannot teach this run: " + "; ".join(problems))
 
     # Its dropout would be noise in what is learned, and its gradients would take memory for
     # nothing.
@@ -141,15 +141,15 @@ def given_tokenizers(
 def check_tokenizers(teacher: Bundle[SequenceModel], own: Tokenizers) -> None:
     """Raise ConfigError unless the teacher's ids mean the same tokens as this run's (EQ-11)."""
     theirs = teacher.source_tokenizer, teacher.target_tokenizer
-    faults = [
+    problems = [
         f"its {side} tokenizer is {that.kind} {that.fingerprint[:16]}, this run's is {this.kind}"
         f" {this.fingerprint[:16]}"
         for side, this, that in zip(("source", "target"), own, theirs, strict=True)
         if this.fingerprint != that.fingerprint
     ]
-    if faults:
+    if problems:
         raise ConfigError(
-            f"{teacher.path} cannot teach this run: " + "; ".join(faults),
+            f"{teacher.path} cannot teach this run: " + "; ".join(problems),
             hint="teach a new run, which takes the teacher's tokenizers, or let the teacher"
             " translate the training text by pellucid distill, which needs no like tokenizers",
         )

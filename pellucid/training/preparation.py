@@ -19,7 +19,7 @@ from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import DataError
 from pellucid.core.files import KnownFiles, read_manifest, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
-from pellucid.text.check.check import warn_of_faults
+from pellucid.text.check.check import warn_of_problems
 from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
 from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import (
@@ -86,7 +86,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         # Files of both sides have no targets, and are not checked here; with both directions
         # every pair of files comes twice.
         for source, target in zip(config.data.source, config.data.target, strict=False):
-            warn_of_faults(Path(source), Path(target))
+            warn_of_problems(Path(source), Path(target))
 
     tokenizers, store = tokenized_files(config, run, given)
     rows = Selection.of_all(len(store))

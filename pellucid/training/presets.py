@@ -34,7 +34,7 @@ def read_config(
     With ``init``, or ``training.init``, model, tokenizer and search are those of that bundle; a
     preset's own give way, what a file or an override says otherwise is an error. In the same way
     ``training.teacher`` decides the tokenizer.
-    Raises InputMissingError if there is neither, ConfigError naming every fault at once.
+    Raises InputMissingError if there is neither, ConfigError naming every problem at once.
     """
     own = _read(name)
     table = apply_overrides(_for_kind(own, overrides), overrides)
@@ -55,7 +55,7 @@ def read_config(
         from pellucid.training.parent import begin_with, taught_by
     if init:
         table = begin_with(table, open_any_bundle(init), chosen)
-    # parsing reports what is no name, with all other faults
+    # parsing reports what is no name, with all other problems
     if teachers and isinstance(teachers, tuple) and all(isinstance(each, str) for each in teachers):
         table = taught_by(table, [open_any_bundle(each) for each in teachers], chosen)
     return RunConfig.parse(table, origin=name)

@@ -11,7 +11,7 @@ import pydantic
 import torch
 from typing_extensions import TypedDict
 
-from pellucid.core.errors import CorruptError, list_faults
+from pellucid.core.errors import CorruptError, list_problems
 from pellucid.core.limits import shown
 from pellucid.evaluation.scoring import Decider
 from pellucid.model.seq2seq import SequenceModel
@@ -244,48 +244,48 @@ _STATE = pydantic.TypeAdapter(_RunState)
 
 def check_state(state: Mapping[str, Any], *, needs_loss_scale: bool = False) -> None:
     """Raise CorruptError naming every part that ``Run.state`` would not have given."""
-    faults: list[str] = []
+    problems: list[str] = []
     try:
         _STATE.validate_python(dict(state), strict=True)
     except pydantic.ValidationError as error:
         for each in error.errors(include_url=False, include_input=False, include_context=False):
             place = ".".join(map(str, each["loc"]))
-            faults.append(f"{place}: {each['msg'][0].lower()}{each['msg'][1:]}")
+            problems.append(f"{place}: {each['msg'][0].lower()}{each['msg'][1:]}")
 
     progress = state.get("progress")
     if isinstance(progress, dict):
-        faults += _progress_faults(progress)
+        problems += _progress_problems(progress)
     if needs_loss_scale and state.get("loss_scale") is None:
-        faults.append("loss_scale is missing, which float16 needs")
-    if faults:
+        problems.append("loss_scale is missing, which float16 needs")
+    if problems:
         raise CorruptError(
-            f"the state of a checkpoint must be that of a run: {list_faults(faults)}"
+            f"the state of a checkpoint must be that of a run: {list_problems(problems)}"
         )
 
 
-def _progress_faults(table: Mapping[str, Any]) -> list[str]:
+def _progress_problems(table: Mapping[str, Any]) -> list[str]:
     """The wrong ones of the counts and scores in ``table``; those that it lacks have defaults."""
-    faults = []
+    problems = []
     for field in dataclasses.fields(Progress):
         value = table.get(field.name, _default(field))
         if field.name == "ranking":
             if not isinstance(value, str):
-                faults.append(f"progress.ranking must be text, got {shown(value)}")
+                problems.append(f"progress.ranking must be text, got {shown(value)}")
         elif field.name.endswith("_ties"):
             if not isinstance(value, list) or not all(map(_is_finite, value)):
-                faults.append(
+                problems.append(
                     f"progress.{field.name} must be a list of finite numbers, got {shown(value)}"
                 )
         elif field.type is int:
             if type(value) is not int or not 0 <= value <= _LARGEST_COUNT:
-                faults.append(
+                problems.append(
                     f"progress.{field.name} must be a whole number, at least 0, got {shown(value)}"
                 )
         elif value is None and field.default is None:
             continue
         elif not _is_finite(value):
-            faults.append(f"progress.{field.name} must be a finite number, got {shown(value)}")
-    return faults
+            problems.append(f"progress.{field.name} must be a finite number, got {shown(value)}")
+    return problems
 
 
 def _is_finite(value: object) -> bool:

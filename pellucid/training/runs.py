@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pellucid.core.config import read_toml
-from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, list_faults
+from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, list_problems
 from pellucid.core.files import (
     BOARD_FOLDER,
     BUNDLES_FOLDER,
@@ -63,12 +63,12 @@ class RunSummary:
     """``useless``, ``rough`` or ``usable`` by that value; None for a loss."""
     bundle: str | None
     """The newest bundle that can be read."""
-    faults: tuple[str, ...]
-    """Descriptions of damage, one sentence for each fault."""
+    problems: tuple[str, ...]
+    """Descriptions of damage, one sentence for each problem."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {**dataclasses.asdict(self), "path": str(self.path), "faults": list(self.faults)}
+        return {**dataclasses.asdict(self), "path": str(self.path), "problems": list(self.problems)}
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -94,18 +94,18 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def summarize(run: Path) -> RunSummary:
-    """The state of the run in a folder; damaged files are reported in ``faults``."""
-    faults: list[str] = []
-    table = _config(run, faults)
+    """The state of the run in a folder; damaged files are reported in ``problems``."""
+    problems: list[str] = []
+    table = _config(run, problems)
 
-    # Each reader adds its faults to the list: a damaged part does not hide the others.
-    history = _history(run, faults)
-    bundle = _newest_bundle(run, faults)
+    # Each reader adds its problems to the list: a damaged part does not hide the others.
+    history = _history(run, problems)
+    bundle = _newest_bundle(run, problems)
 
     figure = _figure(table, history)
     best, best_step = _best(history, figure)
     found = verdict(figure, best)
-    state, reason = _state(run, history, faults)
+    state, reason = _state(run, history, problems)
     parameters = number(history.start or {}, "parameters")
 
     return RunSummary(
@@ -121,7 +121,7 @@ def summarize(run: Path) -> RunSummary:
         best_step=best_step,
         verdict=None if found is None else found.level,
         bundle=bundle,
-        faults=tuple(faults),
+        problems=tuple(problems),
     )
 
 
@@ -137,28 +137,28 @@ def by_score(summaries: Sequence[RunSummary]) -> list[RunSummary]:
     return sorted(summaries, key=place)
 
 
-def _config(run: Path, faults: list[str]) -> dict[str, Any]:
+def _config(run: Path, problems: list[str]) -> dict[str, Any]:
     try:
         return read_toml(run / CONFIG_FILE)
     except (ConfigError, InputMissingError) as error:
-        faults.append(str(error))
+        problems.append(str(error))
         return {}
 
 
-def _history(run: Path, faults: list[str]) -> History:
+def _history(run: Path, problems: list[str]) -> History:
     if not (run / JOURNAL_FILE).exists():  # a run writes it when its data is ready
         return History()
 
     try:
         history = read_history(run)
     except InputMissingError as error:
-        faults.append(str(error))
+        problems.append(str(error))
         return History()
-    faults += history.faults
+    problems += history.problems
     return history
 
 
-def _newest_bundle(run: Path, faults: list[str]) -> str | None:
+def _newest_bundle(run: Path, problems: list[str]) -> str | None:
     """The newest bundle with a whole manifest and files of the right sizes."""
     for folder in sorted((run / BUNDLES_FOLDER).glob("step-*"), reverse=True):
         try:
@@ -168,12 +168,12 @@ def _newest_bundle(run: Path, faults: list[str]) -> str | None:
             wrong = [name for name in files if _size(folder / name) != files[name]["size"]]
         except (CorruptError, InputMissingError) as error:
             if folder.exists():  # a run in progress removes its older bundles
-                faults.append(str(error))
+                problems.append(str(error))
             continue
         if not wrong:
             return folder.name
         if folder.exists():
-            faults.append(f"{folder} is damaged: {list_faults(wrong)}")
+            problems.append(f"{folder} is damaged: {list_problems(wrong)}")
     return None
 
 
@@ -227,12 +227,12 @@ def _best(history: History, figure: str | None) -> tuple[float | None, int | Non
     return best, step
 
 
-def _state(run: Path, history: History, faults: list[str]) -> tuple[State, str | None]:
+def _state(run: Path, history: History, problems: list[str]) -> tuple[State, str | None]:
     reason = None if history.end is None else _one_line(history.end.get("reason"))
 
     # A run at work may leave half a line at any moment, which is no damage.
     if lock_holder(run / LOCK_FILE) is not None:
         return "running", None
-    if faults:
+    if problems:
         return "damaged", reason
     return ("finished" if reason in LIMITS else "stopped"), reason

@@ -14,7 +14,7 @@ from pellucid.core.limits import shown
 from pellucid.core.special import UNK_ID
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.corpus.store import TokenStore
-from pellucid.text.languages import code_fault
+from pellucid.text.languages import code_problem
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer, unknown_parts
 
@@ -106,18 +106,18 @@ def _way_out(tokenizer: Tokenizer, *, given: bool) -> str:
 
 def _judge_codes(pairs: list[tuple[str, str]], tokenizer: MarianTokenizer, what: str) -> None:
     """Warn of source lines whose code of the target language is missing, unknown or misplaced."""
-    faults = [
-        (number, fault)
+    problems = [
+        (number, problem)
         for number, (source, _) in enumerate(pairs, start=1)
-        if source.strip() and (fault := code_fault(source, tokenizer.codes)) is not None
+        if source.strip() and (problem := code_problem(source, tokenizer.codes)) is not None
     ]
-    if faults:
-        number, fault = faults[0]
+    if problems:
+        number, problem = problems[0]
         _log.warning(
             "%d of the first %d %s source lines, first line %d: %s",
-            len(faults),
+            len(problems),
             len(pairs),
             what,
             number,
-            fault,
+            problem,
         )

@@ -64,9 +64,9 @@ for name, value in CHOSEN.items():
     assert walk_through(model.config, Vocabularies(13, 13, 13))
     assert model_facts(model.config, None)
 for backend in BACKENDS:
-    faults = backend.model_faults(tiny_model(**CHOSEN).config)
+    problems = backend.model_problems(tiny_model(**CHOSEN).config)
     for name, value in CHOSEN.items():
-        assert any(f"it has no {name}={value}" in fault for fault in faults), faults
+        assert any(f"it has no {name}={value}" in problem for problem in problems), problems
 
 from tiny_runs import SETTINGS
 from pellucid.training.journal import read_journal
@@ -223,8 +223,8 @@ for chosen in new:
     before.load_state_dict(model.state_dict(), strict=False)
     assert not torch.allclose(model(sources(5), targets(1, 4)), before(sources(5), targets(1, 4)))
     for backend in BACKENDS:
-        faults = backend.model_faults(model.config)
-        assert any(f"it has no {setting}={value}" in fault for fault in faults), faults
+        problems = backend.model_problems(model.config)
+        assert any(f"it has no {setting}={value}" in problem for problem in problems), problems
     bundle = tiny_bundle(**chosen)
     found = why(bundle, "a b c", "d e f")
     assert abs(found.total - found.difference) < 1e-9, found

@@ -1,4 +1,4 @@
-"""Bundles: what was saved is what is loaded, and each fault of a folder is named."""
+"""Bundles: what was saved is what is loaded, and each problem of a folder is named."""
 
 import dataclasses
 import logging
@@ -206,7 +206,7 @@ def test_missing_and_left_over_tensors_are_named():
     )
 
 
-def test_faults_of_the_config_in_a_bundle_are_told_with_the_file(tmp_path: Path):
+def test_problems_of_the_config_in_a_bundle_are_told_with_the_file(tmp_path: Path):
     folder = rewritten(saved(tmp_path / "b"), CONFIG_FILE, b"[model]\nheadz = 2\n")
     with pytest.raises(ConfigError) as caught:
         load_bundle(folder)

@@ -251,14 +251,14 @@ def test_wrong_types_and_impossible_combinations_all_at_once(tmp_path: Path):
     )
     result = pellucid("train", config)
     assert result.code == 78
-    for fault in (
+    for problem in (
         "model: d_model must be a multiple of heads, got d_model=10 and heads=3; the nearest that"
         " fits is 9",
         "tokenizer: vocabulary_size must be at least 261 for bpe",
         "training.max_steps: input should be a valid integer, got 'many'",
         "training.batch_tokens: input should be greater than or equal to 1, got 0",
     ):
-        assert fault in result.error_line
+        assert problem in result.error_line
     assert result.error_line.startswith(f"error: {config}: ")
 
 
@@ -368,14 +368,14 @@ def test_a_line_longer_than_the_model_can_take_is_cut_with_a_warning_in_its_plac
 
 
 def test_a_search_setting_out_of_its_range(tiny_run: Path):
-    for option, fault in (
+    for option, problem in (
         (["--beam-size", "0"], "beam_size must be at least 1, got 0"),
         (["--beam-size", "2", "--n-best", "3"], "n_best must be at most beam_size"),
         (["--length-penalty", "nan"], "length_penalty must be finite, got nan"),
     ):
         result = pellucid("translate", tiny_run, *option)
         assert result.code == 78
-        assert fault in result.error_line
+        assert problem in result.error_line
 
 
 def test_an_output_folder_that_holds_another_run(run: Path):

@@ -56,7 +56,7 @@ def test_the_json_holds_everything(folder: Path):
         "best_step": 10,
         "verdict": "usable",
         "bundle": None,
-        "faults": [],
+        "problems": [],
     }
 
 

@@ -1,4 +1,4 @@
-"""Configs: every fault of a file is told at once, with its path and the nearest valid name."""
+"""Configs: every problem of a file is told at once, with its path and the nearest valid name."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,7 +48,7 @@ class Car(Config):
         return self
 
 
-def fault_of(table: object) -> str:
+def problem_of(table: object) -> str:
     with pytest.raises(ConfigError) as caught:
         Car.parse(table, origin="car.toml")
     assert caught.value.exit_code == 78
@@ -62,9 +62,9 @@ def test_a_table_becomes_a_frozen_config():
         car.wheels = 3
 
 
-def test_all_faults_are_told_at_once_with_their_paths():
-    fault = fault_of({"wheels": "four", "engine": {"power": 0}, "colour": "blue"})
-    assert fault == (
+def test_all_problems_are_told_at_once_with_their_paths():
+    problem = problem_of({"wheels": "four", "engine": {"power": 0}, "colour": "blue"})
+    assert problem == (
         "car.toml: engine.power: input should be greater than or equal to 1, got 0;"
         " wheels: input should be a valid integer, got 'four';"
         " colour is not a setting; did you mean color?"
@@ -72,22 +72,22 @@ def test_all_faults_are_told_at_once_with_their_paths():
 
 
 def test_a_misspelt_key_of_a_section_gets_the_nearest_name_of_that_section():
-    fault = fault_of({"wheels": 4, "engine": {"powr": 1}})
-    assert fault == "car.toml: engine.powr is not a setting; did you mean power?"
+    problem = problem_of({"wheels": 4, "engine": {"powr": 1}})
+    assert problem == "car.toml: engine.powr is not a setting; did you mean power?"
 
 
 def test_a_key_near_to_nothing_gets_the_list_of_what_there_is():
-    fault = fault_of({"wheels": 4, "engine": {"zzz": 1}})
-    assert fault == "car.toml: engine.zzz is not a setting; known here: fuel, power"
+    problem = problem_of({"wheels": 4, "engine": {"zzz": 1}})
+    assert problem == "car.toml: engine.zzz is not a setting; known here: fuel, power"
 
 
 def test_a_key_of_another_section_or_program_gets_its_path_here():
     """First the same name elsewhere, then what other programs call it, then similar names."""
-    assert fault_of({"wheels": 4, "power": 1}).endswith("did you mean engine.power?")
-    assert fault_of({"wheels": 4, "engine": {"Horse-Power": 1}}).endswith(
+    assert problem_of({"wheels": 4, "power": 1}).endswith("did you mean engine.power?")
+    assert problem_of({"wheels": 4, "engine": {"Horse-Power": 1}}).endswith(
         "did you mean engine.power?"
     )
-    assert fault_of({"wheels": 4, "feul": "gas"}).endswith("did you mean engine.fuel?")
+    assert problem_of({"wheels": 4, "feul": "gas"}).endswith("did you mean engine.fuel?")
 
 
 def test_at_most_three_names_are_listed():
@@ -106,26 +106,26 @@ def test_at_most_three_names_are_listed():
 
 
 def test_a_required_setting_that_is_left_out_is_named():
-    assert fault_of({}) == "car.toml: wheels is required"
+    assert problem_of({}) == "car.toml: wheels is required"
 
 
 def test_values_that_cannot_be_combined_are_told_in_the_words_of_their_rule():
-    fault = fault_of({"wheels": 4, "engine": {"power": 1}})
-    assert fault == "car.toml: a red car needs power 2, got 1"
+    problem = problem_of({"wheels": 4, "engine": {"power": 1}})
+    assert problem == "car.toml: a red car needs power 2, got 1"
 
 
 @pytest.mark.parametrize("value", [True, 4.0, "4", None, [4]])
 def test_types_are_never_bent_to_fit(value: object):
-    assert fault_of({"wheels": value}).endswith(f"got {value!r}")
+    assert problem_of({"wheels": value}).endswith(f"got {value!r}")
 
 
 @pytest.mark.parametrize("table", [3, "text", ["a"], None])
 def test_what_is_not_a_table_is_refused(table: object):
-    assert "valid dictionary" in fault_of(table)
+    assert "valid dictionary" in problem_of(table)
 
 
 def test_a_section_that_is_a_value_is_refused():
-    assert "engine: input should be a valid dictionary" in fault_of({"wheels": 4, "engine": 3})
+    assert "engine: input should be a valid dictionary" in problem_of({"wheels": 4, "engine": 3})
 
 
 def test_a_config_survives_the_way_through_a_file(tmp_path: Path):

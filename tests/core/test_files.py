@@ -354,7 +354,7 @@ def test_a_folder_is_removed_whole(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("names", "fault"),
+    ("names", "problem"),
     [
         (b'"a\xff"', "is damaged: not UTF-8 (byte "),
         (b'"a\\ud800"', "is damaged or of an unknown version"),
@@ -363,14 +363,14 @@ def test_a_folder_is_removed_whole(tmp_path: Path):
     ],
 )
 def test_names_that_no_manifest_of_ours_has_are_refused_in_a_line(
-    names: bytes, fault: str, tmp_path: Path
+    names: bytes, problem: str, tmp_path: Path
 ):
     entry = b'{"size": 1, "sha256": ""}'
     content = b'{"version": 1, "files": {' + names + b": " + entry + b"}}" + b" " * 100_000
     (tmp_path / MANIFEST_NAME).write_bytes(content)
     with pytest.raises(CorruptError) as caught:
         verify_folder(tmp_path)
-    assert f"{tmp_path / MANIFEST_NAME} {fault}" in str(caught.value)
+    assert f"{tmp_path / MANIFEST_NAME} {problem}" in str(caught.value)
     assert len(str(caught.value)) < 300
 
 

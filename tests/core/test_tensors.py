@@ -97,7 +97,7 @@ def test_a_failure_of_safetensors_without_a_number_is_told_in_its_own_words(
 
 
 ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
-FAULTY = {
+BROKEN = {
     "a hole": ({"a": ENTRY, "b": {**ENTRY, "data_offsets": [12, 20]}}, "begins at byte 12"),
     "an overlap": ({"a": ENTRY, "b": {**ENTRY, "data_offsets": [4, 12]}}, "begins at byte 4"),
     "bytes left over": ({"a": ENTRY}, "its tensors have 8 bytes"),
@@ -109,9 +109,9 @@ FAULTY = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTY)
-def test_a_header_that_does_not_describe_its_file_is_refused(fault: str, tmp_path: Path):
-    header, message = FAULTY[fault]
+@pytest.mark.parametrize("problem", BROKEN)
+def test_a_header_that_does_not_describe_its_file_is_refused(problem: str, tmp_path: Path):
+    header, message = BROKEN[problem]
     path = tmp_path / "x.safetensors"
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))

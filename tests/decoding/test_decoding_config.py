@@ -52,7 +52,7 @@ def test_a_setting_out_of_range_is_named_with_its_value_and_limit(table, message
     assert message in str(error.value)
 
 
-def test_all_faults_are_told_at_once():
+def test_all_problems_are_told_at_once():
     with pytest.raises(ConfigError, match=r"beam_size must be .*; max_length must be "):
         DecodingConfig.parse({"beam_size": -1, "max_length": -1})
 

@@ -85,7 +85,7 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
 
 
 @pytest.mark.parametrize(
-    ("settings", "fault"),
+    ("settings", "problem"),
     [
         (
             {"mask_at_inference": False},
@@ -114,10 +114,10 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(settings: dict[str, object], fault: str):
+def test_what_makes_no_sense_is_refused_with_the_reason(settings: dict[str, object], problem: str):
     with pytest.raises(ConfigError) as caught:
         DecodingConfig.parse(settings)
-    assert fault in str(caught.value)
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("demand", [{"prefix": "un"}, {"must": ("un",)}])

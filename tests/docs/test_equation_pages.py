@@ -410,7 +410,7 @@ def test_tests_are_what_their_authors_say_they_are():
     paths = sorted((ROOT / "tests").rglob("test_*.py"))
     paths = [path for path in paths if has_label.search(path.read_text(encoding="utf-8"))]
     wrong = {path.name: reader.wrong_labels(path) for path in paths}
-    assert {name: faults for name, faults in wrong.items() if faults} == {}
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
     labels = [label for path in paths for _, each in reader.labeled(path) for label in each]
     assert min(map(labels.count, reader.LABELS)) >= 20
 

@@ -107,7 +107,7 @@ def files() -> list[Path]:
     return [ROOT / name for name in listed if not MAY.match(name) and Path(name).suffix in SUFFIXES]
 
 
-def faults_of_names(text: str, name: str = "") -> Iterator[str]:
+def problems_of_names(text: str, name: str = "") -> Iterator[str]:
     """Each name of a Python text that holds a word of the list; ``name`` is that of its file."""
     refused = IN_NAMES | (IN_NAMES_OF_MODELS if MODELS.match(name) else {})
     if SPEAKS.match(name):
@@ -135,7 +135,7 @@ def nameless_docstrings(text: str) -> Iterator[str]:
                 pass
 
 
-def faults_of_text(text: str) -> Iterator[str]:
+def problems_of_text(text: str) -> Iterator[str]:
     """Each phrase of the list that the text holds, with its line."""
     for phrase, wanted in IN_TEXT.items():
         for found in re.finditer(phrase, text):
@@ -144,11 +144,11 @@ def faults_of_text(text: str) -> Iterator[str]:
 
 def test_the_words_of_the_list_are_found():
     """The test can fail: a name, a whole name, and a phrase; a heat map is one."""
-    assert list(faults_of_names("heat_map = my_heat = LastRows\n")) == [
+    assert list(problems_of_names("heat_map = my_heat = LastRows\n")) == [
         "1: my_heat: say temperature",
         "1: LastRows: say OutputStates",
     ]
-    assert list(faults_of_text("fine\na run that left the finite numbers")) == [
+    assert list(problems_of_text("fine\na run that left the finite numbers")) == [
         "2: left the finite numbers: say is NaN or infinite"
     ]
 
@@ -173,14 +173,14 @@ class Row:
 def test_a_position_is_no_place_where_sequences_have_positions():
     """Elsewhere a place may be a folder; and the phrasebook's sentences are said."""
     for name in ("pellucid/model/state.py", "pellucid/decoding/search/beam.py"):
-        assert list(faults_of_names("places = said\n", name)) == [
+        assert list(problems_of_names("places = said\n", name)) == [
             "1: places: say positions",
             "1: said: say generated",
         ]
-    assert list(faults_of_names("place = told\n", "pellucid/cli/serve.py")) == [
+    assert list(problems_of_names("place = told\n", "pellucid/cli/serve.py")) == [
         "1: told: say reported"
     ]
-    assert list(faults_of_names("place = said\n", "pellucid/phrasebook/rules.py")) == []
+    assert list(problems_of_names("place = said\n", "pellucid/phrasebook/rules.py")) == []
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_position_is_no_place_where_sequences_have_positions():
     ],
 )
 def test_a_phrase_of_decoding_is_found(text: str):
-    assert list(faults_of_text(text))
+    assert list(problems_of_text(text))
 
 
 @pytest.mark.parametrize(
@@ -211,22 +211,22 @@ def test_a_phrase_of_decoding_is_found(text: str):
     ["what is said about it", "the manual says a word", "look at the log", "as is often said"],
 )
 def test_plain_english_is_left_alone(text: str):
-    assert list(faults_of_text(text)) == []
+    assert list(problems_of_text(text)) == []
 
 
 @pytest.mark.parametrize("area", ["pellucid", "docs", "scripts", "."])
 def test_what_people_read_has_the_words_of_the_field(area: str):
-    faults, count = [], 0
+    problems, count = [], 0
     for path in files():
         name = path.relative_to(ROOT)
         if (name.parts[0] if len(name.parts) > 1 else ".") != area or not path.is_file():
             continue
         count += 1
         text = path.read_text("utf-8")
-        found = [*faults_of_text(text)]
+        found = [*problems_of_text(text)]
         if path.suffix == ".py":
-            found += faults_of_names(text, str(name))
+            found += problems_of_names(text, str(name))
             found += nameless_docstrings(text)
-        faults += [f"{name}:{fault}" for fault in found]
+        problems += [f"{name}:{problem}" for problem in found]
     assert count
-    assert faults == []
+    assert problems == []

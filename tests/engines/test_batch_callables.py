@@ -137,11 +137,11 @@ def test_pairs_are_checked():
         "broken\nline": ("zwei Zeilen", ""),
     }
     table = {"source": list(pairs), "target": [target for target, _ in pairs.values()]}
-    assert Check()(table)["faults"] == [faults for _, faults in pairs.values()]
-    assert Check(usual_ratio=10.0)({"source": ["abcdefgh"], "target": ["abcdefg."]})["faults"] == [
-        "length_ratio"
-    ]
-    assert Check()({"source": [], "target": []})["faults"] == []
+    assert Check()(table)["problems"] == [problems for _, problems in pairs.values()]
+    assert Check(usual_ratio=10.0)({"source": ["abcdefgh"], "target": ["abcdefg."]})[
+        "problems"
+    ] == ["length_ratio"]
+    assert Check()({"source": [], "target": []})["problems"] == []
 
 
 @pytest.mark.parametrize(

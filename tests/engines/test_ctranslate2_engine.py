@@ -12,7 +12,7 @@ from engine_bundles import random_bundle, said, saved, sentences, tokenizer
 from processors import pretend_processor
 
 from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
-from pellucid.backends.ctranslate2.support import int8_fault
+from pellucid.backends.ctranslate2.support import int8_problem
 from pellucid.backends.ctranslate2.workers import open_workers
 from pellucid.backends.load import choose_engine, load
 from pellucid.core.errors import CancelledError, ConfigError, PellucidError
@@ -305,7 +305,7 @@ def test_who_watches_can_end_the_search_between_two_batches(fast):
         fast.translate(LINES[0], watcher=Impatient(needs_steps=True))
 
 
-@pytest.mark.skipif(int8_fault() is not None, reason=f"int8 {int8_fault()}")
+@pytest.mark.skipif(int8_problem() is not None, reason=f"int8 {int8_problem()}")
 def test_int8_answers_and_says_so(tmp_path: Path):
     folder = saved(tmp_path / "bundle", d_model=64)
     fast = load(folder, engine="ctranslate2", device="cpu", compute_type="int8")
@@ -351,8 +351,8 @@ def test_a_translation_longer_than_its_table_of_positions_is_left_to_torch(tmp_p
             [ReadLine(Request("a"), tuple([5] * count), False, (), ())] for count in (20, 300)
         )
         assert fast.refusals(settings, short) == []
-        fault = "a translation of up to 2450 tokens, as it numbers 2047 tokens"
-        assert fast.refusals(settings, long) == [fault] * refused
+        problem = "a translation of up to 2450 tokens, as it numbers 2047 tokens"
+        assert fast.refusals(settings, long) == [problem] * refused
 
 
 @pytest.mark.parametrize("changes", [{"n_best": 3}, {"mbr": True}, {"coverage_penalty": 0.2}])

@@ -108,7 +108,7 @@ def test_what_was_attended_to_and_what_was_known_are_mixed():
     close(attentional_state(c, h, w_c), torch.tanh(c @ w_c[:3] + h @ w_c[3:]))
 
 
-FAULTS = {
+PROBLEMS = {
     "query": (
         lambda: additive_scores(*[torch.zeros(s) for s in [(2, 3), (4, 5), (9, 7), (5, 7), (7,)]]),
         "query and w_query must have the same query_size (axis -1 of query, axis -2 of w_query),"
@@ -133,7 +133,7 @@ FAULTS = {
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize(("call", "message"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(("call", "message"), PROBLEMS.values(), ids=PROBLEMS)
 def test_alignments_that_do_not_fit_are_named(call, message):
     """EQ-135, EQ-136: both shapes and the axis."""
     with pytest.raises(ShapeError) as caught:

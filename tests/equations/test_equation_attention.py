@@ -205,7 +205,7 @@ def test_float32_stays_float32():
 
 
 ZEROS = torch.zeros
-SHAPE_FAULTS = {
+SHAPE_PROBLEMS = {
     "key_size": (
         lambda: attention_scores(ZEROS(2, 3), ZEROS(5, 4)),
         "query and key must have the same key_size (axis -1 of query, axis -1 of key),"
@@ -245,7 +245,7 @@ SHAPE_FAULTS = {
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize(("call", "message"), SHAPE_FAULTS.values(), ids=SHAPE_FAULTS)
+@pytest.mark.parametrize(("call", "message"), SHAPE_PROBLEMS.values(), ids=SHAPE_PROBLEMS)
 def test_shapes_that_do_not_fit_are_named(call, message):
     """EQ-50, EQ-51: #cols Q = #cols K, #rows K = #rows V, else shapes and axis are named."""
     with pytest.raises(ShapeError) as caught:

@@ -161,7 +161,7 @@ def test_a_whole_layer_of_bayesuvius_is_the_row_form_transposed():
 
 
 Z = torch.zeros
-FAULTS = {
+PROBLEMS = {
     "inner size": (
         lambda: matrix_product(Z(2, 3), Z(4, 5)),
         "left and right must have the same inner size (axis -1 of left, axis -2 of right),"
@@ -191,7 +191,7 @@ FAULTS = {
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize(("call", "message"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(("call", "message"), PROBLEMS.values(), ids=PROBLEMS)
 def test_columns_that_do_not_fit_are_named(call, message):
     """EQ-16, EQ-36, EQ-64, EQ-65, EQ-66: both shapes and the axis."""
     with pytest.raises(ShapeError) as caught:

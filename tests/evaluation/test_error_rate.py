@@ -69,7 +69,7 @@ def test_line_error_rate_accepts_any_alternative_and_nothing_less():
 
 
 @pytest.mark.parametrize("rate", [word_error_rate, line_error_rate])
-def test_faulty_references_are_refused(rate):
+def test_broken_references_are_refused(rate):
     with pytest.raises(DataError, match="got 1 hypotheses and 2 references"):
         rate(["a"], [["a"], ["b"]])
     with pytest.raises(DataError, match="at least one line"):

@@ -233,7 +233,7 @@ def test_the_result_becomes_one_json_object(translator, hypotheses):
         result.bleu = 0
 
 
-def test_faults_are_found_before_anything_is_translated(translator):
+def test_problems_are_found_before_anything_is_translated(translator):
     broken = Translator(evaluated_bundle(), SETTINGS)
     broken.translate = None  # calling it would be a TypeError
     with pytest.raises(DataError) as error:

@@ -136,7 +136,7 @@ def test_the_signature_names_metric_test_samples_and_seed(test, kind):
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_faults_are_refused(test):
+def test_problems_are_refused(test):
     with pytest.raises(DataError) as error:
         test(["a"], ["a", "b"], ["a", "b"])
     assert str(error.value) == (

@@ -184,18 +184,18 @@ def _work(cases: collections.deque[Case], reports: io.TextIOWrapper, most_second
     for _, case in cases:
         signal.setitimer(signal.ITIMER_PROF, most_seconds)
         signal.setitimer(signal.ITIMER_REAL, 20 * MOST_SECONDS)  # the machine may be busy
-        before, begin, fault = _bytes_of("VmSize"), time.process_time(), ""
+        before, begin, problem = _bytes_of("VmSize"), time.process_time(), ""
         outcome = "opened"
         try:
             case()
         except PellucidError:
             outcome = "refused"
         except Exception as error:  # every other one is a finding
-            outcome, fault = "failed", f"{type(error).__name__}: {error}"
+            outcome, problem = "failed", f"{type(error).__name__}: {error}"
         peak = _bytes_of("VmPeak")
         report = {
             "outcome": outcome,
-            "fault": fault,
+            "problem": problem,
             "seconds": time.process_time() - begin,
             "bytes": max(0, peak - before),
         }
@@ -210,7 +210,7 @@ def _count(tally: Tally, name: str, report: dict[str, Any]) -> None:
     tally.slowest = max(tally.slowest, report["seconds"])
     tally.largest = max(tally.largest, report["bytes"])
     if report["outcome"] == "failed":
-        tally.failures.append(f"{name}: {report['fault']}")
+        tally.failures.append(f"{name}: {report['problem']}")
     if report["bytes"] > MOST_BYTES:
         tally.failures.append(f"{name}: asked for {report['bytes'] / 1e9:.1f} GB")
 

@@ -19,8 +19,8 @@ from pellucid.training.config import TrainingConfig
 from pellucid.training.step import build_optimizer
 
 MUTATIONS = 300
-"""reliability T5 asks for 2,000: ``benchmarks/faults.py`` makes so many."""
-FAULTS = 1000
+"""reliability T5 asks for 2,000: ``benchmarks/problems.py`` makes so many."""
+PROBLEMS = 1000
 
 
 def test_every_mutation_of_a_checkpoint_is_an_error_that_names_a_file(
@@ -52,7 +52,7 @@ def test_of_a_thousand_numbers_that_are_not_finite_none_is_saved(tmp_path: Path)
             tensors[f"{name}/{mean}"] = optimizer.state[parameter][mean]
     del tensors["average of update_count"]
     random, names = np.random.default_rng(0), sorted(tensors)
-    for _ in range(FAULTS):
+    for _ in range(PROBLEMS):
         name = names[int(random.integers(len(names)))]
         numbers = tensors[name].view(-1)
         place = int(random.integers(len(numbers)))

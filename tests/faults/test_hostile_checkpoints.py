@@ -87,7 +87,7 @@ def test_absurd_values_at_every_place_of_a_state_are_answered(run: Run, checkpoi
         assert is_refused(lambda: go_on(run, checkpoint))
 
 
-def test_a_fault_of_a_state_is_named(run: Run, checkpoint: Path):
+def test_a_problem_of_a_state_is_named(run: Run, checkpoint: Path):
     path = checkpoint / "state.json"
     whole = json.loads(path.read_bytes())
     whole["progress"]["step"] = -1

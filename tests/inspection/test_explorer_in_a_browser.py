@@ -42,12 +42,12 @@ def opened(browser: Browser, path: Path) -> Iterator[Page]:
     """The file in a page of its own, which must not complain."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(30_000)
-    page, faults = context.new_page(), list[str]()
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    page, problems = context.new_page(), list[str]()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(path.as_uri())
     yield page
-    assert faults == []
+    assert problems == []
     context.close()
 
 

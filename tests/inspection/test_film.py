@@ -121,12 +121,12 @@ def page(browser: Browser, run: Path, tmp_path_factory: pytest.TempPathFactory) 
     assert made.code == 0
     assert "film: updates 0, 2, 4, 6" in made.err
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page, faults = context.new_page(), list[str]()
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    page, problems = context.new_page(), list[str]()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(path.as_uri())
     yield page
-    assert faults == []
+    assert problems == []
     context.close()
 
 

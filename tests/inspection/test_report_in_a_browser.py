@@ -26,11 +26,11 @@ class Watched:
 
     page: Page
     content: dict[str, Any]
-    faults: list[str] = dataclasses.field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
 
     def on_request(self, request: Request) -> None:
         if not request.url.startswith("file:"):
-            self.faults.append(f"asked for {request.url}")
+            self.problems.append(f"asked for {request.url}")
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def visit(browser: Browser, reports: dict[str, Path]) -> Iterator[Callable[..., 
         context.set_default_timeout(30_000)
         content = data_of(reports[name].read_text("utf-8"))
         watched = Watched(context.new_page(), content)
-        watched.page.on("console", lambda message: watched.faults.append(message.text))
-        watched.page.on("pageerror", lambda error: watched.faults.append(str(error)))
-        watched.page.on("dialog", lambda dialog: watched.faults.append(dialog.message))
+        watched.page.on("console", lambda message: watched.problems.append(message.text))
+        watched.page.on("pageerror", lambda error: watched.problems.append(str(error)))
+        watched.page.on("dialog", lambda dialog: watched.problems.append(dialog.message))
         watched.page.on("request", watched.on_request)
         watched.page.goto(f"{reports[name].as_uri()}#{at}")
         opened.append(watched)
@@ -67,7 +67,7 @@ def visit(browser: Browser, reports: dict[str, Path]) -> Iterator[Callable[..., 
 
     yield open_report
     for watched in opened:
-        assert watched.faults == []
+        assert watched.problems == []
         watched.page.context.close()
 
 

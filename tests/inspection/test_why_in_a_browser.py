@@ -33,12 +33,12 @@ def page(
     path = tmp_path_factory.mktemp("why") / "report.html"
     path.write_text(make_report(bundle, SOURCE, TARGET), encoding="utf-8")
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page, faults = context.new_page(), list[str]()
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    page, problems = context.new_page(), list[str]()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(path.as_uri())
     yield page
-    assert faults == []
+    assert problems == []
     context.close()
 
 

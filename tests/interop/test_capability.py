@@ -74,26 +74,26 @@ class Wider(TransformerConfig):
 
 @by_name
 def test_a_setting_that_no_backend_declares_is_refused_unless_it_has_its_default(backend: Backend):
-    assert backend.model_faults(Wider(norm_eps=1e-6)) == []
-    assert backend.model_faults(Wider(depth_scale=0.5)) == ["it has no depth_scale=0.5"]
+    assert backend.model_problems(Wider(norm_eps=1e-6)) == []
+    assert backend.model_problems(Wider(depth_scale=0.5)) == ["it has no depth_scale=0.5"]
 
 
 @by_name
 def test_an_activation_that_was_added_is_refused(backend: Backend):
     config = TransformerConfig.model_construct(**dict(TransformerConfig(), activation="squared"))
-    assert backend.model_faults(config) == ["it has no activation=squared (relu, gelu or swish)"]
+    assert backend.model_problems(config) == ["it has no activation=squared (relu, gelu or swish)"]
 
 
 def test_what_other_programs_lack_is_named_with_what_they_have():
     config = parse_model_config(UNUSUAL)
-    assert MARIAN.model_faults(config) == sorted(
+    assert MARIAN.model_problems(config) == sorted(
         [*REASONS, "it has no positions=alibi (sinusoidal)"], key=_place
     )
     for backend in (CTRANSLATE2, ONNX):
-        assert backend.model_faults(config) == sorted(
+        assert backend.model_problems(config) == sorted(
             [*REASONS, "it has no positions=alibi (sinusoidal, learned or rotary)"], key=_place
         )
-    assert WEB.model_faults(config) == []
+    assert WEB.model_problems(config) == []
 
 
 def _place(reason: str) -> int:
@@ -125,7 +125,7 @@ def _place(reason: str) -> int:
 def test_a_value_out_of_range_is_named_with_the_range(
     backend: Backend, settings: dict[str, object], reason: str
 ):
-    assert backend.model_faults(parse_model_config(settings)) == [reason]
+    assert backend.model_problems(parse_model_config(settings)) == [reason]
 
 
 def test_search_settings_are_refused_by_name():

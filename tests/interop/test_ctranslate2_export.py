@@ -13,8 +13,8 @@ from small_bundles import NEW_TOKENS, our_greedy, sentences, small_bundle
 
 from pellucid.backends.ctranslate2.export import export_ctranslate2
 from pellucid.backends.ctranslate2.support import (
-    ctranslate2_faults,
-    int8_fault,
+    ctranslate2_problems,
+    int8_problem,
     vocabulary_pieces,
 )
 from pellucid.backends.huggingface.export_folder import export_huggingface
@@ -155,8 +155,8 @@ def test_everything_ctranslate2_cannot_express_is_told_at_once(tmp_path: Path):
 
 def test_a_model_without_a_layer_in_the_encoder_is_left_to_torch():
     """CTranslate2 asks for the first one."""
-    [fault] = ctranslate2_faults(small_bundle(encoder_layers=0))
-    assert fault == "it has no encoder_layers=0 (at least 1)"
+    [problem] = ctranslate2_problems(small_bundle(encoder_layers=0))
+    assert problem == "it has no encoder_layers=0 (at least 1)"
 
 
 def test_nothing_is_overwritten_by_an_export(tmp_path: Path):
@@ -187,9 +187,9 @@ def test_int8_is_known_to_be_wrong_without_vnni_where_ctranslate2_takes_onednn(
     vendor: str, flags: str, is_wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     pretend_processor(vendor, flags, tmp_path, monkeypatch)
-    assert (int8_fault() is not None) == is_wrong
+    assert (int8_problem() is not None) == is_wrong
     monkeypatch.setenv("CT2_USE_MKL", "1")
-    assert int8_fault() is None
+    assert int8_problem() is None
 
 
 def test_an_export_that_cannot_be_used_here_says_so(

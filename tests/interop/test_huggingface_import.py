@@ -206,7 +206,7 @@ def test_a_pickle_that_cannot_be_opened_is_told(damaged: Path):
         read_huggingface(damaged)
 
 
-def test_all_faults_of_the_tensors_are_told_at_once(damaged: Path):
+def test_all_problems_of_the_tensors_are_told_at_once(damaged: Path):
     change_tensors(
         damaged,
         **{
@@ -248,7 +248,7 @@ def test_learned_positions_are_refused(damaged: Path):
         read_huggingface(damaged)
 
 
-def test_all_faults_of_the_config_are_told_at_once(damaged: Path):
+def test_all_problems_of_the_config_are_told_at_once(damaged: Path):
     change_json(
         damaged / "config.json",
         model_type="bart",

@@ -81,7 +81,7 @@ def test_a_preset_with_the_options_of_the_hint_goes_to_hugging_face(preset: str,
     settings = MARIAN_OPTIONS.split("--set ")[1:]
     table = read_config(preset, [each.strip() for each in settings]).model.to_table()
     plain = read_config(preset).model.to_table()
-    assert preset in ("tiny", "paper-base") or MARIAN.model_faults(parse_model_config(plain))
+    assert preset in ("tiny", "paper-base") or MARIAN.model_problems(parse_model_config(plain))
     narrow = {"d_model": 16, "d_ff": 24, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     bundle = small_bundle(**{**table, **narrow})
     export_huggingface(bundle, tmp_path / "out")
@@ -89,4 +89,4 @@ def test_a_preset_with_the_options_of_the_hint_goes_to_hugging_face(preset: str,
     texts = sentences(20)
     assert marian_greedy(model, tokenizer, texts) == our_greedy(bundle, texts)
     header = PRESETS.joinpath(f"{preset}.toml").read_text()
-    assert (MARIAN_OPTIONS in header) == bool(MARIAN.model_faults(parse_model_config(plain)))
+    assert (MARIAN_OPTIONS in header) == bool(MARIAN.model_problems(parse_model_config(plain)))

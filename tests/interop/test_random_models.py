@@ -33,7 +33,7 @@ def random_bundle(settings: dict[str, object], number: int) -> Bundle:
 def expressed(backend: Backend, stays: float) -> list[tuple[int, Bundle]]:
     """The models that the backend takes: neither none of them nor all."""
     bundles = [random_bundle(each, n) for n, each in enumerate(random_settings(EACH, stays))]
-    taken = [(n, each) for n, each in enumerate(bundles) if not backend.model_faults(each.config)]
+    taken = [(n, each) for n, each in enumerate(bundles) if not backend.model_problems(each.config)]
     assert EACH // 6 <= len(taken) < EACH
     return taken
 

@@ -18,7 +18,7 @@ from transformers import MarianMTModel, MarianTokenizer
 
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.export import export_ctranslate2
-from pellucid.backends.ctranslate2.support import int8_fault
+from pellucid.backends.ctranslate2.support import int8_problem
 from pellucid.backends.huggingface.export_folder import export_huggingface
 from pellucid.backends.huggingface.import_folder import read_huggingface
 from pellucid.bundle import Bundle
@@ -206,8 +206,8 @@ def test_every_quantization_says_nearly_the_same_and_leaves_the_bundle_as_it_was
     quantization: Quantization, trained: Bundle, tmp_path: Path
 ):
     """CTranslate2 quantizes in place. Of 200: 150 to 200; half-trained models waver more."""
-    if quantization.startswith("int") and int8_fault() is not None:
-        pytest.skip(f"{quantization} {int8_fault()}")
+    if quantization.startswith("int") and int8_problem() is not None:
+        pytest.skip(f"{quantization} {int8_problem()}")
     before = {name: each.clone() for name, each in model_tensors(trained.model).items()}
     export_ctranslate2(trained, tmp_path / "out", quantization)
     for name, tensor in model_tensors(trained.model).items():

@@ -7,7 +7,7 @@ from pellucid.model.build import build_model
 from pellucid.model.config import TransformerConfig, parse_model_config
 
 
-def fault_of(**settings: object) -> str:
+def problem_of(**settings: object) -> str:
     with pytest.raises(ConfigError) as caught:
         parse_model_config(settings, origin="model")
     return str(caught.value)
@@ -32,7 +32,7 @@ def test_the_defaults_are_the_paper_s_base_model():
 def test_a_width_that_heads_do_not_divide_is_told_with_the_nearest_that_fits(
     d_model: int, heads: int, nearest: int
 ):
-    assert fault_of(d_model=d_model, heads=heads) == (
+    assert problem_of(d_model=d_model, heads=heads) == (
         f"model: d_model must be a multiple of heads, got d_model={d_model} and heads={heads};"
         f" the nearest that fits is {nearest}"
     )
@@ -45,11 +45,11 @@ def test_heads_of_chosen_widths_need_not_divide_anything():
 
 @pytest.mark.parametrize("chosen", [{"d_k": 4}, {"d_v": 4}])
 def test_one_chosen_width_alone_leaves_the_other_to_be_divided(chosen: dict[str, int]):
-    assert "d_model must be a multiple" in fault_of(d_model=10, heads=3, **chosen)
+    assert "d_model must be a multiple" in problem_of(d_model=10, heads=3, **chosen)
 
 
 @pytest.mark.parametrize(
-    ("settings", "fault"),
+    ("settings", "problem"),
     [
         ({"heads": 0}, "heads: input should be greater than or equal to 1, got 0"),
         ({"d_model": 0}, "d_model: input should be greater than or equal to 1, got 0"),
@@ -66,8 +66,8 @@ def test_one_chosen_width_alone_leaves_the_other_to_be_divided(chosen: dict[str,
         ({"head": 4}, "head is not a setting; did you mean heads?"),
     ],
 )
-def test_a_fault_is_told_with_its_name(settings: dict[str, object], fault: str):
-    assert fault in fault_of(**settings)
+def test_a_problem_is_told_with_its_name(settings: dict[str, object], problem: str):
+    assert problem in problem_of(**settings)
 
 
 def test_a_shared_embedding_needs_one_vocabulary():

@@ -8,36 +8,36 @@ from pellucid.model.config import RnnConfig, parse_model_config
 from pellucid.training.presets import read_config
 
 
-def fault_of(**settings: object) -> str:
+def problem_of(**settings: object) -> str:
     with pytest.raises(ConfigError) as caught:
         parse_model_config(settings, origin="model")
     return str(caught.value)
 
 
 def test_settings_of_another_kind_are_refused_all_at_once_with_the_reason():
-    assert fault_of(kind="rnn", attention="dot", input_feeding=True, heads=8, d_model=2) == (
+    assert problem_of(kind="rnn", attention="dot", input_feeding=True, heads=8, d_model=2) == (
         "model: heads is for model.kind=transformer or encoder or decoder, not for rnn: no other"
         " kind is made of its blocks; attention and input_feeding are for model.kind=rnn-attention,"
         " not for rnn: the decoder of a plain rnn has nothing to look back at, and that of a"
         " Transformer looks by scaled dot products"
     )
-    assert fault_of(kind="rnn-attention", reverse_source=True, feed_summary=True) == (
+    assert problem_of(kind="rnn-attention", reverse_source=True, feed_summary=True) == (
         "model: feed_summary and reverse_source are for model.kind=rnn, not for rnn-attention: no"
         " other kind has to put a whole sentence into one vector"
     )
-    assert fault_of(cell="gru", heads=7) == (
+    assert problem_of(cell="gru", heads=7) == (
         "model: cell is for model.kind=rnn or rnn-attention, not for transformer: no other kind"
         " has recurrent cells; d_model must be a multiple of heads, got d_model=512 and heads=7;"
         " the nearest that fits is 511"
     )
-    assert fault_of(kind="rnn-attention", norm="pre", encoder_layers=1).startswith(
+    assert problem_of(kind="rnn-attention", norm="pre", encoder_layers=1).startswith(
         "model: norm is for model.kind=transformer or encoder or decoder, not for rnn-attention:"
         " no other kind is made of its blocks; encoder_layers must equal"
     )
 
 
 def test_a_decoder_needs_as_many_layers_as_begin_beside_it_and_directions_halves():
-    assert fault_of(kind="rnn-attention", d_model=7, encoder_layers=1, decoder_layers=2) == (
+    assert problem_of(kind="rnn-attention", d_model=7, encoder_layers=1, decoder_layers=2) == (
         "model: encoder_layers must equal decoder_layers for model.kind=rnn-attention, where each"
         " decoder layer begins in the last state of the encoder layer beside it, got 1 and 2;"
         " d_model must be even for model.kind=rnn-attention, half for each direction of the"

@@ -186,7 +186,7 @@ def test_unscaled_attention_is_luong_s():
 
 
 @pytest.mark.parametrize(
-    ("settings", "fault"),
+    ("settings", "problem"),
     [
         (
             {"projection": "two_stage", "d_k": 4},
@@ -206,13 +206,13 @@ def test_unscaled_attention_is_luong_s():
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(settings: dict[str, object], fault: str):
+def test_what_makes_no_sense_is_refused(settings: dict[str, object], problem: str):
     with pytest.raises(ConfigError) as caught:
         parse_model_config({**TINY, **settings} if "kind" not in settings else settings)
-    assert fault in str(caught.value)
+    assert problem in str(caught.value)
 
 
-def test_both_faults_of_a_config_are_told_at_once():
+def test_both_problems_of_a_config_are_told_at_once():
     with pytest.raises(ConfigError) as caught:
         parse_model_config({"projection": "two_stage", "positions": "rotary", "d_k": 3})
     assert "d_k and d_v must be left out" in str(caught.value)

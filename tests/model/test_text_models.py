@@ -252,11 +252,11 @@ def test_models_of_plain_text_do_not_translate(kind: str):
 def test_settings_of_the_other_side_are_refused():
     with pytest.raises(ConfigError) as caught:
         parse_model_config({"kind": "skipgram", "heads": 2, "dropout": 0.1, "mask_rate": 0.2})
-    for fault in (
+    for problem in (
         "heads is for model.kind=transformer or encoder or decoder, not for skipgram",
         "dropout is for model.kind=transformer or rnn or rnn-attention or encoder or decoder, not"
         " for skipgram: skipgram is two matrices and nothing else",
         "mask_rate is for model.kind=encoder, not for skipgram: no other kind learns by filling"
         " masks",
     ):
-        assert fault in str(caught.value)
+        assert problem in str(caught.value)

@@ -81,7 +81,7 @@ def test_a_look_inside_tells_no_more_numbers_than_it_may():
         assert error["message"].startswith("must select at most 10 numbers, got ")
 
 
-def test_several_faults_are_told_at_once(client: TestClient):
+def test_several_problems_are_told_at_once(client: TestClient):
     response = client.post("/v1/translate", json={"text": ["a", 3], "beam_size": 0, "foo": 1})
     assert [each["field"] for each in response.json()["errors"]] == ["text", "text.1", "beam_size",
         "foo"]  # fmt: skip
@@ -172,10 +172,10 @@ def test_a_wrong_request_is_answered_shortly(client: TestClient, path: str, name
     assert len(response.json().get("errors", [])) <= 20
 
 
-def test_faults_that_are_not_told_are_counted(client: TestClient):
+def test_problems_that_are_not_told_are_counted(client: TestClient):
     response = client.post("/v1/translate", json={f"f{n}": 1 for n in range(30)} | {"text": "a"})
     assert len(response.json()["errors"]) == 20
-    assert response.json()["detail"].endswith("; and 10 more faults")
+    assert response.json()["detail"].endswith("; and 10 more problems")
 
 
 def test_a_model_that_stands_still_makes_the_process_not_ready_and_not_dead():

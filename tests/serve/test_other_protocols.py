@@ -248,7 +248,7 @@ def test_a_request_as_the_client_of_kserve_writes_it_is_answered(
 
 
 @pytest.mark.parametrize(
-    ("change", "fault"),
+    ("change", "problem"),
     [
         ({"shape": [2]}, "inputs.0.shape must be [1] or [1, 1] for 1 texts, got [2]"),
         ({"shape": []}, "inputs.0.shape"),
@@ -259,11 +259,11 @@ def test_a_request_as_the_client_of_kserve_writes_it_is_answered(
         ({"parameters": {"binary_data_size": 1}}, "inputs.0.parameters.binary_data_size"),
     ],
 )
-def test_wrong_tensors_are_named(client: TestClient, change: dict, fault: str):
+def test_wrong_tensors_are_named(client: TestClient, change: dict, problem: str):
     tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a"]} | change
     answer = client.post(INFER, json={"inputs": [tensor]})
     assert answer.status_code == 422
-    assert fault in answer.json()["error"]
+    assert problem in answer.json()["error"]
 
 
 def binary(content: bytes, size: object, head_length: object = None, **more: object):

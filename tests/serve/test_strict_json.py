@@ -1,4 +1,4 @@
-"""JSON is read without leniency, and every fault has a place."""
+"""JSON is read without leniency, and every problem has a place."""
 
 import json
 import time
@@ -23,10 +23,10 @@ VALUES = st.recursive(
 )
 
 
-def faults(body: bytes) -> list[tuple[str, str]]:
+def problems(body: bytes) -> list[tuple[str, str]]:
     with pytest.raises(InvalidError) as caught:
         parse_strictly(body, 32, 10_000)
-    return [(each.field, each.message) for each in caught.value.faults]
+    return [(each.field, each.message) for each in caught.value.problems]
 
 
 @given(VALUES)
@@ -53,15 +53,15 @@ def test_what_is_json_is_read_as_the_standard_parser_reads_it(value: object):
     ],
 )
 def test_what_no_field_can_hold_is_named(body: bytes, field: str, message: str):
-    assert faults(body) == [(field, message)]
+    assert problems(body) == [(field, message)]
 
 
 def test_a_pair_of_surrogates_is_a_character():
     assert parse_strictly(rb'"\ud83d\ude42"', 32, 1) == "🙂"
 
 
-def test_all_faults_are_told_at_once():
-    assert [field for field, _ in faults(rb'{"a": NaN, "b": ["\ud800"], "c": 1}')] == ["a", "b.0"]
+def test_all_problems_are_told_at_once():
+    assert [field for field, _ in problems(rb'{"a": NaN, "b": ["\ud800"], "c": 1}')] == ["a", "b.0"]
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_a_megabyte_of_marks_takes_no_more_than_a_moment(text: str):
     assert time.process_time() - begun < 20
 
 
-def test_a_long_name_is_not_repeated_by_each_fault_below_it():
+def test_a_long_name_is_not_repeated_by_each_problem_below_it():
     body = b'{"' + b"x" * 100_000 + b'": [' + b"NaN," * 99 + b"NaN]}"
-    assert sum(len(field) for field, _ in faults(body)) < 100 * 300
+    assert sum(len(field) for field, _ in problems(body)) < 100 * 300
 
 
 def test_values_are_told_back_short_in_ascii_and_on_one_line():

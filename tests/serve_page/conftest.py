@@ -32,7 +32,7 @@ class Watched:
     """Requests for a translation."""
 
     def on_console(self, message: ConsoleMessage) -> None:
-        """Chromium itself notes each failed request; anything else is the page's fault."""
+        """Chromium itself notes each failed request; anything else is the page's problem."""
         if message.type in ("error", "warning") and not message.text.startswith(_LOAD_FAILED):
             self.errors.append(message.text)
 

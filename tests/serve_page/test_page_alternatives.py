@@ -73,7 +73,7 @@ def test_the_keyboard_alone_goes_all_the_way(page, translators):
     expect(page.locator("#tab-inside")).to_be_focused()
 
 
-def test_a_fault_is_told_in_the_list(translated):
+def test_a_problem_is_told_in_the_list(translated):
     page = translated
     page.route("**/v1/alternatives", lambda route: route.abort())
     page.locator("#target .word").first.click()

@@ -84,7 +84,7 @@ def test_each_kind_of_attention_can_be_chosen_and_walked_by_keyboard(inside, tra
     expect(page.locator(".head-large h3")).to_have_text("Layer 1, head 0")
 
 
-def test_it_follows_the_text_and_tells_of_faults(inside, translators):
+def test_it_follows_the_text_and_tells_of_problems(inside, translators):
     page = inside
     page.click("#tab-translate")
     page.fill("#source", OTHER)

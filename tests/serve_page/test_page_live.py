@@ -35,9 +35,9 @@ def test_it_opens_in_a_tab_of_its_own_with_the_sentence(
     watched = visit()
     look_inside(watched.page, translators)
     live = open_live(watched.page)
-    faults, asked = list[str](), list[str]()
-    live.on("console", lambda message: faults.append(message.text))
-    live.on("pageerror", lambda error: faults.append(str(error)))
+    problems, asked = list[str](), list[str]()
+    live.on("console", lambda message: problems.append(message.text))
+    live.on("pageerror", lambda error: problems.append(str(error)))
     live.on("request", lambda request: asked.append(request.url))
     live.wait_for_selector("html[data-ready]")
     assert live.input_value("#source") == SENTENCE
@@ -53,7 +53,7 @@ def test_it_opens_in_a_tab_of_its_own_with_the_sentence(
     live.fill("#source", "le chat")
     expect(live.locator("#target")).not_to_have_text(before)
     assert [url for url in asked if not url.startswith("blob:")] == []
-    assert faults == []
+    assert problems == []
     # opened anew, the tab has its sentence still
     live.reload()
     live.wait_for_selector("html[data-ready]")

@@ -82,7 +82,7 @@ def test_side_by_side_on_a_wide_screen(page):
     assert left["x"] + left["width"] <= right["x"] + 1
 
 
-def test_results_and_faults_are_spoken(visit, translators):
+def test_results_and_problems_are_spoken(visit, translators):
     page = visit(lambda page: page.clock.install()).page
     page.fill("#source", SENTENCE)
     page.clock.fast_forward(400)

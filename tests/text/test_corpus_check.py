@@ -1,4 +1,4 @@
-"""The data doctor finds every planted fault, and nothing in good text."""
+"""The data doctor finds every planted problem, and nothing in good text."""
 
 import functools
 import gzip
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pellucid import phrasebook
 from pellucid.core.errors import DataError, InputMissingError, WriteError
-from pellucid.text.check.check import examine, repeated_pairs, repeated_rows, warn_of_faults
+from pellucid.text.check.check import examine, repeated_pairs, repeated_rows, warn_of_problems
 from pellucid.text.check.repair import repair
 from pellucid.text.check.scan import scan
 from pellucid.text.corpus.lines import fetch_lines, iterate_blocks, iterate_raw_lines
@@ -90,7 +90,7 @@ def test_nothing_is_found_in_good_text(tmp_path, pairs):
         ("source_equals_target", "Paris - Londres", "Paris - Londres"),
     ],
 )
-def test_one_planted_fault_is_named_with_its_line(tmp_path, pairs, kind, source, target):
+def test_one_planted_problem_is_named_with_its_line(tmp_path, pairs, kind, source, target):
     diagnosis = examine(*write(tmp_path, [*pairs[:50], (source, target), *pairs[50:]]))
     assert found_in(diagnosis) == {kind: [51]}
     assert diagnosis.findings[kind].count == 1
@@ -172,15 +172,15 @@ def test_repeated_pairs_are_found_in_parts_as_in_one():
 
 def test_a_long_corpus_gives_what_a_short_one_gives(tmp_path, pairs, monkeypatch):
     """What is known of each line lies on the disk and is looked at block by block, or neither."""
-    faulty = [("un\0chien", "a dog"), ("", "x"), ("Paris", "Paris"), ("non", "not at all " * 9)]
-    paths = write(tmp_path, [*faulty, *pairs, *faulty, *pairs[:30]])
+    broken = [("un\0chien", "a dog"), ("", "x"), ("Paris", "Paris"), ("non", "not at all " * 9)]
+    paths = write(tmp_path, [*broken, *pairs, *broken, *pairs[:30]])
     whole = examine(*paths).to_dict()
     monkeypatch.setattr("pellucid.text.corpus.lines._BLOCK_BYTES", 300)
     monkeypatch.setattr("pellucid.text.check.scan._IN_MEMORY", 20)
     monkeypatch.setattr("pellucid.text.check.check._BLOCK", 230)
     monkeypatch.setattr("pellucid.text.corpus.rows._UNPACKED_ROWS", 8)
     assert examine(*paths).to_dict() == whole
-    assert whole["duplicate"]["count"] == 33  # 30, and all faulty pairs but the blank one
+    assert whole["duplicate"]["count"] == 33  # 30, and all broken pairs but the blank one
     assert isinstance(scan(paths[0]).hashes, np.memmap)
     done = repair(examine(*paths), *paths, tmp_path / "out")
     assert (done.kept_count, done.dropped_count) == (len(pairs) + 1, 37)
@@ -213,8 +213,8 @@ def test_blank_pairs_are_no_duplicates_and_no_copies(tmp_path, pairs):
 
 
 def test_counts_are_given_for_each_side_and_for_pairs(tmp_path, pairs):
-    faulty = [("un\0chien", "a\0dog"), ("un\0chat", "a cat"), *pairs]
-    finding = examine(*write(tmp_path, faulty)).findings["nul"]
+    broken = [("un\0chien", "a\0dog"), ("un\0chat", "a cat"), *pairs]
+    finding = examine(*write(tmp_path, broken)).findings["nul"]
     assert (finding.count, finding.source_count, finding.target_count) == (2, 2, 1)
     assert finding.examples[1] == ("un\0chien", "a\0dog")
 
@@ -322,8 +322,8 @@ def test_blocks_change_nothing(tmp_path, monkeypatch, ending, last):
     assert whole.lengths.tolist() == [len(line) for line in lines]
     for name in ("lengths", "hashes", "traits"):
         assert getattr(whole, name).tolist() == getattr(parts, name).tolist()
-    assert {fault: rows.tolist() for fault, rows in whole.faults.items()} == {
-        fault: rows.tolist() for fault, rows in parts.faults.items()
+    assert {problem: rows.tolist() for problem, rows in whole.problems.items()} == {
+        problem: rows.tolist() for problem, rows in parts.problems.items()
     }
     assert whole.has_byte_order_mark
     assert parts.has_byte_order_mark
@@ -334,7 +334,7 @@ def test_blocks_change_nothing(tmp_path, monkeypatch, ending, last):
 def test_training_is_warned_in_one_line_a_kind(tmp_path, pairs, caplog):
     source, target = write(tmp_path, [("un\0chien", "a dog"), *pairs, pairs[0], ("", "x")])
     with caplog.at_level(logging.WARNING, "pellucid"):
-        warn_of_faults(source, target)
+        warn_of_problems(source, target)
     count = len(pairs) + 3
     assert [record.getMessage() for record in caplog.records] == [
         f"{source} and {target}: nul in 1 of {count} pairs, first in line 1; see pellucid check",
@@ -352,7 +352,7 @@ def test_training_is_warned_of_sides_that_are_shifted(tmp_path, caplog, lost):
     del sides[lost][300], sides[1 - lost][900]
     source, target = write(tmp_path, list(zip(*sides, strict=True)))
     with caplog.at_level(logging.WARNING, "pellucid"):
-        warn_of_faults(source, target)
+        warn_of_problems(source, target)
     said = re.fullmatch(
         f"{source} and {target}: from line (\\d+) to (\\d+) the two sides look shifted against"
         " each other; see pellucid check",

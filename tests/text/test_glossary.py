@@ -114,7 +114,7 @@ def test_what_is_no_glossary_is_refused_in_a_line(text, message):
     assert len(str(caught.value)) < 400
 
 
-def test_the_first_faults_are_named_together_and_not_all_of_many():
+def test_the_first_problems_are_named_together_and_not_all_of_many():
     with pytest.raises(DataError) as caught:
         parse_glossary(HEAD + "dog\n" * 1000, "terms.tsv")
     assert "line 2:" in str(caught.value)

@@ -12,7 +12,7 @@ import sentencepiece
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
 from pellucid.text.corpus.rows import IdRows
-from pellucid.text.languages import code_fault
+from pellucid.text.languages import code_problem
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
@@ -94,7 +94,7 @@ def test_the_fingerprint_tells_tables_and_models_apart():
     assert smaller.model == model()
 
 
-def test_its_faults_are_told(tmp_path: Path):
+def test_its_problems_are_told(tmp_path: Path):
     with pytest.raises(ConfigError, match="sampling needs kind bpe or unigram, got marian"):
         tokenizer().resegment(IdRows.of([[5]]), 0.1, np.zeros(1, np.uint64))
     with pytest.raises(DataError, match="lone surrogate"):
@@ -137,22 +137,22 @@ CODES = (">>cmn_Hans<<", ">>deu<<", ">>fra<<", ">>nld<<", ">>spa<<")
     ],
 )
 def test_a_code_that_is_missing_unknown_or_misplaced_is_said_with_the_codes(text: str, said: str):
-    fault = code_fault(text, CODES)
-    assert fault is not None
-    assert fault.startswith(said)
+    problem = code_problem(text, CODES)
+    assert problem is not None
+    assert problem.startswith(said)
     if "first characters" not in said:
-        assert all(each in fault for each in CODES)
+        assert all(each in problem for each in CODES)
 
 
-def test_a_right_code_and_a_model_without_codes_have_no_fault():
-    assert code_fault(">>deu<< Hello", CODES) is None
-    assert code_fault(">>deu<<Hello", CODES) is None
-    assert code_fault("Hello", ()) is None
+def test_a_right_code_and_a_model_without_codes_have_no_problem():
+    assert code_problem(">>deu<< Hello", CODES) is None
+    assert code_problem(">>deu<<Hello", CODES) is None
+    assert code_problem("Hello", ()) is None
     said = "this model translates into one language, and does not know >>deu<<"
-    assert code_fault(">>deu<< Hello", ()) == said
+    assert code_problem(">>deu<< Hello", ()) == said
 
 
 def test_many_codes_are_not_all_listed():
-    fault = code_fault("Hello", [f">>x{number:02d}<<" for number in range(50)])
-    assert fault is not None
-    assert fault.endswith(">>x29<< and 20 more")
+    problem = code_problem("Hello", [f">>x{number:02d}<<" for number in range(50)])
+    assert problem is not None
+    assert problem.endswith(">>x29<< and 20 more")

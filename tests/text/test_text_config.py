@@ -13,7 +13,7 @@ def test_the_defaults_are_shared_bpe_of_8000():
     )
 
 
-def test_all_faults_of_a_tokenizer_are_told_together():
+def test_all_problems_of_a_tokenizer_are_told_together():
     with pytest.raises(ConfigError) as caught:
         TokenizerConfig.parse(
             {"kind": "word", "sampling": 0.1, "lowercase": True, "keep_spaces": False}, "tokenizer"
@@ -79,7 +79,7 @@ def test_a_file_name_must_be_text():
         DataConfig.parse({"source": 3})
 
 
-def test_all_faults_of_the_files_are_told_together():
+def test_all_problems_of_the_files_are_told_together():
     with pytest.raises(ConfigError) as caught:
         DataConfig.parse({"source": "a", "valid_source": "b.tsv.gz", "valid_target": "c"}, "data")
     assert str(caught.value) == (

@@ -67,7 +67,7 @@ def test_a_word_with_white_space_cannot_be_written(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"),
+    ("content", "problem"),
     [
         ("", "line 1: word2vec's text format begins with the number of words"),
         ("dog 1 2\n", "line 1: word2vec's text format begins"),
@@ -79,8 +79,8 @@ def test_a_word_with_white_space_cannot_be_written(tmp_path: Path):
         ("2 1\ndog 1\ndog 2\n", "holds 1 words twice"),
     ],
 )
-def test_a_file_that_is_not_as_it_should_be_is_told(tmp_path: Path, content: str, fault: str):
+def test_a_file_that_is_not_as_it_should_be_is_told(tmp_path: Path, content: str, problem: str):
     (tmp_path / "v.txt").write_text(content, encoding="utf-8")
     with pytest.raises(DataError) as caught:
         read_vectors(tmp_path / "v.txt")
-    assert fault in str(caught.value)
+    assert problem in str(caught.value)

@@ -12,24 +12,24 @@ from pellucid.training.objective import Objective, build_objective
 
 
 @dataclasses.dataclass
-class Faulty:
-    """An objective spoiled by ``fault``, which is told the number of the call, from 0."""
+class Broken:
+    """An objective spoiled by ``problem``, which is told the number of the call, from 0."""
 
     inner: Objective
-    fault: Callable[[SequenceModel, Batch, LossSums, int], LossSums]
+    problem: Callable[[SequenceModel, Batch, LossSums, int], LossSums]
     calls: int = 0
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
-        sums = self.fault(model, batch, self.inner(model, batch), self.calls)
+        sums = self.problem(model, batch, self.inner(model, batch), self.calls)
         self.calls += 1
         return sums
 
 
-def build_faulty(
-    fault: Callable[[SequenceModel, Batch, LossSums, int], LossSums],
-) -> Callable[[TrainingConfig, SequenceModel | None], Faulty]:
+def build_broken(
+    problem: Callable[[SequenceModel, Batch, LossSums, int], LossSums],
+) -> Callable[[TrainingConfig, SequenceModel | None], Broken]:
     """What takes the place of ``build_objective``."""
-    return lambda config, teachers: Faulty(build_objective(config, teachers), fault)
+    return lambda config, teachers: Broken(build_objective(config, teachers), problem)
 
 
 def times(sums: LossSums, factor: float) -> LossSums:
@@ -42,8 +42,8 @@ def cliff(height: float) -> Callable[[SequenceModel, Batch, LossSums, int], Loss
     It depends on the parameters alone, so whoever comes there again falls again.
     """
 
-    def fault(model: SequenceModel, batch: Batch, sums: LossSums, call: int) -> LossSums:
+    def problem(model: SequenceModel, batch: Batch, sums: LossSums, call: int) -> LossSums:
         bias = model.encoder.layers[0].feed_forward.inner.bias
         return times(sums, torch.nan) if bias.abs().max().item() > height else sums
 
-    return fault
+    return problem

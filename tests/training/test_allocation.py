@@ -13,7 +13,7 @@ import resource, statistics, torch
 from pathlib import Path
 from pellucid.training.torch_setup import freed_memory_is_kept
 
-def page_faults_of_a_block():
+def page_problems_of_a_block():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     torch.ones(16 << 20)  # 64 MB: 16,384 pages
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
@@ -25,9 +25,9 @@ def resident_mb():
 torch.ones(1)
 before = resident_mb()
 with freed_memory_is_kept():
-    faults = [page_faults_of_a_block() for _ in range(40)]
+    problems = [page_problems_of_a_block() for _ in range(40)]
     kept = resident_mb() - before
-print(int(statistics.median(faults[20:])), kept, resident_mb() - before)
+print(int(statistics.median(problems[20:])), kept, resident_mb() - before)
 """
 
 

@@ -1,4 +1,4 @@
-"""Who starts training on faulty text is told, once."""
+"""Who starts training on broken text is told, once."""
 
 import logging
 from pathlib import Path
@@ -10,7 +10,7 @@ from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 
 
-def test_faults_are_told_when_a_run_begins_and_not_when_it_goes_on(tmp_path, caplog):
+def test_problems_are_told_when_a_run_begins_and_not_when_it_goes_on(tmp_path, caplog):
     pairs = phrasebook.split(150, 20, 7).train
     for name, side in (("a.fr", "source"), ("a.en", "target")):
         lines = [getattr(pair, side) for pair in [*pairs, pairs[0]]]

@@ -46,7 +46,7 @@ def test_an_end_counts_until_the_run_goes_on(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("rest", "faults"),
+    ("rest", "problems"),
     [
         ('{"event": "tra', []),
         ('{"event": "tra\n{"event": "start", "step": 1}\n', []),
@@ -58,14 +58,14 @@ def test_an_end_counts_until_the_run_goes_on(tmp_path: Path):
         ('\x00\x00\n{"event": "end", "step": 3}\n', ["journal.jsonl, line 3: not an event"]),
     ],
 )
-def test_a_line_that_is_no_event_is_a_fault_unless_a_kill_cut_it_short(
-    rest: str, faults: list[str], tmp_path: Path
+def test_a_line_that_is_no_event_is_a_problem_unless_a_kill_cut_it_short(
+    rest: str, problems: list[str], tmp_path: Path
 ):
     run = make_run(tmp_path / "r", [start(), trained(1)])
     with (run / "journal.jsonl").open("a") as file:
         file.write(rest)
     history = read_history(run)
-    assert history.faults == faults
+    assert history.problems == problems
     assert steps(history.train)[0] == 1
 
 

@@ -61,12 +61,12 @@ def test_no_value_of_a_setting_gives_a_foreign_error(name: str):
         for section in sections:
             target = target[section]
         target[key] = value
-        fault = fault_of(table)
-        assert fault is None or fault.startswith("my.toml")
-        assert fault is None or len(fault) <= 2000
+        problem = problem_of(table)
+        assert problem is None or problem.startswith("my.toml")
+        assert problem is None or len(problem) <= 2000
 
 
-def fault_of(table: dict[str, Any]) -> str | None:
+def problem_of(table: dict[str, Any]) -> str | None:
     try:
         config = RunConfig.parse(table, "my.toml")
     except ConfigError as error:

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from failing_objectives import build_faulty, times
+from failing_objectives import build_broken, times
 from tiny_runs import SETTINGS
 
 from pellucid.cli.display import Display
@@ -59,7 +59,7 @@ def test_figures_that_are_not_finite_are_null(tmp_path: Path):
 def test_an_update_that_was_left_out_has_no_loss_and_learned_from_no_tokens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    spoiled = build_faulty(lambda _, __, sums, call: times(sums, math.nan if call == 1 else 1))
+    spoiled = build_broken(lambda _, __, sums, call: times(sums, math.nan if call == 1 else 1))
     settings = [*SETTINGS, "training.accumulate=1", "training.max_steps=3", "decoding.max_length=5"]
     result = train(
         read_config("demo", settings),

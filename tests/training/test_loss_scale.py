@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import tiny_runs
 import torch
-from failing_objectives import build_faulty, times
+from failing_objectives import build_broken, times
 from tiny_models import tiny_model
 from torch.nn import functional
 
@@ -154,18 +154,18 @@ def test_a_run_in_float16_learns_and_keeps_its_scale(tmp_path: Path):
 
 def test_an_overflow_halves_the_scale_and_is_left_out(tmp_path: Path):
     """The third batch's gradient is beyond float16 inside the model, whatever its loss."""
-    fault = build_faulty(lambda model, batch, sums, call: times(sums, 1e6 if call == 2 else 1.0))
-    train(config("training.accumulate=1"), tmp_path / "run", make_objective=fault)
+    problem = build_broken(lambda model, batch, sums, call: times(sums, 1e6 if call == 2 else 1.0))
+    train(config("training.accumulate=1"), tmp_path / "run", make_objective=problem)
     [left_out] = events(tmp_path / "run", "skipped")
     assert left_out["step"] == 3
     assert scale_of(tmp_path / "run") == {"value": 2.0**15, "finite_in_a_row": 1}
 
 
 def test_a_return_to_a_checkpoint_does_not_bring_back_a_scale_that_overflowed(tmp_path: Path):
-    fault = build_faulty(
+    problem = build_broken(
         lambda model, batch, sums, call: times(sums, torch.nan if 3 <= call < 13 else 1.0)
     )
-    train(config("training.accumulate=1", steps=15), tmp_path / "run", make_objective=fault)
+    train(config("training.accumulate=1", steps=15), tmp_path / "run", make_objective=problem)
     assert len(events(tmp_path / "run", "rollback")) == 1
     assert scale_of(tmp_path / "run") == {"value": 2.0**6, "finite_in_a_row": 15}
 

@@ -241,7 +241,7 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     settings = [*SETTINGS, "phrasebook.pairs=100", "model.heads=4", "training.max_steps=1"]
     train(read_config("demo", settings), stranger)
 
-    for arguments, code, fault in (
+    for arguments, code, problem in (
         ((students[0], stranger, "--out", out), 78, "model.heads is 2 in "),
         ((students[0], stranger, "--out", out), 78, "have different source tokenizers"),
         ((students[0], "--out", out), 2, "at least two models"),
@@ -256,5 +256,5 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     ):
         result = pellucid("average", *arguments)
         assert result.code == code, result.err
-        assert fault in (result.err if code == 2 else result.error_line)
+        assert problem in (result.err if code == 2 else result.error_line)
     assert not out.exists()

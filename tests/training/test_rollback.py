@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tiny_runs
 import torch
-from failing_objectives import build_faulty, cliff, times
+from failing_objectives import build_broken, cliff, times
 
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import verify_folder
@@ -47,7 +47,7 @@ def config(*settings: str, steps: int = 36) -> RunConfig:
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that fell off the cliff once and went back; to be read."""
     run = tmp_path_factory.mktemp("rollback") / "unbroken"
-    train(config(), run, make_objective=build_faulty(cliff(HEIGHT)))
+    train(config(), run, make_objective=build_broken(cliff(HEIGHT)))
     return run
 
 
@@ -99,9 +99,11 @@ def test_ten_updates_in_a_row_that_are_not_finite_lead_back_to_the_last_good_che
 
 
 def test_after_three_returns_the_run_has_diverged_and_the_good_checkpoint_stays(tmp_path: Path):
-    fault = build_faulty(lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1))
+    problem = build_broken(
+        lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1)
+    )
     with pytest.raises(DivergedError) as caught:
-        train(config("training.save_every=3"), tmp_path / "run", make_objective=fault)
+        train(config("training.save_every=3"), tmp_path / "run", make_objective=problem)
     assert str(caught.value) == (
         "loss or gradient was not finite for 10 updates in a row, up to step 13, after 3 returns"
         " to a checkpoint"
@@ -122,9 +124,11 @@ def test_after_three_returns_the_run_has_diverged_and_the_good_checkpoint_stays(
 def test_whoever_resumes_with_another_rate_begins_with_that_rate(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    fault = build_faulty(lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1))
+    problem = build_broken(
+        lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1)
+    )
     with pytest.raises(DivergedError):
-        train(config(), tmp_path / "run", make_objective=fault)
+        train(config(), tmp_path / "run", make_objective=problem)
     with caplog.at_level(logging.WARNING, "pellucid"):
         slower = config("training.learning_rate=0.001")
         result = train(slower, tmp_path / "run", resume=True)
@@ -158,9 +162,9 @@ def test_a_run_killed_around_a_return_ends_as_the_unbroken_one(
             config(),
             tmp_path / "killed",
             listener=kill,
-            make_objective=build_faulty(cliff(HEIGHT)),
+            make_objective=build_broken(cliff(HEIGHT)),
         )
-    train(config(), tmp_path / "killed", resume=True, make_objective=build_faulty(cliff(HEIGHT)))
+    train(config(), tmp_path / "killed", resume=True, make_objective=build_broken(cliff(HEIGHT)))
     assert contents(tmp_path / "killed") == contents(unbroken)
 
 
@@ -168,19 +172,19 @@ def test_a_run_stopped_in_the_middle_of_a_streak_goes_back_where_the_unbroken_on
     unbroken: Path, tmp_path: Path
 ):
     """The checkpoint of the stop is newer, but the run would not have made it."""
-    fault = build_faulty(cliff(HEIGHT))
+    problem = build_broken(cliff(HEIGHT))
     asked = iter(range(100))
     stop = lambda: "asked" if next(asked) == 29 else None  # noqa: E731
-    train(config(), tmp_path / "stopped", should_stop=stop, make_objective=fault)
+    train(config(), tmp_path / "stopped", should_stop=stop, make_objective=problem)
     assert progress_of(tmp_path / "stopped")["skipped_in_a_row"] == 4
-    train(config(), tmp_path / "stopped", resume=True, make_objective=fault)
+    train(config(), tmp_path / "stopped", resume=True, make_objective=problem)
     assert contents(tmp_path / "stopped") == contents(unbroken)
 
 
 def test_parameters_that_are_no_longer_finite_are_noticed_before_they_are_saved(tmp_path: Path):
     """N4: something outside the gradient spoiled one number in memory."""
 
-    def fault(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
+    def problem(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
         if call == 7:
             with torch.no_grad():
                 model.encoder.layers[0].feed_forward.inner.bias[3] = torch.inf  # type: ignore[attr-defined]
@@ -189,7 +193,7 @@ def test_parameters_that_are_no_longer_finite_are_noticed_before_they_are_saved(
     result = train(
         config("training.save_every=3", steps=12),
         tmp_path / "run",
-        make_objective=build_faulty(fault),
+        make_objective=build_broken(problem),
     )
     [back] = events(tmp_path / "run", "rollback")
     name = "encoder.layers.0.feed_forward.inner.bias"
@@ -204,13 +208,13 @@ def test_parameters_that_are_no_longer_finite_are_noticed_before_they_are_saved(
 def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(tmp_path: Path):
     run = tmp_path / "run"
 
-    def fault(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
+    def problem(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
         if call == 9:
             (run / "checkpoints" / "step-00000009" / "state.json").write_text("{}")
         return times(sums, torch.nan) if 9 <= call < 19 else sums
 
     result = train(
-        config("training.save_every=3", steps=20), run, make_objective=build_faulty(fault)
+        config("training.save_every=3", steps=20), run, make_objective=build_broken(problem)
     )
     [back] = events(run, "rollback")
     assert (back["step"], back["to_step"]) == (19, 6)
@@ -218,11 +222,11 @@ def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(tmp_path: Path):
 
 
 def test_while_updates_are_left_out_nothing_is_validated(tmp_path: Path):
-    fault = build_faulty(
+    problem = build_broken(
         lambda model, batch, sums, call: times(sums, torch.nan if 8 <= call < 18 else 1)
     )
     settings = config("training.save_every=3", "training.validate_every=5", steps=20)
-    train(settings, tmp_path / "run", make_objective=fault)
+    train(settings, tmp_path / "run", make_objective=problem)
     [back] = events(tmp_path / "run", "rollback")
     assert (back["step"], back["to_step"]) == (18, 6)
     steps = [event["step"] for event in events(tmp_path / "run", "validation")]

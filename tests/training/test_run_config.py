@@ -15,20 +15,20 @@ from pellucid.training.train import train
 TEXT_KINDS = [name for name, each in KINDS.items() if not each.translates]
 
 
-def fault_of(**settings: object) -> str:
+def problem_of(**settings: object) -> str:
     with pytest.raises(ConfigError) as caught:
         RunConfig.parse({"training": {"max_steps": 1}, **settings}, origin="x")
     return str(caught.value)
 
 
 def test_a_run_must_end_somewhere():
-    assert fault_of(training={}) == (
+    assert problem_of(training={}) == (
         "x: training: one of max_steps, max_minutes and max_epochs must be set"
     )
 
 
 def test_impossible_combinations_of_training_are_told_all_at_once():
-    assert fault_of(
+    assert problem_of(
         training={
             "schedule": "cosine",
             "average_last": 3,
@@ -44,14 +44,14 @@ def test_impossible_combinations_of_training_are_told_all_at_once():
 
 def test_the_paper_s_schedule_takes_no_rate_of_one_s_own():
     training = {"max_steps": 1, "schedule": "paper", "learning_rate": 0.1}
-    assert fault_of(training=training) == (
+    assert problem_of(training=training) == (
         "x: training: schedule='paper' is eq. (3) and takes no learning_rate"
         " (schedule='inverse_root' is its curve with a peak of your own)"
     )
 
 
 def test_parts_that_do_not_fit_together_are_told_all_at_once():
-    assert fault_of(
+    assert problem_of(
         tokenizer={"shared": False}, model={"positions": "learned", "max_positions": 256}
     ) == (
         "x: model.share_embeddings needs tokenizer.shared=true"
@@ -60,23 +60,23 @@ def test_parts_that_do_not_fit_together_are_told_all_at_once():
     )
 
 
-def test_faults_of_different_sections_are_told_all_at_once():
-    fault = fault_of(
+def test_problems_of_different_sections_are_told_all_at_once():
+    problem = problem_of(
         model={"d_model": 10, "heads": 3},
         training={"batch_tokens": "many", "max_step": 3},
         tokenizer={"kind": "bpe", "vocabulary_size": 100},
         dekoding={},
     )
-    assert "tokenizer: vocabulary_size must be at least 261 for bpe" in fault
-    assert "model: d_model must be a multiple of heads, got d_model=10 and heads=3" in fault
-    assert "training.batch_tokens: input should be a valid integer, got 'many'" in fault
-    assert "training.max_step is not a setting; did you mean max_steps?" in fault
-    assert "dekoding is not a setting; did you mean decoding?" in fault
+    assert "tokenizer: vocabulary_size must be at least 261 for bpe" in problem
+    assert "model: d_model must be a multiple of heads, got d_model=10 and heads=3" in problem
+    assert "training.batch_tokens: input should be a valid integer, got 'many'" in problem
+    assert "training.max_step is not a setting; did you mean max_steps?" in problem
+    assert "dekoding is not a setting; did you mean decoding?" in problem
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63])
 def test_a_seed_is_a_number_that_every_generator_takes(seed: int):
-    assert "training.seed: input should be" in fault_of(training={"max_steps": 1, "seed": seed})
+    assert "training.seed: input should be" in problem_of(training={"max_steps": 1, "seed": seed})
 
 
 @pytest.mark.parametrize("name", sorted({*preset_names()} - {"finetune"}))
@@ -137,12 +137,12 @@ def test_models_of_plain_text_take_text_and_no_pairs(kind: str):
     settings = ["data.source=a", "data.target=b", "tokenizer.shared=false"]
     with pytest.raises(ConfigError) as caught:
         read_config(kind, settings)
-    for fault in (
+    for problem in (
         f"model.kind={kind} learns from plain text: name it by data.text, not by data.source and"
         " data.target",
         f"model.kind={kind} has one side: tokenizer.shared must be true",
     ):
-        assert fault in str(caught.value)
+        assert problem in str(caught.value)
 
 
 def test_a_translator_takes_pairs_and_no_text():
@@ -194,7 +194,7 @@ def test_a_greedy_validation_leaves_out_what_ranks_or_splits_a_beam():
 
 
 def test_a_beam_that_the_validation_cannot_have_is_refused_before_any_update():
-    assert fault_of(
+    assert problem_of(
         decoding={"diverse_groups": 2}, training={"max_steps": 1, "validate_beam_size": 3}
     ) == (
         "x: training.validate_beam_size=3 must fit the search of the run, decoding: beam_size must"
@@ -223,7 +223,7 @@ def test_validation_text_without_training_text_is_refused(
     model: str, valid: dict[str, str], name: str
 ):
     """The run would learn from the phrasebook and never read it."""
-    assert fault_of(data=valid, model={"kind": model}) == (
+    assert problem_of(data=valid, model={"kind": model}) == (
         f"x: data.{name} needs training text, without which the run learns and validates by the"
         " phrasebook (name it by data.source and data.target, or by data.text)"
     )
@@ -232,6 +232,6 @@ def test_validation_text_without_training_text_is_refused(
 def test_a_fine_tuned_run_may_name_two_starts_as_it_takes_neither():
     own = {"vector_epochs": 2, "max_steps": 1}
     model = {"pretrained_vectors": "v.txt"}
-    assert "exclude each other" in fault_of(training=own, model=model)
+    assert "exclude each other" in problem_of(training=own, model=model)
     tuned = {**own, "init": "runs/x", "parent": "0" * 64}
     assert RunConfig.parse({"training": tuned, "model": model}).training.vector_epochs == 2

@@ -32,7 +32,7 @@ def test_a_run_that_has_not_begun_to_learn_is_one(tmp_path: Path):
     (run / "journal.jsonl").unlink()
     assert find_runs(tmp_path) == [run]
     summary = summarize(run)
-    assert (summary.state, summary.step, summary.best, summary.faults) == ("stopped", 0, None, ())
+    assert (summary.state, summary.step, summary.best, summary.problems) == ("stopped", 0, None, ())
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path):
@@ -44,7 +44,7 @@ def test_a_real_run_is_told_in_full(tmp_path: Path, tmp_path_factory: pytest.Tem
     run = copy_of_tiny_run(tmp_path_factory.getbasetemp(), tmp_path / "r")
     summary = summarize(run)
     assert (summary.state, summary.reason, summary.kind) == ("finished", "max_steps", "transformer")
-    assert (summary.step, summary.bundle, summary.faults) == (4, "step-00000004", ())
+    assert (summary.step, summary.bundle, summary.problems) == (4, "step-00000004", ())
     assert summary.parameters is not None
     assert summary.minutes > 0
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
@@ -148,11 +148,11 @@ def test_damage_is_told_and_what_is_left_is_shown(
     journal.write_bytes(b"\xff\n" + journal.read_bytes().replace(b'{"event": "start"', b"{"))
     summary = summarize(run)
     assert (summary.state, summary.step, summary.bundle) == ("damaged", 4, None)
-    faults = "\n".join(summary.faults)
-    assert "config.toml is not valid TOML" in faults
-    assert "journal.jsonl, line 2: not an event" in faults
-    assert f"{bundle} is damaged: model.safetensors" in faults
-    assert "step-00000002 has no manifest.json" in faults
+    problems = "\n".join(summary.problems)
+    assert "config.toml is not valid TOML" in problems
+    assert "journal.jsonl, line 2: not an event" in problems
+    assert f"{bundle} is damaged: model.safetensors" in problems
+    assert "step-00000002 has no manifest.json" in problems
 
 
 def test_a_journal_that_cannot_be_read_is_damage(tmp_path: Path):
@@ -161,4 +161,4 @@ def test_a_journal_that_cannot_be_read_is_damage(tmp_path: Path):
     (run / "journal.jsonl").mkdir()
     summary = summarize(run)
     assert summary.state == "damaged"
-    assert "journal.jsonl: Is a directory" in summary.faults[0]
+    assert "journal.jsonl: Is a directory" in summary.problems[0]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tiny_runs
 from corpora_of_pairs import write_pairs
-from failing_objectives import build_faulty, times
+from failing_objectives import build_broken, times
 
 from pellucid.cli.display import Display
 from pellucid.core.tensors import load_tensors
@@ -119,7 +119,7 @@ def test_a_spike_is_written_down_with_its_pairs_and_left_out_if_asked(
     config = read_config("demo", settings(*files, f"training.skip_spikes={str(skip).lower()}"))
     run = tmp_path / "run"
     with Display(quiet=False) as display:
-        result = train(config, run, listener=display.hear, make_objective=build_faulty(spoil))
+        result = train(config, run, listener=display.hear, make_objective=build_broken(spoil))
     [spike] = lines(run)
     assert (spike["step"], spike["skipped"]) == (SPIKE_STEP, skip)
     assert spike["gradient_norm"] > 100 * spike["usual_norm"] > 0
@@ -152,15 +152,15 @@ def test_a_resumed_run_tells_the_same_spikes(tmp_path: Path):
         return times(sums, 1000.0) if call == SPIKE_STEP - 1 - before else sums
 
     before = 0
-    faulty = build_faulty(spoil_late)
+    broken = build_broken(spoil_late)
     config = read_config("demo", settings("phrasebook.pairs=100", "training.save_every=1000"))
-    train(config, tmp_path / "unbroken", make_objective=faulty)
+    train(config, tmp_path / "unbroken", make_objective=broken)
     updates = iter(range(100))
     stop: Callable[[], str | None]
     stop = lambda: "asked" if next(updates) == SPIKE_STEP - 3 else None  # noqa: E731
-    train(config, tmp_path / "stopped", should_stop=stop, make_objective=faulty)
+    train(config, tmp_path / "stopped", should_stop=stop, make_objective=broken)
     before = SPIKE_STEP - 3
-    train(config, tmp_path / "stopped", resume=True, make_objective=faulty)
+    train(config, tmp_path / "stopped", resume=True, make_objective=broken)
     assert lines(tmp_path / "stopped") == lines(tmp_path / "unbroken")
     assert len(lines(tmp_path / "unbroken")) == 1
     assert lines(tmp_path / "unbroken")[0]["suspects"][0]["lines"] is None

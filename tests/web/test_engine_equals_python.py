@@ -95,7 +95,7 @@ def test_random_models(opened: Opened):
     """``PELLUCID_FUZZ_COUNT`` sets their number."""
     for settings in random_settings(int(os.environ.get("PELLUCID_FUZZ_COUNT", "12")), 0.5):
         bundle = random_bundle(settings)
-        assert WEB.model_faults(bundle.config) == []
+        assert WEB.model_problems(bundle.config) == []
         assert_equal(opened(bundle), bundle, "logits")
 
 

@@ -80,15 +80,15 @@ def opened(
     path.write_text(make_page(bundle, "float32", name="taught", example=SENTENCE), "utf-8")
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(30_000)
-    page, faults = context.new_page(), list[str]()
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    page, problems = context.new_page(), list[str]()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-ready]")
     page.locator("#explorer").scroll_into_view_if_needed()
     page.locator(".said-word").first.wait_for()
     yield Explorer(page)
-    assert faults == []
+    assert problems == []
     context.close()
 
 

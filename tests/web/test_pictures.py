@@ -53,14 +53,14 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     path = tmp_path_factory.mktemp("pictures") / "model.html"
     path.write_text(make_page(bundle, "float32", example=SENTENCE), "utf-8")
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page, faults = context.new_page(), list[str]()
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    page, problems = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-ready]")
     page.locator("#explorer").scroll_into_view_if_needed()
     page.locator(".said-word").first.wait_for()
     yield page
-    assert faults == []
+    assert problems == []
     context.close()
 
 

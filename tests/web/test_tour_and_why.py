@@ -36,15 +36,15 @@ def file(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(browser: Browser, file: Path) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(30_000)
-    page, faults = context.new_page(), list[str]()
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    page, problems = context.new_page(), list[str]()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(file.as_uri())
     page.wait_for_selector("html[data-ready]")
     page.locator("#explorer").scroll_into_view_if_needed()
     page.locator(".said-word").first.wait_for()
     yield page
-    assert faults == []
+    assert problems == []
     context.close()
 
 

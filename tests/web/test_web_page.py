@@ -65,11 +65,11 @@ class Watched:
     """A page, and whatever it did that no page of ours may do."""
 
     page: Page
-    faults: list[str] = dataclasses.field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
 
     def on_request(self, request: Request) -> None:
         if not request.url.startswith(("file:", "blob:")):
-            self.faults.append(f"asked for {request.url}")
+            self.problems.append(f"asked for {request.url}")
 
     def target(self) -> str:
         return self.page.inner_text("#target")
@@ -101,9 +101,9 @@ def visit(browser: Browser, folder: Path) -> Iterator[Callable[..., Watched]]:
         context.set_default_timeout(30_000)
         watched = Watched(context.new_page())
         page = watched.page
-        page.on("console", lambda message: watched.faults.append(message.text))
-        page.on("pageerror", lambda error: watched.faults.append(str(error)))
-        page.on("dialog", lambda dialog: watched.faults.append(dialog.message))
+        page.on("console", lambda message: watched.problems.append(message.text))
+        page.on("pageerror", lambda error: watched.problems.append(str(error)))
+        page.on("dialog", lambda dialog: watched.problems.append(dialog.message))
         page.on("request", watched.on_request)
         opened.append(watched)
         page.goto((folder / f"{name}.html").as_uri())
@@ -113,7 +113,7 @@ def visit(browser: Browser, folder: Path) -> Iterator[Callable[..., Watched]]:
     yield open_page
     for watched in opened:
         watched.page.context.close()
-        assert watched.faults == []
+        assert watched.problems == []
 
 
 def expected(text: str, **settings: Any) -> str:

@@ -30,35 +30,35 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[st
         # search has ended once there are so many
         settings = settings.model_copy(update={"stop_bound": "exact"})
 
-    faults = [
+    problems = [
         shown_setting(name, getattr(settings, name)) for name in CTRANSLATE2.lacking(settings)
     ]
     finished = settings.patience * settings.beam_size
     if not (math.isfinite(finished) and finished == round(finished)):
-        faults.append(
+        problems.append(
             f"patience={settings.patience} with beam_size={settings.beam_size}, which is no"
             " whole number of hypotheses"
         )
 
     # the first step has one vocabulary of candidates, of which it takes twice the beam size
     if 2 * settings.beam_size > vocabulary_size:
-        faults.append(f"beam_size={settings.beam_size} for {vocabulary_size} target tokens")
+        problems.append(f"beam_size={settings.beam_size} for {vocabulary_size} target tokens")
     for name in ("max_length", "max_source_tokens"):
         value = getattr(settings, name)
         if value is not None and value >= POSITIONS:
-            faults.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
+            problems.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
 
-    return tuple(faults)
+    return tuple(problems)
 
 
 def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
     """The constraints of single lines that CTranslate2 does not support."""
-    faults = []
+    problems = []
     if any(line.prefix_ids for line in lines):
-        faults.append("a prefix")
+        problems.append("a prefix")
     if any(line.required_ids for line in lines):
-        faults.append("words that must appear")
-    return faults
+        problems.append("words that must appear")
+    return problems
 
 
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ class Ctranslate2Engine(Engine):
         watcher: SearchWatcher | None = None,
     ) -> list[str]:
         """Everything in the call that it does not support, in words; empty if it supports all."""
-        faults = [*setting_refusals(settings, len(self._targets)), *line_refusals(lines)]
-        if lines and not faults:
-            faults += self._length_refusals(lines, settings)
+        problems = [*setting_refusals(settings, len(self._targets)), *line_refusals(lines)]
+        if lines and not problems:
+            problems += self._length_refusals(lines, settings)
         if watcher is not None and watcher.needs_steps:
-            faults.append("a search that is watched step by step")
-        return faults
+            problems.append("a search that is watched step by step")
+        return problems
 
     def _length_refusals(self, lines: Sequence[ReadLine], settings: DecodingConfig) -> list[str]:
         """A translation that may be longer than the table of positions, by its source's length."""
@@ -166,10 +166,10 @@ class Ctranslate2Engine(Engine):
         A ``watcher`` can end the search between two batches, not within one. Raises ConfigError
         naming everything in the call that it does not support.
         """
-        faults = self.refusals(settings, lines, watcher)
-        if faults:
+        problems = self.refusals(settings, lines, watcher)
+        if problems:
             raise ConfigError(
-                f"the engine ctranslate2 cannot do {'; '.join(faults)}",
+                f"the engine ctranslate2 cannot do {'; '.join(problems)}",
                 hint="take the engine auto or torch",
             )
         self._follow_the_model()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pellucid.backends.ctranslate2 import Quantization
-from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_faults, vocabulary_pieces
+from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
 from pellucid.backends.forced_scores import forced_log_probs, random_lines
 from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.bundle import Bundle, save_tokenizers
@@ -36,11 +36,11 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
     refuse_to_overwrite(out)
 
     config = bundle.config
-    faults = ctranslate2_faults(bundle)
-    if faults:
-        raise BundleError("CTranslate2 cannot express this model: " + "; ".join(faults))
+    problems = ctranslate2_problems(bundle)
+    if problems:
+        raise BundleError("CTranslate2 cannot express this model: " + "; ".join(problems))
 
-    assert isinstance(config, TransformerConfig), "other kinds are faults"
+    assert isinstance(config, TransformerConfig), "other kinds are problems"
 
     # Tied parameters appear under each of their names: CTranslate2 has a slot for each.
     named = bundle.model.named_parameters(remove_duplicate=False)
@@ -86,7 +86,7 @@ def _prove(bundle: Bundle, folder: Path, tolerance: float) -> None:
     """Check that the converted model gives the log-probabilities of ours on a few lines.
 
     CTranslate2 computes in float32 with the weights as they are stored, so the processor's int8
-    products, which may be wrong (``int8_fault``), have no part in it.
+    products, which may be wrong (``int8_problem``), have no part in it.
 
     Raises BundleError if they differ by more than ``tolerance``, relative to the largest.
     """

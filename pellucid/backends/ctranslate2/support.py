@@ -18,20 +18,20 @@ POSITIONS = 2048
 its own limit, and a translation twice as long. Its own sinusoid is tensor2tensor's, not ours."""
 
 
-def ctranslate2_faults(bundle: Bundle) -> list[str]:
+def ctranslate2_problems(bundle: Bundle) -> list[str]:
     """Every reason why CTranslate2 cannot express ``bundle``; empty if it can."""
-    faults = CTRANSLATE2.model_faults(bundle.config)
+    problems = CTRANSLATE2.model_problems(bundle.config)
     for side, tokenizer in (
         ("source", bundle.source_tokenizer),
         ("target", bundle.target_tokenizer),
     ):
         # CTranslate2 looks tokens up by their piece, so two ids of one piece cannot be told apart.
         taken = taken_names(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:])
-        faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
-    return faults
+        problems += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+    return problems
 
 
-def int8_fault() -> str | None:
+def int8_problem() -> str | None:
     """Why CTranslate2 computes wrong results in int8 on this machine; None where it does not.
 
     On processors of AMD it calls oneDNN, which without VNNI instructions adds two products of

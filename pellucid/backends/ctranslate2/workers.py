@@ -9,7 +9,7 @@ from typing import Any
 
 from pellucid.backends import ComputeType
 from pellucid.backends.ctranslate2.cache import Convert, converted, converted_for_now
-from pellucid.backends.ctranslate2.support import int8_fault, vocabulary_pieces
+from pellucid.backends.ctranslate2.support import int8_problem, vocabulary_pieces
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, MissingExtraError
 from pellucid.core.special import SPECIAL_COUNT
@@ -81,12 +81,12 @@ def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:
     without ctranslate2, ConfigError for int8 where its results are wrong, BundleError for a model
     that CTranslate2 cannot express, WriteError.
     """
-    fault = int8_fault()
-    if compute_type == "int8" and fault:
-        raise ConfigError(f"compute_type=int8 {fault}", hint="take float32, or auto")
+    problem = int8_problem()
+    if compute_type == "int8" and problem:
+        raise ConfigError(f"compute_type=int8 {problem}", hint="take float32, or auto")
     if compute_type != "auto":
         return _open(bundle, compute_type)
-    if fault:
+    if problem:
         return _open(bundle, "float32")
     # measured, as int8 is faster only on processors that have instructions for it
     candidates = [_open(bundle, "float32"), _open(bundle, "int8")]

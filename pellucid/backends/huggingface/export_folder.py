@@ -31,7 +31,7 @@ from pellucid.backends.marian.vocabulary import (
     MarianIds,
     SubwordTokenizer,
     number_for_marian,
-    vocabulary_faults,
+    vocabulary_problems,
 )
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
@@ -58,13 +58,13 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
 
     config = bundle.model.config
     tokenizers = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
-    faults = MARIAN.model_faults(config) + vocabulary_faults(tokenizers)
-    if faults:
+    problems = MARIAN.model_problems(config) + vocabulary_problems(tokenizers)
+    if problems:
         raise BundleError(
-            "Marian cannot express this model: " + "; ".join(faults),
+            "Marian cannot express this model: " + "; ".join(problems),
             hint=f"train with {MARIAN_OPTIONS}, or export to ctranslate2 or onnx",
         )
-    assert isinstance(config, TransformerConfig)  # of any other kind there are faults
+    assert isinstance(config, TransformerConfig)  # of any other kind there are problems
 
     if config.norm_eps != MARIAN_NORM_EPS:
         _log.warning(

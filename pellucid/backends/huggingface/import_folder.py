@@ -28,7 +28,7 @@ from pellucid.core.errors import (
     ConfigError,
     CorruptError,
     InputMissingError,
-    list_faults,
+    list_problems,
 )
 from pellucid.core.files import LARGEST_TABLE, read_plain, refuse_to_overwrite
 from pellucid.core.special import START_ID
@@ -56,7 +56,7 @@ def import_huggingface(folder: Path, out: Path) -> Bundle:
     Before anything is written, the bundle's logits on a few sentences are compared with those that
     Marian's definition gives for the tensors as read.
 
-    Raises InputMissingError for files that are not there, BundleError with all faults of those
+    Raises InputMissingError for files that are not there, BundleError with all problems of those
     that are, UnsafeFormatError for weights that are more than tensors, OutputExistsError.
     """
     refuse_to_overwrite(out)
@@ -87,14 +87,14 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
     settings = _parse_settings(table, folder)
     config = settings.to_model_config()
 
-    # All faults of vocabularies and tensors are collected before the error is raised.
-    sides, faults = _read_vocabularies(folder, settings)
+    # All problems of vocabularies and tensors are collected before the error is raised.
+    sides, problems = _read_vocabularies(folder, settings)
     # Nothing is in memory yet: a safetensors file is read tensor by tensor below.
     tensors = _read_tensors(folder)
-    embeddings, tensor_faults = check_tensors(tensors, settings, config)
-    faults += tensor_faults
-    if len(sides) < 2 or embeddings is None or faults:
-        raise BundleError(f"{folder} is not a Marian model: {list_faults(faults)}")
+    embeddings, tensor_problems = check_tensors(tensors, settings, config)
+    problems += tensor_problems
+    if len(sides) < 2 or embeddings is None or problems:
+        raise BundleError(f"{folder} is not a Marian model: {list_problems(problems)}")
     if generation.renormalize_logits and [settings.pad_token_id] in generation.bad_words_ids:
         # transformers forbids the padding and renormalizes the rest; a bias of -100 on the padding
         # gives the same probabilities.
@@ -150,24 +150,24 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _read_vocabularies(
     folder: Path, settings: MarianSettings
 ) -> tuple[list[ImportedIds], list[str]]:
-    """The source and the target vocabulary, without those that have faults, and the faults."""
+    """The source and the target vocabulary, without those that have problems, and the problems."""
     names = ["vocab.json", "vocab.json"]
     if (folder / "target_vocab.json").exists():
         names[1] = "target_vocab.json"  # written by transformers if the sides do not share one
 
-    sides, faults = [], []
+    sides, problems = [], []
     for name, target in zip(names, (False, True), strict=True):
         ids, wrong = number_for_us(_read_json(folder / name), name, settings, target=target)
-        faults += [fault for fault in wrong if fault not in faults]
+        problems += [problem for problem in wrong if problem not in problems]
         sides += [] if ids is None else [ids]
     if len(sides) == len(names) and settings.share_encoder_decoder_embeddings:
         if sides[0].vocabulary != sides[1].vocabulary:
-            faults.append("a shared embedding needs the same special ids on both sides")
+            problems.append("a shared embedding needs the same special ids on both sides")
 
         # One embedding has one numbering; only the target's has the right START.
         # Source text never holds a START, so the encoder does not notice.
         sides[0] = sides[1]
-    return sides, faults
+    return sides, problems
 
 
 def _read_tensors(folder: Path) -> MutableMapping[str, Tensor]:

@@ -11,7 +11,7 @@ from pellucid.backends.capability import MARIAN, shown_setting
 from pellucid.backends.marian.settings import MarianSettings
 from pellucid.backends.marian.vocabulary import ImportedIds, MarianIds
 from pellucid.core.config import Config
-from pellucid.core.errors import BundleError, ConfigError, list_faults
+from pellucid.core.errors import BundleError, ConfigError, list_problems
 from pellucid.decoding.config import DecodingConfig
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
@@ -210,7 +210,7 @@ def _banned_phrases(
     # Our search never generates padding or start, and transformers ignores a stop in this list.
     silent = {settings.pad_token_id, settings.decoder_start_token_id, settings.eos_token_id}
 
-    banned, faults = [], []
+    banned, problems = [], []
     for words in generation.bad_words_ids:
         if len(words) == 1 and words[0] in silent:
             continue
@@ -222,10 +222,10 @@ def _banned_phrases(
         if len(known) == len(words) and text.strip() and tokenizer.encode(text) == known:
             banned.append(text)
         else:
-            faults.append(f"the bad word {words} is no text that its tokenizer would cut so")
+            problems.append(f"the bad word {words} is no text that its tokenizer would cut so")
 
-    if faults:
-        raise BundleError(f"this model cannot be imported: {list_faults(faults)}")
+    if problems:
+        raise BundleError(f"this model cannot be imported: {list_problems(problems)}")
     return banned
 
 

@@ -79,7 +79,7 @@ class MarianSettings(Config):
     @pydantic.model_validator(mode="after")
     def _fits_one_config(self) -> Self:
         # MarianConfig has these sizes for each side, our config has one for both.
-        faults = [
+        problems = [
             f"encoder_{name} and decoder_{name} must be equal, got {ours} and {theirs}"
             for name, ours, theirs in (
                 ("attention_heads", self.encoder_attention_heads, self.decoder_attention_heads),
@@ -89,19 +89,19 @@ class MarianSettings(Config):
         ]
 
         if self.share_encoder_decoder_embeddings and self.target_size != self.vocab_size:
-            faults.append(
+            problems.append(
                 "a shared embedding needs vocab_size and decoder_vocab_size to be equal, got"
                 f" {self.vocab_size} and {self.target_size}"
             )
 
         if self.d_model % self.encoder_attention_heads:
-            faults.append(
+            problems.append(
                 f"d_model must be a multiple of encoder_attention_heads, got {self.d_model} and"
                 f" {self.encoder_attention_heads}"
             )
 
         # Checked here, because an id is later used as an index into the tensors of the file.
-        faults += [
+        problems += [
             f"{name} must be below {self.target_size}, the size of the vocabulary, got {value}"
             for name, value in (
                 ("pad_token_id", self.pad_token_id),
@@ -111,8 +111,8 @@ class MarianSettings(Config):
             if value >= self.target_size
         ]
 
-        if faults:
-            raise ValueError("; ".join(faults))
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
     @property

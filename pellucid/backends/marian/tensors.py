@@ -137,7 +137,7 @@ class MarianEmbeddings:
 def check_tensors(
     tensors: MutableMapping[str, Tensor], settings: MarianSettings, config: TransformerConfig
 ) -> tuple[MarianEmbeddings | None, list[str]]:
-    """The embeddings, or None; and every fault, each with the name of its tensor.
+    """The embeddings, or None; and every problem, each with the name of its tensor.
 
     A missing ``final_logits_bias`` is zero, and is added to ``tensors``.
     """
@@ -150,7 +150,7 @@ def check_tensors(
     }
     shapes[OUTPUT_BIAS] = (1, target_size)
 
-    faults = [f"{name} is missing" for name in shapes if name not in tensors]
+    problems = [f"{name} is missing" for name in shapes if name not in tensors]
 
     # Embeddings come after the check for missing tensors: which of them must be stored depends on
     # what is tied, see `_embeddings`.
@@ -160,7 +160,7 @@ def check_tensors(
         TARGET_EMBEDDING: (target_size, settings.d_model),
         OUTPUT_WEIGHT: (target_size, settings.d_model),
     }
-    faults += [
+    problems += [
         f"{name} is not part of this model"
         for name in sorted(tensors)
         if name not in shapes and name not in POSITIONS
@@ -171,25 +171,25 @@ def check_tensors(
         for name, shape in shapes.items()
         if name in tensors and (found := tuple(tensors[name].shape)) != shape
     }
-    faults += [f"{name} should be {shapes[name]}, is {found}" for name, found in differ.items()]
+    problems += [f"{name} should be {shapes[name]}, is {found}" for name, found in differ.items()]
 
     for name in sorted(tensors):  # one at a time: each may be read from the disk here
         tensor = tensors[name]
         if tensor.dtype not in _FLOATS:
-            faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
+            problems.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
         elif not bool(tensor.isfinite().all()):
-            faults.append(f"{name} holds a number that is not finite")
+            problems.append(f"{name} holds a number that is not finite")
 
-    if faults:
-        return None, faults
+    if problems:
+        return None, problems
 
     stored = [name for name in POSITIONS if name in tensors]
-    faults = [f for name in stored for f in _position_faults(name, tensors, settings.d_model)]
-    embeddings, embedding_faults = _embeddings(tensors, settings)
-    return embeddings, faults + embedding_faults
+    problems = [f for name in stored for f in _position_problems(name, tensors, settings.d_model)]
+    embeddings, embedding_problems = _embeddings(tensors, settings)
+    return embeddings, problems + embedding_problems
 
 
-def _position_faults(name: str, tensors: Mapping[str, Tensor], d_model: int) -> list[str]:
+def _position_problems(name: str, tensors: Mapping[str, Tensor], d_model: int) -> list[str]:
     table = tensors[name]
     # Some files store the sinusoids, others leave them out.
     if table.dim() != 2 or table.shape[1] != d_model:
@@ -205,15 +205,15 @@ def _position_faults(name: str, tensors: Mapping[str, Tensor], d_model: int) -> 
 def _embeddings(
     tensors: Mapping[str, Tensor], settings: MarianSettings
 ) -> tuple[MarianEmbeddings | None, list[str]]:
-    faults: list[str] = []
+    problems: list[str] = []
 
     def one_of(*names: str) -> Tensor | None:
         """The matrix stored under some of these names, which must all hold the same."""
         found = [name for name in names if name in tensors]
         if not found:
-            faults.append(f"{names[0]} is missing")
+            problems.append(f"{names[0]} is missing")
             return None
-        faults.extend(
+        problems.extend(
             f"{name} should be tied to {found[0]}, differs from it"
             for name in found[1:]
             if not torch.equal(tensors[name], tensors[found[0]])
@@ -227,9 +227,9 @@ def _embeddings(
         source = one_of(SOURCE_EMBEDDING)
         target = one_of(TARGET_EMBEDDING, *output_names)
         if SHARED in tensors:
-            faults.append(f"{SHARED} is not part of a model with separate embeddings")
+            problems.append(f"{SHARED} is not part of a model with separate embeddings")
 
     output = target if settings.tie_word_embeddings else one_of(OUTPUT_WEIGHT)
-    if source is None or target is None or output is None or faults:
-        return None, faults
-    return MarianEmbeddings(source, target, output), faults
+    if source is None or target is None or output is None or problems:
+        return None, problems
+    return MarianEmbeddings(source, target, output), problems

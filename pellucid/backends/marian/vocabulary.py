@@ -92,19 +92,19 @@ def taken_names(ordinary: Collection[str]) -> list[str]:
     return sorted(set(special_pieces(ordinary)) & set(ordinary))
 
 
-def vocabulary_faults(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
+def vocabulary_problems(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
     """Why Marian cannot express these tokenizers, which are given by side."""
-    faults = []
+    problems = []
     for side, tokenizer in tokenizers.items():
         if not isinstance(tokenizer, SubwordTokenizer):
-            faults.append(
+            problems.append(
                 f"the {side} tokenizer must be bpe, unigram or marian, which sentencepiece can"
                 f" cut, got {tokenizer.kind}"
             )
             continue
         taken = taken_names(_ordinary_pieces(tokenizer))
-        faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
-    return faults
+        problems += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+    return problems
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,15 +125,15 @@ class ImportedIds:
 def number_for_us(
     table: Any, name: str, settings: MarianSettings, *, target: bool
 ) -> tuple[ImportedIds | None, list[str]]:
-    """Our numbering of the pieces in ``vocab.json``; None, and every fault, if it has any.
+    """Our numbering of the pieces in ``vocab.json``; None, and every problem, if it has any.
 
     ``name`` is the file name for messages. On the target side ``settings`` gives Marian's special
     ids; on the source side its tokenizer looks them up by name.
     """
     size = settings.target_size if target else settings.vocab_size
-    faults = _table_faults(table, name, size)
-    if faults:
-        return None, faults
+    problems = _table_problems(table, name, size)
+    if problems:
+        return None, problems
 
     # Checked above: every id from 0 on occurs once.
     pieces = {id_: piece for piece, id_ in table.items()}
@@ -155,17 +155,17 @@ def number_for_us(
     return ImportedIds(vocabulary, (pad, unk, start, stop, *rest), start_is_copy), []
 
 
-def _table_faults(table: Any, name: str, size: int) -> list[str]:
+def _table_problems(table: Any, name: str, size: int) -> list[str]:
     if not isinstance(table, dict) or not all(type(id_) is int for id_ in table.values()):
         return [f"{name} must give an id to each piece"]
-    faults = [
+    problems = [
         f"{name} has no {piece}"
         for piece in (PAD_PIECE, UNK_PIECE, STOP_PIECE)
         if piece not in table
     ]
     if len(table) != size or sorted(table.values()) != list(range(size)):
-        faults.append(
+        problems.append(
             f"{name} must number its pieces from 0 to {size - 1}, as config.json says; it has"
             f" {len(table)} pieces, {len(set(table.values()))} different ids"
         )
-    return faults
+    return problems

@@ -139,10 +139,10 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
     refuse_to_overwrite(out)
 
     config = bundle.model.config
-    faults = ONNX.model_faults(config)
-    if faults:
-        raise BundleError("the ONNX graphs cannot express this model: " + "; ".join(faults))
-    assert isinstance(config, TransformerConfig)  # of any other kind there are faults
+    problems = ONNX.model_problems(config)
+    if problems:
+        raise BundleError("the ONNX graphs cannot express this model: " + "; ".join(problems))
+    assert isinstance(config, TransformerConfig)  # of any other kind there are problems
 
     named = bundle.model.named_parameters(remove_duplicate=False)
     tensors = {name: tensor.detach().cpu().float() for name, tensor in named}

@@ -65,9 +65,9 @@ def web_content(
     """
     config = bundle.config
     settings = DecodingConfig.of_bundle(bundle.settings, name)
-    faults = _faults(bundle, settings)
-    if faults:
-        raise BundleError(f"a page cannot express this model: {'; '.join(faults)}")
+    problems = _problems(bundle, settings)
+    if problems:
+        raise BundleError(f"a page cannot express this model: {'; '.join(problems)}")
 
     packed = pack_tensors(model_tensors(bundle.model), weights)
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
@@ -134,8 +134,8 @@ def _search_settings(settings: DecodingConfig) -> Mapping[str, Any]:
     return {**table, "patience": min(settings.patience, 1e9)}
 
 
-def _faults(bundle: Bundle[SequenceModel], settings: DecodingConfig) -> list[str]:
-    return WEB.model_faults(bundle.config) + [
+def _problems(bundle: Bundle[SequenceModel], settings: DecodingConfig) -> list[str]:
+    return WEB.model_problems(bundle.config) + [
         f"its searches have decoding.{shown_setting(name, getattr(settings, name))}"
         for name in WEB.lacking(settings)
     ]

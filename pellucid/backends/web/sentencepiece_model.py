@@ -49,19 +49,19 @@ def _read(model: bytes) -> dict[str, Any]:
 
     types = [piece.get(3, _NORMAL) for piece in pieces]
     model_type = _MODEL_TYPES.get(trainer.get(3, 1))
-    faults = []
+    problems = []
     if model_type is None:
-        faults.append(f"its model_type is {trainer.get(3)}, neither unigram nor bpe")
+        problems.append(f"its model_type is {trainer.get(3)}, neither unigram nor bpe")
     if _UNUSED in types:
-        faults.append("it has unused pieces")
+        problems.append("it has unused pieces")
     if _USER_DEFINED in types:
-        faults.append("it has user-defined pieces")
+        problems.append("it has user-defined pieces")
     if trainer.get(24, 0):
-        faults.append("it writes spaces at the end of words")
+        problems.append("it writes spaces at the end of words")
     if denormalizer.get(2):
-        faults.append("it changes the text that it writes")
-    if faults:
-        raise BundleError(f"a page cannot use this sentencepiece model: {'; '.join(faults)}")
+        problems.append("it changes the text that it writes")
+    if problems:
+        raise BundleError(f"a page cannot use this sentencepiece model: {'; '.join(problems)}")
 
     return {
         "model_type": model_type,

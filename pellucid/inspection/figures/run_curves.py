@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pellucid.core.errors import InputMissingError, list_faults
+from pellucid.core.errors import InputMissingError, list_problems
 from pellucid.inspection.figures.canvas import check_picture, new_figure, print_style, save_picture
 from pellucid.training.journal import Event, History, number, read_history
 
@@ -79,22 +79,22 @@ def draw_runs(runs: Sequence[Path], path: Path, horizontal: Horizontal = "steps"
 
 
 def _read(runs: Sequence[Path]) -> dict[str, History]:
-    histories, faults = {}, []
+    histories, problems = {}, []
     for run in runs:
         try:
             history = read_history(run)
         except InputMissingError as error:
             # All wrong folders are named at once.
-            faults.append(str(error))
+            problems.append(str(error))
             continue
         if history.train or history.validations:
             histories[str(run)] = history
         else:
-            faults.append(f"{run} has learned nothing yet")
+            problems.append(f"{run} has learned nothing yet")
 
-    if faults:
+    if problems:
         raise InputMissingError(
-            list_faults(faults), hint="name run folders; pellucid runs lists them"
+            list_problems(problems), hint="name run folders; pellucid runs lists them"
         )
 
     return histories

@@ -26,7 +26,7 @@ from pellucid.serve.http.docs import EXAMPLES, complete, make_docs_route
 from pellucid.serve.http.page import make_page_routes, read_page
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.errors import (
-    Fault,
+    FieldProblem,
     InvalidError,
     Problem,
     ServiceError,
@@ -183,24 +183,24 @@ async def _on_service_error(request: Request, error: Exception) -> Response:
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # A value that fits no member of a union gives a fault for each member: one per field is enough.
-    faults: dict[str, Fault] = {}
+    # A value that fits no member of a union has a problem for each member: one per field will do.
+    problems: dict[str, FieldProblem] = {}
     for each in error.errors():
-        fault = _fault_of(each)
-        faults.setdefault(fault.field, fault)
-    return service_problem(request.scope, InvalidError(list(faults.values())))
+        problem = _problem_of(each)
+        problems.setdefault(problem.field, problem)
+    return service_problem(request.scope, InvalidError(list(problems.values())))
 
 
-def _fault_of(error: Mapping[str, Any]) -> Fault:
-    """A fault of pydantic, with the field's name as the client knows it."""
+def _problem_of(error: Mapping[str, Any]) -> FieldProblem:
+    """A problem of pydantic, with the field's name as the client knows it."""
     # parts of the location that name where the value stood or a member of a union
     kinds = {"str", "list[str]", "body", "query"}
     place = ".".join(str(part) for part in error["loc"] if part not in kinds) or "body"
     message = str(error["msg"])
     value = shown(error.get("input"))
     if error["type"] == "extra_forbidden":
-        return Fault(place, "is not a field", value)
-    return Fault(place, f"{message[:1].lower()}{message[1:]}, got {value}", value)
+        return FieldProblem(place, "is not a field", value)
+    return FieldProblem(place, f"{message[:1].lower()}{message[1:]}, got {value}", value)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

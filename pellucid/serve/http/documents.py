@@ -15,7 +15,7 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.server.auth import key_of
 from pellucid.serve.server.body import VALUE
-from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.server.forms import Upload, read_upload
 from pellucid.serve.server.rules import Rulebook, Rules
 from pellucid.serve.service import Service
@@ -53,9 +53,11 @@ def make_documents(service: Service, shared: Path | None) -> Documents:
 def uploaded(request: Request, *known: str) -> Upload:
     """The file and fields of a request. Raises InvalidError for other fields than ``known``."""
     upload: Upload = request.scope["state"][VALUE]
-    faults = [Fault(name, "is not a field", "") for name in upload.fields if name not in known]
-    if faults:
-        raise InvalidError(faults)
+    problems = [
+        FieldProblem(name, "is not a field", "") for name in upload.fields if name not in known
+    ]
+    if problems:
+        raise InvalidError(problems)
     return upload
 
 
@@ -127,7 +129,7 @@ def client_of(request: Request, fields: Mapping[str, str]) -> str:
 def _flag(fields: Mapping[str, str], name: str) -> bool:
     value = fields.get(name, "false")
     if value not in ("true", "false"):
-        raise InvalidError([Fault(name, "must be true or false", value)])
+        raise InvalidError([FieldProblem(name, "must be true or false", value)])
     return value == "true"
 
 

@@ -134,7 +134,7 @@ async function refusal(response) {
       return new Problem("slow", "This took longer than the server allows. A shorter text may do.");
     default: {
       const id = typeof said.request_id === "string" ? `, request ${said.request_id}` : "";
-      return new Problem("fault", `Something went wrong in the server (${response.status}${id}).`);
+      return new Problem("problem", `Something went wrong in the server (${response.status}${id}).`);
     }
   }
 }

@@ -19,16 +19,16 @@ HAS_ERROR = "has_error"
 """A key in the state of a request: whether its client reads the field ``error`` of a problem."""
 
 _LONGEST_DETAIL = 4000
-"""Characters: enough for twenty faults. A longer detail repeats a long value of the request."""
-_MOST_FAULTS = 20
-"""The most faults of one request that are listed; the others are counted."""
+"""Characters: enough for twenty problems. A longer detail repeats a long value of the request."""
+_MOST_PROBLEMS = 20
+"""The most problems of one request that are listed; the others are counted."""
 _LONGEST_FIELD = 100
-"""Characters of a field's name in a fault, because clients choose the names."""
+"""Characters of a field's name in a problem, because clients choose the names."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
-    """A fault of a request: the field, what must hold, and what was given."""
+class FieldProblem:
+    """A problem of a request: the field, what must hold, and what was given."""
 
     field: str
     message: str
@@ -81,11 +81,11 @@ class InvalidError(ServiceError):
     status = 422
     title = "Invalid request"
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = [_bounded(each) for each in faults[:_MOST_FAULTS]]
-        listed = [f"{each.field} {each.message}" for each in self.faults]
-        if len(faults) > len(listed):
-            listed.append(f"and {len(faults) - len(listed)} more faults")
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
+        self.problems = [_bounded(each) for each in problems[:_MOST_PROBLEMS]]
+        listed = [f"{each.field} {each.message}" for each in self.problems]
+        if len(problems) > len(listed):
+            listed.append(f"and {len(problems) - len(listed)} more problems")
         super().__init__("; ".join(listed))
 
 
@@ -134,7 +134,7 @@ def problem_response(
     status: int,
     detail: str,
     *,
-    faults: Sequence[Fault] = (),
+    problems: Sequence[FieldProblem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The answer to a request that failed."""
@@ -147,7 +147,7 @@ def problem_response(
         detail=detail,
         request_id=request_id_of(scope),
         errors=[
-            {"field": each.field, "message": each.message, "value": each.value} for each in faults
+            {"field": each.field, "message": each.message, "value": each.value} for each in problems
         ]
         or None,
         error=detail if scope.get("state", {}).get(HAS_ERROR) else None,
@@ -164,8 +164,8 @@ def problem_response(
 def service_problem(scope: Mapping[str, Any], error: ServiceError) -> Response:
     """The answer for an error of the service."""
     headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
-    faults = error.faults if isinstance(error, InvalidError) else ()
-    return problem_response(scope, error.status, str(error), faults=faults, headers=headers)
+    problems = error.problems if isinstance(error, InvalidError) else ()
+    return problem_response(scope, error.status, str(error), problems=problems, headers=headers)
 
 
 def request_id_of(scope: Mapping[str, Any]) -> str:
@@ -173,9 +173,9 @@ def request_id_of(scope: Mapping[str, Any]) -> str:
     return str(scope.get("state", {}).get("request_id", "-"))
 
 
-def _bounded(fault: Fault) -> Fault:
-    """The same fault with a short and printable field name."""
-    printable = ascii(fault.field[:_LONGEST_FIELD])[1:-1]
+def _bounded(problem: FieldProblem) -> FieldProblem:
+    """The same problem with a short and printable field name."""
+    printable = ascii(problem.field[:_LONGEST_FIELD])[1:-1]
     if len(printable) > _LONGEST_FIELD:
         printable = f"{printable[:_LONGEST_FIELD]}..."
-    return dataclasses.replace(fault, field=printable)
+    return dataclasses.replace(problem, field=printable)

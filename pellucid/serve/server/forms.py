@@ -8,7 +8,7 @@ from email.parser import HeaderParser
 from urllib.parse import parse_qsl
 
 from pellucid.serve.server.body import Received
-from pellucid.serve.server.errors import Fault, InvalidError, RefusedError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, RefusedError
 from pellucid.serve.server.limits import ServerLimits
 
 FORM = "application/x-www-form-urlencoded"
@@ -41,9 +41,9 @@ def read_form(received: Received) -> Fields:
 def once(fields: Fields) -> dict[str, str]:
     """The fields by name. Raises InvalidError for a name that is given twice."""
     counts = Counter(name for name, _ in fields)
-    faults = [Fault(name, "must be given once", "") for name, n in counts.items() if n > 1]
-    if faults:
-        raise InvalidError(faults)
+    problems = [FieldProblem(name, "must be given once", "") for name, n in counts.items() if n > 1]
+    if problems:
+        raise InvalidError(problems)
     return dict(fields)
 
 
@@ -72,7 +72,7 @@ def read_upload(received: Received, _limits: ServerLimits) -> Upload:
         else:
             name, data = filename, value
     if name is None or data is None:
-        raise InvalidError([Fault("file", "must be a file of the form", "")])
+        raise InvalidError([FieldProblem("file", "must be a file of the form", "")])
     return Upload(name, data, once(fields))
 
 

@@ -42,11 +42,11 @@ class ServerLimits(Config):
 
     @pydantic.model_validator(mode="after")
     def _check_finite(self) -> Self:
-        faults = [
+        problems = [
             f"{name} must be finite and above 0, got {value}"
             for name, value in self.model_dump().items()
             if not (math.isfinite(value) and value > 0)
         ]
-        if faults:
-            raise ValueError("; ".join(faults))
+        if problems:
+            raise ValueError("; ".join(problems))
         return self

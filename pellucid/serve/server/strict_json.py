@@ -1,4 +1,4 @@
-"""A strict JSON parser (RFC 8259) with bounds on depth and size; faults name the field."""
+"""A strict JSON parser (RFC 8259) with bounds on depth and size; problems name the field."""
 
 import dataclasses
 import itertools
@@ -9,7 +9,7 @@ import reprlib
 from collections.abc import Iterator
 from typing import Any
 
-from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError
 
 _LONGEST_NUMBER = 40
 """Characters. A double needs at most 25; converting longer numbers takes quadratic time."""
@@ -26,7 +26,7 @@ _SHORT_REPR = reprlib.Repr()
 _SHORT_REPR.maxstring = _SHORT_REPR.maxother = 4 * _SHOWN
 """Never formats a whole value, which may have a megabyte."""
 _LONGEST_PLACE = 200
-"""Characters of a field's path during the search for faults, because clients choose the names."""
+"""Characters of a field's path during the search for problems, because clients choose the names."""
 
 
 class MalformedError(Exception):
@@ -77,9 +77,9 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
         ) from None
 
     # Only now, as the parser's hooks do not know in which field a value stands.
-    faults = list(_faults_of(value, ""))
-    if faults:
-        raise InvalidError(faults)
+    problems = list(_problems_of(value, ""))
+    if problems:
+        raise InvalidError(problems)
     return value
 
 
@@ -131,24 +131,24 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _faults_of(value: object, place: str) -> Iterator[Fault]:
-    place = place[:_LONGEST_PLACE]  # else each of thousands of faults repeats a long name
+def _problems_of(value: object, place: str) -> Iterator[FieldProblem]:
+    place = place[:_LONGEST_PLACE]  # else each of thousands of problems repeats a long name
     # Recursive, which is safe because the depth has been checked.
     match value:
         case _Wrong():
-            yield Fault(place or "body", value.message, shown(value.value))
+            yield FieldProblem(place or "body", value.message, shown(value.value))
         case str() if _SURROGATES.search(value):
-            yield Fault(place or "body", "must not hold a lone surrogate", shown(value))
+            yield FieldProblem(place or "body", "must not hold a lone surrogate", shown(value))
         case list():
             for index, each in enumerate(value):
-                yield from _faults_of(each, f"{place}.{index}" if place else str(index))
+                yield from _problems_of(each, f"{place}.{index}" if place else str(index))
         case dict():
             for name, each in value.items():
                 if _SURROGATES.search(name):
-                    yield Fault(
+                    yield FieldProblem(
                         place or "body", "a name must not hold a lone surrogate", shown(name)
                     )
                     continue
-                yield from _faults_of(each, f"{place}.{name}" if place else name)
+                yield from _problems_of(each, f"{place}.{name}" if place else name)
         case _:
             pass

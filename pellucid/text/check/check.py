@@ -1,9 +1,9 @@
 """Checks a parallel corpus before anything is trained on it.
 
-``examine`` gives a ``Diagnosis`` with a ``Finding`` for each kind of fault: faults of single lines
-(``pellucid.text.check.scan``), misalignment (``pellucid.text.check.alignment``), repeated pairs,
-copies, unusual length ratios, and overlap with test files. ``warn_of_faults`` is the short form
-that training runs.
+``examine`` gives a ``Diagnosis`` with a ``Finding`` for each kind of problem: those of single
+lines (``pellucid.text.check.scan``), misalignment (``pellucid.text.check.alignment``), repeated
+pairs, copies, unusual length ratios, and overlap with test files. ``warn_of_problems`` is the short
+form that training runs.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from pellucid.core.errors import InputMissingError
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
-from pellucid.text.check.scan import LINE_FAULTS, LONGEST_LINE, LineFault, SideScan, scan
+from pellucid.text.check.scan import LINE_PROBLEMS, LONGEST_LINE, LineProblem, SideScan, scan
 from pellucid.text.corpus.lines import (
     BYTE_ORDER_MARK,
     fetch_lines,
@@ -124,7 +124,7 @@ def repeated_rows(hashes: _Hashes) -> npt.NDArray[np.int64]:
 _log = logging.getLogger("pellucid")
 
 Kind = Literal[
-    LineFault,
+    LineProblem,
     "byte_order_mark",
     "duplicate",
     "source_equals_target",
@@ -162,20 +162,20 @@ UNRELATED = (
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One kind of fault and the pairs that have it."""
+    """One kind of problem and the pairs that have it."""
 
     kind: Kind
     rows: RowSet
     """The rows of these pairs; for ``overlap`` the rows of the test files."""
     source_count: int | None = None
-    """Source lines with the fault; None if it is a fault of the pair."""
+    """Source lines with the problem; None if it is a problem of the pair."""
     target_count: int | None = None
     examples: dict[int, tuple[str, str]] = dataclasses.field(default_factory=dict)
     """Source and target of the first few pairs, by line number from 1."""
 
     @property
     def count(self) -> int:
-        """How many pairs have the fault on either side."""
+        """How many pairs have the problem on either side."""
         return len(self.rows)
 
     @property
@@ -201,36 +201,38 @@ class Diagnosis:
     @property
     def reasons(self) -> list[str]:
         """Why training on the corpus would fail or learn wrong pairs; empty if it would not."""
-        faults = []
+        problems = []
         shared = min(self.source_lines, self.target_lines)
 
         if self.source_lines != self.target_lines:
-            faults.append(f"{self.source_lines} source lines but {self.target_lines} target lines")
+            problems.append(
+                f"{self.source_lines} source lines but {self.target_lines} target lines"
+            )
             if self.is_unrelated:
-                faults.append("the lines of both sides do not resemble each other anywhere")
+                problems.append("the lines of both sides do not resemble each other anywhere")
         if self.misalignment is not None:
-            faults.append(f"the two sides part near line {self.misalignment.line}")
+            problems.append(f"the two sides part near line {self.misalignment.line}")
         if invalid := self.findings["invalid_utf8"].count:
-            faults.append(f"{invalid} lines are not UTF-8")
+            problems.append(f"{invalid} lines are not UTF-8")
 
         empty, too_long = (self.findings[kind].rows for kind in ("empty", "too_long"))
         usable = shared - len(empty)
         short = shared - len(RowSet.union((empty, too_long)))
         if usable <= 0:
-            faults.append("no pair has text on both sides")
+            problems.append("no pair has text on both sides")
         elif usable == 1:
-            faults.append("one pair has text on both sides, and one to validate on is needed too")
+            problems.append("one pair has text on both sides, and one to validate on is needed too")
         elif short <= 1:
-            faults.append(
+            problems.append(
                 f"{'no' if short <= 0 else 'only one'} pair with text on both sides has at most"
                 f" {LONGEST_LINE:,} characters on each, and longer ones are left out"
             )
         elif self.findings["duplicate"].count >= usable - 1:
-            faults.append("all pairs are the same, and others to validate on are needed too")
+            problems.append("all pairs are the same, and others to validate on are needed too")
         elif self.findings["source_equals_target"].count > _MOST_COPIES * usable:
-            faults.append("source and target are the same text")
+            problems.append("source and target are the same text")
 
-        return faults
+        return problems
 
     def to_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values, one entry for each kind of finding."""
@@ -269,7 +271,7 @@ def examine(
     With ``languages`` pairs are found of which a side is certainly in another language; this takes
     half a millisecond a pair. ``test`` files are searched for lines that also occur in the training
     files. Both sides are read at the same time. With more than a million pairs, 28 bytes for each
-    are kept in the temporary folder, and one bit for each pair and kind of fault in memory. Lines
+    are kept in the temporary folder, and one bit for each pair and kind of problem in memory. Lines
     are compared by 64-bit hashes: of corpora of 10 million pairs, one in 300,000 has a pair that is
     wrongly called a duplicate.
 
@@ -291,9 +293,9 @@ def examine(
         fewest = min(most_pairs, *(side.line_count for side in sides))
         sides = sides[0].cut(fewest), sides[1].cut(fewest)
 
-    findings = [_by_side(fault, *sides) for fault in LINE_FAULTS]
+    findings = [_by_side(problem, *sides) for problem in LINE_PROBLEMS]
     findings += [_marks(*sides), _mixed_forms(*sides), _other_scripts(*sides)]
-    findings += [*_pair_findings(*sides, findings[LINE_FAULTS.index("empty")])]
+    findings += [*_pair_findings(*sides, findings[LINE_PROBLEMS.index("empty")])]
 
     if languages is not None:
         findings.append(_in_other_languages(source, target, languages, most_pairs))
@@ -326,8 +328,8 @@ def _refuse_pipe(path: Path) -> None:
         )
 
 
-def warn_of_faults(source: Path, target: Path) -> None:
-    """Log a warning for each kind of fault in the first million pairs of two training files."""
+def warn_of_problems(source: Path, target: Path) -> None:
+    """Log a warning for each kind of problem in the first million pairs of two training files."""
     diagnosis = examine(source, target, most_pairs=_SHORT_FORM)
 
     slipped = diagnosis.misalignment
@@ -367,11 +369,11 @@ _SHOWN_ELSEWHERE: tuple[Kind, ...] = (
     "invisible",
     "mixed_forms",
 )
-"""Faults that tokenizing counts itself, that are harmless, or that are an error there."""
+"""Problems that tokenizing counts itself, that are harmless, or that are an error there."""
 
 
-def _by_side(fault: LineFault, source: SideScan, target: SideScan) -> Finding:
-    return _union(fault, source.faults[fault], target.faults[fault])
+def _by_side(problem: LineProblem, source: SideScan, target: SideScan) -> Finding:
+    return _union(problem, source.problems[problem], target.problems[problem])
 
 
 def _union(kind: Kind, source: RowSet, target: RowSet) -> Finding:
@@ -385,7 +387,9 @@ def _marks(source: SideScan, target: SideScan) -> Finding:
 
 def _mixed_forms(source: SideScan, target: SideScan) -> Finding:
     """The lines that are not NFC, of a side that has composed letters in other lines."""
-    rows = [side.faults["not_nfc"] if side.has_composed else RowSet() for side in (source, target)]
+    rows = [
+        side.problems["not_nfc"] if side.has_composed else RowSet() for side in (source, target)
+    ]
     return _union("mixed_forms", *rows)
 
 
@@ -404,7 +408,7 @@ def _other_scripts(source: SideScan, target: SideScan) -> Finding:
 
 
 def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[Finding]:
-    """The faults of pairs; pairs with a blank side are left out."""
+    """The problems of pairs; pairs with a blank side are left out."""
     shared = min(source.line_count, target.line_count)
     usual = _usual_ratio(source, target, empty)
     copies, far, full_repeats = RowSet(), RowSet(), RowSet()

@@ -27,7 +27,7 @@ DROPPING: tuple[Kind, ...] = (
     "too_long",
     "other_language",
 )
-"""Faults for which a pair is dropped; the others are repaired in the line or left."""
+"""Problems for which a pair is dropped; the others are repaired in the line or left."""
 _BLOCK = 1 << 16
 """Pairs whose findings are looked up together."""
 

@@ -1,4 +1,4 @@
-"""Scans one side of a corpus: length, hash, traits and faults of each line.
+"""Scans one side of a corpus: length, hash, traits and problems of each line.
 
 NumPy works on whole blocks of bytes, never Python on single characters, so that millions of lines
 take seconds. ``scan`` gives a ``SideScan`` with a few bytes for each line; ``find_marks`` finds
@@ -157,8 +157,8 @@ _LEADS, _SECONDS = _mark_tables()
 _QUOTES = np.zeros(256, dtype=np.bool_)
 _QUOTES[[*range(0x90, 0xA0), 0xA6]] = True  # dashes, quotation marks, the ellipsis
 
-LineFault = Literal[Mark, "empty", "invalid_utf8", "crlf", "too_long", "not_nfc", "invisible"]
-LINE_FAULTS: tuple[LineFault, ...] = (
+LineProblem = Literal[Mark, "empty", "invalid_utf8", "crlf", "too_long", "not_nfc", "invisible"]
+LINE_PROBLEMS: tuple[LineProblem, ...] = (
     "empty",
     "invalid_utf8",
     "crlf",
@@ -232,8 +232,8 @@ class SideScan:
     """Hash of each line as normalization makes it, comparable within this process only."""
     traits: npt.NDArray[np.uint16]
     """See ``TRAITS``."""
-    faults: dict[LineFault, RowSet]
-    """The lines with each fault."""
+    problems: dict[LineProblem, RowSet]
+    """The lines with each problem."""
     has_byte_order_mark: bool
     has_composed: bool = False
     """Whether a line has a letter that could be written apart from its accent."""
@@ -252,7 +252,7 @@ class SideScan:
             self.lengths[:line_count],
             self.hashes[:line_count],
             self.traits[:line_count],
-            {fault: rows.below(line_count) for fault, rows in self.faults.items()},
+            {problem: rows.below(line_count) for problem, rows in self.problems.items()},
             self.has_byte_order_mark,
             self.has_composed,
             {script: rows.below(line_count) for script, rows in self.scripts.items()},
@@ -266,7 +266,7 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
     the file is long and the temporary folder full.
     """
     lengths, hashes, traits = Column(np.int32), Column(np.int64), Column(np.uint16)
-    faults: dict[LineFault, RowSet] = {fault: RowSet() for fault in LINE_FAULTS}
+    problems: dict[LineProblem, RowSet] = {problem: RowSet() for problem in LINE_PROBLEMS}
     scripts: dict[int, RowSet] = {}
     row = 0
     has_mark = has_composed = False
@@ -277,13 +277,13 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
 
         blocks = opened.enter_context(contextlib.closing(iterate_blocks(path)))
         for block in blocks:
-            # A mark at the very beginning is legal; inside a line it is the fault ``unusual``.
+            # A mark at the very beginning is legal; inside a line it is the problem ``unusual``.
             if row == 0 and block.startswith(BYTE_ORDER_MARK):
                 has_mark = True
 
             part = scan_block(block.removeprefix(BYTE_ORDER_MARK) if row == 0 else block)
-            for fault, rows in part.faults.items():
-                faults[fault].add(rows + row)
+            for problem, rows in part.problems.items():
+                problems[problem].add(rows + row)
             lengths.append(part.lengths)
             hashes.append(part.hashes)
             traits.append(part.traits)
@@ -298,7 +298,7 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
                 break
 
         numbers = lengths.read(), hashes.read(), traits.read()
-        return SideScan(path, *numbers, faults, has_mark, has_composed, scripts)
+        return SideScan(path, *numbers, problems, has_mark, has_composed, scripts)
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ class BlockScan:
     lengths: npt.NDArray[np.int32]
     hashes: npt.NDArray[np.int64]
     traits: npt.NDArray[np.uint16]
-    faults: dict[LineFault, _Rows]
+    problems: dict[LineProblem, _Rows]
     has_composed: bool
 
 
@@ -316,14 +316,14 @@ def scan_block(block: bytes) -> BlockScan:
     """Scan whole lines; the last may lack its end. An empty block is one empty line."""
     text = block if block.endswith(b"\n") else block + b"\n"
     bytes_ = np.frombuffer(text, np.uint8)
-    faults: dict[LineFault, _Rows] = {}
+    problems: dict[LineProblem, _Rows] = {}
 
     # Windows line ends are found first and then replaced, so that a carriage return that is left
-    # is a fault inside a line.
-    faults["crlf"] = np.empty(0, np.int64)
+    # is a problem inside a line.
+    problems["crlf"] = np.empty(0, np.int64)
     if b"\r\n" in text:
         ends = np.flatnonzero(bytes_ == _NEWLINE)
-        faults["crlf"] = np.flatnonzero(bytes_[np.maximum(ends - 1, 0)] == ord("\r"))
+        problems["crlf"] = np.flatnonzero(bytes_[np.maximum(ends - 1, 0)] == ord("\r"))
         text = text.replace(b"\r\n", b"\n")
         bytes_ = np.frombuffer(text, np.uint8)
 
@@ -339,22 +339,22 @@ def scan_block(block: bytes) -> BlockScan:
     marks = find_marks(text)
     for mark in MARKS:
         places = np.asarray(marks.get(mark, ()), dtype=np.int64)
-        faults[mark] = np.unique(np.searchsorted(ends, places))  # position to row
+        problems[mark] = np.unique(np.searchsorted(ends, places))  # position to row
 
-    faults["invalid_utf8"] = _invalid_rows(text, lines)
-    faults["empty"] = _blank_rows(lines, bytes_[starts])
-    faults["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
+    problems["invalid_utf8"] = _invalid_rows(text, lines)
+    problems["empty"] = _blank_rows(lines, bytes_[starts])
+    problems["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
 
     forms = line_forms(text)
-    faults["not_nfc"] = np.array(forms.not_nfc, np.int64)
-    faults["invisible"] = np.array(forms.invisible, np.int64)
+    problems["not_nfc"] = np.array(forms.not_nfc, np.int64)
+    problems["invisible"] = np.array(forms.invisible, np.int64)
 
     # Equal once they are normalized: a duplicate is one in whatever form it is written.
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
     for row, line in forms.normalized.items():
         hashes[row] = hash(line)
     traits = _traits(bytes_, starts, ends)
-    return BlockScan(lengths, hashes, traits, faults, forms.has_composed)
+    return BlockScan(lengths, hashes, traits, problems, forms.has_composed)
 
 
 def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:

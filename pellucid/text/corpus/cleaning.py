@@ -108,27 +108,27 @@ class ScanChunk:
     rules: Rules
 
     def __call__(self, chunk: Chunk) -> "ScannedChunk":
-        """Lengths, hashes and faults of each pair, as it would be written."""
+        """Lengths, hashes and problems of each pair, as it would be written."""
         valid, invalid_rows = chunk.without_invalid()
         pairs = clean_pairs(valid)
         sides = [[pair[side] for pair in pairs] for side in (0, 1)]
         source, target = (scan_block("".join(f"{e}\n" for e in side).encode()) for side in sides)
 
-        fault = np.zeros(len(pairs), np.uint16)  # 0 is none
+        problem = np.zeros(len(pairs), np.uint16)  # 0 is none
         is_long = np.maximum(source.lengths, target.lengths) > self.rules.longest
-        fault[is_long] = 1 + REASONS.index("too_long")
-        fault[np.union1d(source.faults["empty"], target.faults["empty"])] = 1 + REASONS.index(
+        problem[is_long] = 1 + REASONS.index("too_long")
+        problem[np.union1d(source.problems["empty"], target.problems["empty"])] = 1 + REASONS.index(
             "empty"
         )
-        fault[invalid_rows] = 1 + REASONS.index("invalid_utf8")
+        problem[invalid_rows] = 1 + REASONS.index("invalid_utf8")
         is_copy = np.array([a == b for a, b in pairs], np.bool_)
-        fault[is_copy & (fault == 0)] = 1 + REASONS.index("source_equals_target")
+        problem[is_copy & (problem == 0)] = 1 + REASONS.index("source_equals_target")
 
         if self.rules.languages is not None:
             # Only of what is left: detecting takes longer than all else.
-            left = np.flatnonzero(fault == 0)
+            left = np.flatnonzero(problem == 0)
             is_other = pairs_in_other_languages([pairs[row] for row in left], self.rules.languages)
-            fault[left[is_other]] = 1 + REASONS.index("other_language")
+            problem[left[is_other]] = 1 + REASONS.index("other_language")
 
         exact = [_hash(f"{a}\n{b}") for a, b in pairs]
         near = [_near_hash(a, b) for a, b in pairs] if self.rules.near_duplicates else exact
@@ -136,7 +136,7 @@ class ScanChunk:
         if self.rules.least_similarity is not None:
             signature = signatures([(_letters(a), _letters(b)) for a, b in pairs])
         return ScannedChunk(
-            fault,
+            problem,
             source.lengths,
             target.lengths,
             np.array(exact, np.int64),
@@ -149,8 +149,8 @@ class ScanChunk:
 class ScannedChunk:
     """The facts that the first pass keeps of each pair of a chunk."""
 
-    fault: npt.NDArray[np.uint16]
-    """One more than the index of its fault in ``REASONS``; 0 if it has none by itself."""
+    problem: npt.NDArray[np.uint16]
+    """One more than the index of its problem in ``REASONS``; 0 if it has none by itself."""
     source_lengths: npt.NDArray[np.int32]
     target_lengths: npt.NDArray[np.int32]
     exact: npt.NDArray[np.int64]
@@ -240,15 +240,15 @@ def _clean(
     chunk_bytes: int,
 ) -> dict[str, Any]:
     begin_phase("scanning the text")
-    faults: Column[np.uint16] = Column(np.uint16)
+    problems: Column[np.uint16] = Column(np.uint16)
     lengths: tuple[Column[np.int32], Column[np.int32]] = Column(np.int32), Column(np.int32)
     hashes: tuple[Column[np.int64], Column[np.int64]] = Column(np.int64), Column(np.int64)
     similar = rules.least_similarity is not None
     bands: list[Column[np.int64]] = [Column(np.int64) for _ in range(BANDS if similar else 0)]
-    columns: tuple[Column[Any], ...] = (faults, *lengths, *hashes, *bands)
+    columns: tuple[Column[Any], ...] = (problems, *lengths, *hashes, *bands)
     try:
         for scanned in in_order(ScanChunk(rules), read_chunks(files, chunk_bytes)):
-            faults.append(scanned.fault)
+            problems.append(scanned.problem)
             lengths[0].append(scanned.source_lengths)
             lengths[1].append(scanned.target_lengths)
             hashes[0].append(scanned.exact)
@@ -257,28 +257,28 @@ def _clean(
                 column.append(np.ascontiguousarray(values))
 
         begin_phase("finding duplicates")
-        fault = np.array(faults.read())
-        _refuse_other_encoding(files, fault)
+        problem = np.array(problems.read())
+        _refuse_other_encoding(files, problem)
         sides = lengths[0].read(), lengths[1].read()
-        usual = usual_log_ratio(*sides, np.flatnonzero(fault == 0))
-        fault[far_lengths(*sides, usual) & (fault == 0)] = 1 + REASONS.index("length_ratio")
+        usual = usual_log_ratio(*sides, np.flatnonzero(problem == 0))
+        problem[far_lengths(*sides, usual) & (problem == 0)] = 1 + REASONS.index("length_ratio")
 
         for reason, column in (("duplicate", hashes[0]), ("near_duplicate", hashes[1])):
             # Among the pairs that are left: a pair that is dropped must not take another along.
-            left = np.flatnonzero(fault == 0)
+            left = np.flatnonzero(problem == 0)
             values = column.read()[left]
             repeats = repeated_pairs(values, np.zeros_like(values))
-            fault[left[repeats.mask(0, len(left))]] = 1 + REASONS.index(reason)
+            problem[left[repeats.mask(0, len(left))]] = 1 + REASONS.index(reason)
 
         if rules.least_similarity is not None:
-            left = np.flatnonzero(fault == 0)
+            left = np.flatnonzero(problem == 0)
             rows = similar_rows([each.read() for each in bands], left, rules.least_similarity)
-            fault[rows] = 1 + REASONS.index("similar")
+            problem[rows] = 1 + REASONS.index("similar")
     finally:
         for each in columns:
             each.close()
 
-    is_kept = fault == 0
+    is_kept = problem == 0
     if not is_kept.any():
         raise DataError(f"no pair of {files.sources[0]} is good enough to keep")
 
@@ -289,19 +289,20 @@ def _clean(
             source_file.write(source)
             target_file.write(target)
 
-    counts = np.bincount(fault, minlength=len(REASONS) + 1).tolist()
+    counts = np.bincount(problem, minlength=len(REASONS) + 1).tolist()
     return {
-        "read": len(fault),
+        "read": len(problem),
         "kept": counts[0],
         "dropped": dict(zip(REASONS, counts[1:], strict=True)),
     }
 
 
-def _refuse_other_encoding(files: PairFiles, fault: npt.NDArray[np.uint16]) -> None:
-    count = int((fault == 1 + REASONS.index("invalid_utf8")).sum())
-    if count > max(_FEW, _MOST_INVALID * len(fault)):
+def _refuse_other_encoding(files: PairFiles, problem: npt.NDArray[np.uint16]) -> None:
+    count = int((problem == 1 + REASONS.index("invalid_utf8")).sum())
+    if count > max(_FEW, _MOST_INVALID * len(problem)):
         raise DataError(
-            f"{count:,} of {len(fault):,} pairs of {', '.join(map(str, files.all))} are not UTF-8",
+            f"{count:,} of {len(problem):,} pairs of {', '.join(map(str, files.all))} are not"
+            " UTF-8",
             hint="convert the file, for example: iconv -f LATIN1 -t UTF-8",
         )
 

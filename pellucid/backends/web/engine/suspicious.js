@@ -32,8 +32,8 @@ const warning = (kind, message) => ({ kind, message });
 export function sourceWarnings(tokenizer, text, all, most) {
   const found = [];
   const plain = tokenizer.read(text);
-  const fault = tokenizer.kind === "marian" ? codeFault(text, tokenizer.all.filter((each) => CODE.test(each)).sort()) : null;
-  if (fault !== null) found.push(warning("language_code", fault));
+  const problem = tokenizer.kind === "marian" ? codeFault(text, tokenizer.all.filter((each) => CODE.test(each)).sort()) : null;
+  if (problem !== null) found.push(warning("language_code", problem));
   if (all.includes(1)) {
     const unknown = tokenizer.unknownParts(plain).filter((each) => !each.startsWith(">>"));
     if (unknown.length > 0) found.push(warning("unknown", `the model does not know ${named(unknown)}`));

@@ -18,9 +18,9 @@ from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.marked import MarkedTexts, TextsAnswer
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, faults_of_translate
+from pellucid.serve.schema import TranslateRequest, problems_of_translate
 from pellucid.serve.server.body import VALUE, while_connected
-from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 from pellucid.text.detection import Detected, languages_of_texts
@@ -174,7 +174,7 @@ def _side_in(fields: object) -> str:
         return "source"
     side = fields.get("type", "source") if isinstance(fields, dict) else None
     if side not in ("source", "target"):
-        raise InvalidError([Fault("type", "must be source or target", shown(side))])
+        raise InvalidError([FieldProblem("type", "must be source or target", shown(side))])
     return str(side)
 
 
@@ -196,10 +196,10 @@ def _texts_of(body: DeeplRequest) -> list[str]:
 
 def _check_limits(body: DeeplRequest, limits: Limits) -> None:
     """Raise InvalidError for texts beyond the limits."""
-    faults = faults_of_translate(TranslateRequest(text=_texts_of(body)), limits)
-    if faults:
+    problems = problems_of_translate(TranslateRequest(text=_texts_of(body)), limits)
+    if problems:
         single = isinstance(body.text, str)
-        raise InvalidError([_of_single(each) if single else each for each in faults])
+        raise InvalidError([_of_single(each) if single else each for each in problems])
 
 
 def _detected(body: DeeplRequest) -> list[list[Detected]] | None:
@@ -247,5 +247,5 @@ def _names(given: Sequence[str]) -> frozenset[str]:
     return frozenset(name.strip().lower() for name in names if name.strip())
 
 
-def _of_single(fault: Fault) -> Fault:
-    return dataclasses.replace(fault, field=fault.field.removesuffix(".0"))
+def _of_single(problem: FieldProblem) -> FieldProblem:
+    return dataclasses.replace(problem, field=problem.field.removesuffix(".0"))

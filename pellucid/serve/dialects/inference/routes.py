@@ -17,9 +17,9 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import TextsAnswer
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, TranslateResponse, faults_of_translate
+from pellucid.serve.schema import TranslateRequest, TranslateResponse, problems_of_translate
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError, UnavailableError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError, UnavailableError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 
@@ -206,7 +206,7 @@ def _texts_of(tensor: InferInput) -> list[str]:
     if tensor.shape not in ([len(texts)], [len(texts), 1]):
         rule = f"must be [{len(texts)}] or [{len(texts)}, 1] for {len(texts)} texts"
         got = shown(tensor.shape)
-        raise InvalidError([Fault("inputs.0.shape", f"{rule}, got {got}", got)])
+        raise InvalidError([FieldProblem("inputs.0.shape", f"{rule}, got {got}", got)])
     return texts
 
 
@@ -222,16 +222,16 @@ def _translate_request(
         max_new_tokens=body.parameters.max_new_tokens,
         split=body.parameters.split,
     )
-    faults = []
-    for each in faults_of_translate(wanted, service.limits):
+    problems = []
+    for each in problems_of_translate(wanted, service.limits):
         field = (
             each.field.replace("text", "inputs.0.data", 1)
             if each.field.startswith("text")
             else f"parameters.{each.field}"
         )
-        faults.append(dataclasses.replace(each, field=field))
-    if faults:
-        raise InvalidError(faults)
+        problems.append(dataclasses.replace(each, field=field))
+    if problems:
+        raise InvalidError(problems)
 
     return wanted
 

@@ -14,7 +14,7 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import WARNINGS_HEADER
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError
 from pellucid.serve.service import Service
 
 
@@ -41,7 +41,7 @@ def make_file_routes(service: Service, documents: Documents) -> APIRouter:
         upload = uploaded(request, "source", "target", "api_key", "glossary")
         for name in ("source", "target"):
             if name not in upload.fields:
-                raise InvalidError([Fault(name, "is required", "")])
+                raise InvalidError([FieldProblem(name, "is required", "")])
         model = choose_model(service, upload.fields["source"], upload.fields["target"])
         begun = await documents.add(
             client_of(request, upload.fields),
@@ -62,7 +62,7 @@ def make_file_routes(service: Service, documents: Documents) -> APIRouter:
             with contextlib.suppress(NotFoundError):
                 documents.drop(begun.id)
             reason = f": {found.detail}" if found.detail else ""
-            raise InvalidError([Fault("file", f"cannot be translated{reason}", "")])
+            raise InvalidError([FieldProblem("file", f"cannot be translated{reason}", "")])
         address = f"download_file/{found.id}.{ending_of(found.name)}"
         base = str(request.base_url)
         if request.headers.get("x-forwarded-proto", "").lower() == "https":

@@ -18,9 +18,9 @@ from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.marked import MarkedTexts, TextsAnswer
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, faults_of_translate
+from pellucid.serve.schema import TranslateRequest, problems_of_translate
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.service import Service
 from pellucid.text.detection import (
     Detected,
@@ -115,7 +115,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
         """
         if len(body.q) > service.limits.max_text_chars:
             rule = f"must have at most {service.limits.max_text_chars} characters"
-            raise InvalidError([Fault("q", f"{rule}, got {len(body.q)}", str(len(body.q)))])
+            raise InvalidError([FieldProblem("q", f"{rule}, got {len(body.q)}", str(len(body.q)))])
         service.find(None)
         found = await asyncio.to_thread(likely_languages, body.q)
         if found:
@@ -201,12 +201,12 @@ def _as_json(found: Detected) -> dict[str, Any]:
 def _check_limits(body: LibreRequest, limits: Limits) -> None:
     """Raise InvalidError for values beyond the limits, which apply to ``q`` as it was sent."""
     request = TranslateRequest(text=body.q, alternatives=body.alternatives)
-    faults = [
+    problems = [
         dataclasses.replace(each, field=each.field.replace("text", "q", 1))
-        for each in faults_of_translate(request, limits)
+        for each in problems_of_translate(request, limits)
     ]
-    if faults:
-        raise InvalidError(faults)
+    if problems:
+        raise InvalidError(problems)
 
 
 def _libre_answer(
