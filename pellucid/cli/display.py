@@ -53,7 +53,7 @@ class Display:
         self._run: _Run | None = None
         self._has_ended = False
         self.tells_expectation = True
-        """Whether a run that begins says what to expect; a recipe has said it already."""
+        """Whether a run that begins prints what to expect; a recipe has printed it already."""
         self.sample = ""
         """A source sentence of the last validation."""
         if self._console.is_terminal and not quiet:

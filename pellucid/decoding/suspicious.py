@@ -170,7 +170,7 @@ def unsure_below(log_probs: Sequence[float]) -> float | None:
 
 
 def unsure_message(mean_log_prob: float | None, bound: float | None) -> str | None:
-    """What to say of a translation with this mean log-probability of a token; often nothing."""
+    """The warning for a translation with this mean log-probability of a token; None for most."""
     if mean_log_prob is None or bound is None or mean_log_prob >= bound:
         return None
     own, usual = (f"{math.exp(value):.0%}" for value in (mean_log_prob, bound))

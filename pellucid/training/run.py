@@ -331,7 +331,7 @@ class Run:
         return verdict(self.decider.name, self.progress.best_score, self.passes)
 
     def expected(self) -> str | None:
-        """What the run will probably end in; None of the phrasebook and of plain text."""
+        """The quality to expect of the run; None for the phrasebook and for plain text."""
         config, pairs = self.config, len(self.data.rows)
         if not config.model.translates or not config.data.source:
             return None

@@ -97,7 +97,7 @@ FINE_TUNED = (
     "expect a model about as good as the one it begins with, and better on text of this kind; the"
     " first validation shows how good that is"
 )
-"""Of a run with ``--init``."""
+"""The expectation of a run with ``--init``."""
 _LONG_WORDS = 18.0
 """Words a line, on the target side. Captions and everyday sentences have 7 to 11, Europarl 25."""
 _PAIRS_OF_LONG = 200_000
