@@ -244,10 +244,11 @@ def find_misalignment(
 _FEWEST_JUDGED = 100
 """Fewer lines may resemble each other by chance, and are not judged."""
 _LEAST_CORRELATION, _LEAST_VARIATION = 0.3, 0.1
-"""The least correlation and variation of the logarithms of lengths. Translations have a correlation of 0.77
-to 0.96 (Multi30k, Tatoeba, Europarl, SCAN, CMUdict, from 100 lines on), the same lines half a file apart at most 0.42: in
-Multi30k, whose lengths follow a pattern through the file. Lengths that vary by less, such as those
-of labels, say nothing."""
+"""The least correlation and variation of the logarithms of lengths.
+
+Translations have a correlation of 0.77 to 0.96 (Multi30k, Tatoeba, Europarl, SCAN, CMUdict, from
+100 lines on), the same lines half a file apart at most 0.42: in Multi30k, whose lengths follow a
+pattern through the file. Lengths that vary by less, such as those of labels, say nothing."""
 _ORDERS = 4
 """Orders of the lines in which their likeness by chance is measured."""
 _LEAST_LIKENESS = 0.035
