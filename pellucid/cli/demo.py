@@ -51,7 +51,7 @@ def demo(obj: dict[str, bool], out: Path, minutes: float) -> int:
     """Train a small French-English Transformer in some minutes and watch it translate.
 
     Needs no files and no network: the sentences come from a grammar inside Pellucid. It ends when
-    its updates are made, some two minutes on two cores with nothing else to do. A demo that was
+    its updates are made, some three minutes on two cores with nothing else to do. A demo that was
     stopped, or that did not get so far in --minutes, goes on where it was; one that is finished
     is shown again. Exit code 1 if fewer than 95% of the held-out sentences are right.
     """
