@@ -73,6 +73,7 @@ class Translate:
     def _added(self, batch: Any) -> _Columns:
         texts = _texts(batch, self.column)
         translator = _open(os.getpid(), self.path, self.engine, self.device, self.compute_type)
+
         # The numbers of rows in a batch would say nothing in a log.
         found = translator.without_log().translate(
             texts,
@@ -81,9 +82,11 @@ class Translate:
             max_length=self.max_length,
             split=self.split,
         )
+
         added: _Columns = {self.into: [each.text for each in found]}
         if self.score is not None:
             added[self.score] = np.array([each.score for each in found], float)
+
         kinds = [kinds_of(each.warnings) for each in found]
         if self.warnings is not None:
             added[self.warnings] = [" ".join(sorted(each)) for each in kinds]

@@ -317,6 +317,7 @@ def _open(
     """Open a bundle. If another process replaces it meanwhile it is read again, so the result is
     never a mixture of two bundles."""
     deadline = Deadline(seconds)
+
     for attempts_left in reversed(range(_MOST_ATTEMPTS)):
         folder = find_bundle(Path(path))
         before = _state_of(folder)

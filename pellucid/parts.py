@@ -251,6 +251,7 @@ def _write_manifest(
     warnings: Mapping[str, int],
 ) -> None:
     partial = text.with_name(f"{text.name}.partial")
+
     content = {
         "version": _MANIFEST_VERSION,
         "kind": "part",
@@ -265,6 +266,7 @@ def _write_manifest(
         "made_from": dict(made_from),
         "warnings": dict(warnings),
     }
+
     write_file(folder / f"{part.name}{_MANIFEST_SUFFIX}", manifest_text(content))
 
 
@@ -272,11 +274,13 @@ def _read_manifest(path: Path) -> _Made:
     """Raises CorruptError for anything but a manifest that ``_write_manifest`` wrote."""
     try:
         text = read_plain(path, LARGEST_MANIFEST)
+
         table = parse_json(text, _MOST_VALUES)
         if table["version"] != _MANIFEST_VERSION or table["kind"] != "part":
             raise ValueError("it is no manifest of a part, or of an unknown version")
         if text != manifest_text(table):
             raise ValueError("its SHA-256 is not the one it ends with")
+
         made = _Made(
             path,
             Part.parse(f"{table['part']}/{table['parts']}"),
@@ -289,6 +293,8 @@ def _read_manifest(path: Path) -> _Made:
             str(table["processor"]),
             {str(kind): _whole(count) for kind, count in dict(table["warnings"]).items()},
         )
+
+        # The lines of a part follow from its number, so other ones are a sign of damage.
         block_size = _whole(made.made_from["decoding.stream_lines"])
         lines = made.part.lines(_whole(made.made_from["input"]["lines"]), max(1, block_size))
         if lines != range(made.first_line - 1, made.first_line - 1 + made.line_count):
@@ -382,6 +388,7 @@ def _checked_parts(folder: Path) -> list[_Made]:
 def _tell_warnings(parts: Sequence[_Made]) -> None:
     """Log what may be wrong with the text: near-ties, and how many lines have a warning, which were
     named where the parts were made."""
+
     processors = sorted({each.processor for each in parts})
     if len(processors) > 1:
         _log.warning(
@@ -389,11 +396,13 @@ def _tell_warnings(parts: Sequence[_Made]) -> None:
             " run's",
             "; ".join(map(shown, processors)),
         )
+
     counts: Counter[WarningKind] = Counter()
     for kind in KINDS:
         counts[kind] = sum(each.warnings.get(kind, 0) for each in parts)
     if not counts.total():
         return
+
     is_all = all(each.warnings.get("lines") == each.line_count for each in parts)
     _log.warning(
         "lines with a warning: %s%s; the commands that made the parts named them",
@@ -406,6 +415,7 @@ def _copied(made: _Made) -> Iterator[bytes]:
     """The bytes of a text; all but the last piece before its hash is compared."""
     digest = hashlib.sha256()
     last = b""
+
     try:
         with made.text.open("rb") as file:
             while piece := file.read(_COPIED_AT_ONCE):
@@ -414,16 +424,19 @@ def _copied(made: _Made) -> Iterator[bytes]:
                 last = piece
     except OSError as error:
         raise InputMissingError(f"cannot read {made.text}: {error.strerror}") from error
+
     if digest.hexdigest() != made.sha256:
         raise CorruptError(
             f"{made.text} should have SHA-256 {made.sha256}, has {digest.hexdigest()}",
             hint="remove it with its manifest and make the part again",
         )
+
     yield last
 
 
 def _made_from(translator: Translator, task: PartTask, source: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that decides the text of a part, but which part it is; as JSON gives it back."""
+
     settings = translator.settings
     made_from = {
         "input": dict(source),
@@ -440,6 +453,8 @@ def _made_from(translator: Translator, task: PartTask, source: Mapping[str, Any]
             **{name: _version_of(name) for name in ("torch", "ctranslate2", "sentencepiece")},
         },
     }
+
+    # Read back, because a manifest is compared with what JSON makes of these values.
     as_read: dict[str, Any] = json.loads(json.dumps(made_from))
     return as_read
 

@@ -172,6 +172,7 @@ def choose_engine(
 def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> Engine:
     if compute_type == "bfloat16":
         return TorchEngine("compute_type is bfloat16", compute_type)
+
     match engine:
         case "torch":
             return TorchEngine()

@@ -131,6 +131,7 @@ class Display:
         """Show one event of the journal."""
         if self._quiet:
             return
+
         match event["event"]:
             case "start":
                 self._run = _Run(event)

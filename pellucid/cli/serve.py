@@ -240,6 +240,7 @@ def _shared_folder(workers: int) -> Iterator[Path | None]:
     if workers == 1:
         yield None
         return
+
     # Removed when the supervisor ends; if it is killed, by the worker that notices; if all are
     # killed, by the next server of this user. The lock is that of all processes forked from here.
     with tempfile.TemporaryDirectory(prefix=_FOLDERS) as folder:
@@ -261,6 +262,7 @@ def _remove_folders_of_the_dead() -> None:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:
             continue  # of another user, or removed meanwhile
+
         try:
             about = os.fstat(descriptor)
             # One that is empty may have been made just now, and is not locked yet.

@@ -69,6 +69,7 @@ class Config(pydantic.BaseModel):
         Settings that are missing, and rules between several of them, are left to ``parse``.
         """
         given = by_dotted_name(table)
+
         try:
             cls.model_validate(table)
         except pydantic.ValidationError as error:

@@ -43,6 +43,7 @@ def texts_among(texts: object, what: str = "texts") -> Iterable[Any]:
     """
     if isinstance(texts, str | bytes | bytearray):
         raise DataError(f"{what} must be a list of strings, got one {type(texts).__name__}")
+
     # Arrays of NumPy and tables of pandas have dimensions; neither package is imported here.
     dimensions = getattr(texts, "ndim", 1)
     if dimensions == 2 or hasattr(texts, "column_names"):
@@ -50,6 +51,7 @@ def texts_among(texts: object, what: str = "texts") -> Iterable[Any]:
             f"{what} must be one column of strings, got a table ({type(texts).__name__})",
             hint="name the column, for example table['source']",
         )
+
     if (
         dimensions != 1
         or not isinstance(texts, Iterable)
@@ -58,4 +60,5 @@ def texts_among(texts: object, what: str = "texts") -> Iterable[Any]:
         raise DataError(
             f"{what} must be strings in a list or another sequence, got {type(texts).__name__}"
         )
+
     return texts.to_pylist() if hasattr(texts, "to_pylist") else texts

@@ -191,6 +191,7 @@ class OddLines:
             and any(map(str.isalpha, request.source))
             and self.stays_whole(request.source)
         )
+
         if is_own:
             return OddLine(request, Request(""), is_copied=True)
         return OddLine.of(

@@ -192,16 +192,19 @@ def _by_comparison(
     if found.sentences or (found.text and not found.source_tokens):
         # each sentence was judged by itself; or nothing was read, such as of a copied line
         return []
+
     source = " ".join((found.source, *demanded))
     warnings = [
         each
         for each in compare(source, found.text, found.source_tokens, found.tokens)
         if each.kind not in usual
     ]
+
     unknown = SPECIAL_TOKENS[UNK_ID]
     if unknown in found.tokens and unknown in found.text:
         message = f"the translation has {unknown} for words that the model cannot write"
         warnings.append(TranslationWarning("unknown", message))
+
     # A word that the model cannot read was never seen either, and is named already.
     is_named = "unknown" in kinds_of((*found.warnings, *warnings))
     unseen = [] if seen is None or is_named else seen.not_copied(found.source, found.text)

@@ -40,9 +40,12 @@ class PropertiesDocument:
             if len(data) > LARGEST_TEXT:
                 raise
             text, encoding = data.decode("latin-1"), "latin-1"
+
         # One in ASCII is read by every version as long as it stays so.
         self._is_narrow = data.isascii() or encoding == "latin-1"
         self._strings = Strings(text, encoding)
+
+        # Each logical line but comments and empty ones is a key with its text.
         for start, end in _logical_lines(text):
             if text[start:end].lstrip(" \t\f")[:1] in ("#", "!", ""):
                 continue
@@ -50,6 +53,7 @@ class PropertiesDocument:
             assert key is not None
             value = text[key.end() : end]
             self._strings.add(key.end(), end, _ESCAPE.sub(_read_escape, value))
+
         self.segments = self._strings.segments
 
     def write(self, translated: Sequence[Segment]) -> bytes:
@@ -98,8 +102,10 @@ class AppleStringsDocument:
             raise DataError(
                 f"{what} is compiled", hint="plutil -convert strings reads it; or use the source"
             )
+
         text, encoding = decode(data, what)
         self._strings = Strings(text, encoding)
+
         at = 0
         while at < len(text):
             if between := _BETWEEN.match(text, at):
@@ -112,6 +118,7 @@ class AppleStringsDocument:
             else:
                 line = text.count("\n", 0, at) + 1
                 raise DataError(f'{what} must hold "key" = "value"; line {line} does not')
+
         self.segments = self._strings.segments
 
     def write(self, translated: Sequence[Segment]) -> bytes:
@@ -169,6 +176,8 @@ class AndroidDocument:
         raw = self._data[start:end].decode(self._codec)
         data = _DATA.fullmatch(raw)
         inner = data[2] if data else raw
+
+        # White space and quotation marks around the words are kept beside them.
         words = inner.strip()
         head = inner[: len(inner) - len(inner.lstrip())] if words else ""
         tail = inner[len(head) + len(words) :]
@@ -177,8 +186,10 @@ class AndroidDocument:
             words, head, tail = words[1:-1], head + '"', '"' + tail
         else:
             words = " ".join(words.split())
+
         if words[:1] in ("@", "?") or not words:
             return  # the name of another one
+
         text = TaggedText(re.sub(r"\\(['\"])", r"\1", words), kept=_KEPT, has_entities=not data)
         head, tail = (data[1] + head, tail + data[3]) if data else (head, tail)
         self._texts.append((start, end, head, text, tail))
@@ -194,17 +205,20 @@ class AndroidDocument:
         ):
             if before == after:
                 continue
+
             # An apostrophe ends the text for Android, unless it stands in quotation marks.
             marks = '"' if head.endswith('"') else "'\""
             pieces = tuple(
                 re.sub(f"[{marks}]", r"\\\g<0>", piece) if isinstance(piece, str) else piece
                 for piece in after.pieces
             )
+
             new = text.text_with(Segment(pieces))
             new = f"\\{new}" if new[:1] in ("@", "?") else new
             edits.append(
                 (start, end, f"{head}{new}{tail}".encode(self._codec, "xmlcharrefreplace"))
             )
+
         return edited(self._data, edits)
 
 

@@ -514,9 +514,11 @@ def _pieces(reading: Reading, target: str, found: dict[int, Span]) -> list[Piece
     def write(node: Node, span: Span) -> list[Piece]:
         pieces: list[Piece] = []
         at = span[0]
+
         children = sorted(
             inside.get(node.number, ()), key=lambda n: (*found[n.number], order[n.number])
         )
+
         for index, child in enumerate(children):
             start, end = found[child.number]
             pieces.append(target[at:start])
@@ -534,6 +536,7 @@ def _pieces(reading: Reading, target: str, found: dict[int, Span]) -> list[Piece
                 if is_between and is_last and _is_of_word(target[end : min(end + 1, span[1])]):
                     pieces.append(" ")
             at = end
+
         pieces.append(target[at : span[1]])
         return [piece for piece in pieces if piece != ""]
 

@@ -43,8 +43,10 @@ class XliffDocument:
             raise DataError(
                 f"{what} must begin with <xliff>, begins with <{local_name(self._root)}>"
             )
+
         self._is_new = self._root.get("version", "1.2").startswith("2")
         self._texts: list[tuple[Element, MixedText]] = []
+
         for unit in self._root.iter():
             if local_name(unit) != ("segment" if self._is_new else "trans-unit"):
                 continue
@@ -53,6 +55,7 @@ class XliffDocument:
                 self._texts.append(
                     (unit, read_mixed(source, _role_of, divide_at_tags, _range_of, _kind_of))
                 )
+
         self.segments = [text.segment for _, text in self._texts]
         self._codec = self._root.getroottree().docinfo.encoding or "utf-8"
 
@@ -116,11 +119,14 @@ class XliffDocument:
             if translation is not None:
                 yield self._bytes_of(html.escape(translation, quote=False).replace("\r", "&#13;"))
                 continue
+
             assert isinstance(piece, Open | Close | Alone)
             element = text.elements[piece.number]
             if element not in places:  # a comment or an instruction
                 yield self._bytes_of(written_element(element))
                 continue
+
+            # A mark of a pair is one tag; a mark that stands alone is the whole element.
             place = places[element]
             start = place.inner_end if isinstance(piece, Close) else place.start
             yield self._data[start : place.inner_start if isinstance(piece, Open) else place.end]
@@ -143,12 +149,16 @@ class XliffDocument:
                 tail, anchor.tail = anchor.tail, anchor.tail
                 anchor.addnext(target)
                 target.tail = tail
+
             text.write(segment, target)
+
+            # The state tells translators that a machine wrote this.
             if self._is_new:
                 unit.set("state", "translated")
             else:
                 target.set("state", "needs-review-translation")
                 target.set("state-qualifier", "leveraged-mt")
+
         return write_xml(self._root)
 
     def _is_open(self, unit: Element) -> bool:

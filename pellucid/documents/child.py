@@ -143,11 +143,13 @@ def main() -> None:
 def _translated(task: DocumentTask, data: bytes, parent: _Parent) -> tuple[bytes, dict[str, Any]]:
     options = ReadOptions(task.columns, task.target_language, task.guard_cells)
     read = read_document(data, task.kind, "the document", options)
+
     size = sum(len(segment.text) for segment in read.segments)
     if size > task.most_chars:
         raise DataError(
             f"the document must have at most {task.most_chars:,} characters, has {size:,}"
         )
+
     counts = Counts()
     translated = translate_segments(
         read.segments,
@@ -157,6 +159,7 @@ def _translated(task: DocumentTask, data: bytes, parent: _Parent) -> tuple[bytes
         counts=counts,
         by_text=task.by_text,
     )
+
     written = read.write(translated)
     notes = [*counts.notes, *notes_of(read)]
     return written, {"warnings": dict(counts.warnings), "notes": notes}

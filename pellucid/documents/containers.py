@@ -128,12 +128,14 @@ class Archive:
                 entry.external_attr = info.external_attr
                 entry.create_system = info.create_system
                 entry.file_size = info.file_size
+
                 try:
                     self._copy(archive, info, entry, changed.get(info.filename))
                 except _BROKEN as error:
                     raise DataError(
                         f"{self._what} is damaged in {info.filename}: {error}"
                     ) from None
+
         return target.getvalue()
 
     def _copy(

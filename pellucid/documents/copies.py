@@ -98,9 +98,12 @@ def with_stretches(
     links: list[Link] = []
     moves: dict[int, int] = {}
     """For each place of the sentence where something is copied, that in the translation."""
+
     for (start, end), answer in zip(stretches, answers, strict=True):
         moves |= {place: len(target) + place - at for place in range(at, start)}
         target += text[at:start]
+
+        # A link of the answer moves to where the answer lies in the sentence and its translation.
         translation = answer.text.strip() or text[start:end]
         blank = len(answer.text) - len(answer.text.lstrip())
         begin = len(target) - blank
@@ -108,10 +111,13 @@ def with_stretches(
             ((start + a, start + b), (begin + max(c, blank), begin + max(d, blank)), weight)
             for (a, b), (c, d), weight in answer.links
         ]
+
         target += translation
         at = end
+
     moves |= {place: len(target) + place - at for place in range(at, len(text))}
     target += text[at:]
+
     copies = tuple(
         ((start, end), (moves[start], moves[start] + end - start)) for start, end in literals
     )

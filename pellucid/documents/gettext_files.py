@@ -123,10 +123,12 @@ class PoDocument:
         """The file with translations; every other line stays to the byte."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+
         lines: list[str] = list(self._lines)
         added: dict[int, str] = {}
         """Plural forms that the file lacks, by the line that they follow."""
         is_changed = False
+
         for (entry, form, text), segment in zip(self._texts, translated, strict=True):
             if not segment.pieces:
                 continue
@@ -135,13 +137,17 @@ class PoDocument:
             if "java-format" in entry.flags and "''" not in entry.msgid:
                 # In a message of Java an apostrophe begins a quotation.
                 translation = translation.replace("'", "’")
+
             if form is None:
                 entry.msgstr = translation
             else:
                 entry.msgstr_plural[form] = translation
+
             if self._is_known:
                 first, stop = self._slots[id(entry), form]
                 keyword = "msgstr" if form is None else f"msgstr[{form}]"
+
+                # The file has no line for this form: it follows the line before its place.
                 if first == stop:
                     last = self._lines[stop - 1]
                     new = _po_string(keyword, translation, last, last)
@@ -149,19 +155,25 @@ class PoDocument:
                         new = "\n" + new
                     added[stop - 1] = added.get(stop - 1, "") + new
                     continue
+
                 lines[first:stop] = ["" for _ in range(first, stop)]
                 lines[first] = _po_string(
                     keyword, translation, self._lines[first], self._lines[stop - 1]
                 )
+
         for number, new in added.items():
             lines[number] += new
+
+        # Empty forms that the target language does not have are removed.
         for entry, form in self._surplus if self._is_known and is_changed else ():
             first, stop = self._slots[id(entry), form]
             lines[first:stop] = ["" for _ in range(first, stop)]
             del entry.msgstr_plural[form]
+
         first, stop = self._head
         if is_changed and self._plural_header and stop:
             lines[first:stop] = [_with_plural_forms(lines[first:stop], self._plural_header)]
+
         # A file that polib reads and this cannot is written by polib.
         written = "".join(lines) if self._is_known else f"{self._file}"
         return self._encoded(written, is_changed=is_changed)
@@ -208,11 +220,13 @@ UTF-7, are not safe to read from strangers."""
 def _decoded(data: bytes, what: str) -> tuple[str, str]:
     """The text of a po file, and the encoding that its head declares. Raises DataError."""
     mark, _ = byte_order_mark(data)
+
     # All of these charsets keep the bytes of ASCII.
     found = None if mark else _CHARSET.search(data[:_LONGEST_HEAD].decode("latin-1"))
     label = found[1] if found else "UTF-8"
     if label == "CHARSET":  # a template
         label = "ASCII" if data.isascii() else "UTF-8"
+
     try:
         codec = codecs.lookup(label).name
     except LookupError:
@@ -222,10 +236,12 @@ def _decoded(data: bytes, what: str) -> tuple[str, str]:
             f"{what} declares the charset {label}, which is not supported",
             hint=f"msgconv -t UTF-8 {shlex.quote(what)} converts it",
         )
+
     if codec == "utf-8":
         return decode(data, what)
     if len(data) > LARGEST_TEXT:
         raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+
     try:
         return data.decode(codec), codec
     except UnicodeDecodeError as error:

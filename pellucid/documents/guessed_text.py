@@ -14,8 +14,10 @@ class GuessedText:
         """Raises DataError for what is in neither."""
         if len(data) > LARGEST_TEXT:
             raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+
         self._encoding, self._mark = encoding_of(data[:SAMPLE], what, is_whole=len(data) <= SAMPLE)
         self.notes: list[str] = []
+
         try:
             self.text = data[len(self._mark) :].decode(self._encoding)
         except UnicodeDecodeError as error:
@@ -24,6 +26,7 @@ class GuessedText:
                 f" {len(self._mark) + error.start + 1} is not",
                 hint="iconv -f LATIN1 -t UTF-8 converts it, or whatever it is in",
             ) from None
+
         if self._encoding == "cp1252":
             self.notes.append(
                 "it is not UTF-8 and was read as Windows-1252; if that is wrong, convert it:"

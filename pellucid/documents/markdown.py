@@ -245,12 +245,14 @@ class MarkdownDocument:
             for piece in segment.pieces
             if isinstance(piece, Open | Close)
         ]
+
         text = ""
         for kept in (literals, None) if literals else (None,):
             for way in _WAYS:
                 text = _source_of(segment, place, way, kept)
                 if not wanted and not kept:
                     return text
+
                 # A star next to a sign is none, depending on what is on its other side, and two
                 # stars that meet are one mark of another kind.
                 expected = [each for each in wanted if way != "tags" or each[0] == "link"]
@@ -516,6 +518,7 @@ def _read_as(token: Any) -> str:
 def _label_end(raw: str) -> int:
     """Where the text of a link ends, at the bracket that closes it."""
     depth, place = 0, 0
+
     while place < len(raw):
         character = raw[place]
         if character == "\\":
@@ -573,6 +576,7 @@ def _source_of(segment: Segment, place: _Place, way: _Way, literals: re.Pattern[
             elif way == "spaced" and tag:
                 source = f"{source} " if is_end else f" {source}"
             written.append(source)
+
     text = "".join(written)
     if place.in_table:
         text = text.replace("|", "\\|")

@@ -132,14 +132,17 @@ def _keep(state: Any, silent: bool) -> bool:
     """The rule of the parser for what is within a line and is no text."""
     if state.src[state.pos] not in _BEGINS:
         return False
+
     if found := _PAIR.match(state.src, state.pos, state.posMax):
         if not silent:
             _add_pair(state, found)
         state.pos = found.end()
         return True
+
     found = _INLINE.match(state.src, state.pos, state.posMax)
     if found is None or _WORDS.search(found["round"] or found["square"] or ""):
         return False
+
     if not silent:
         token = state.push("html_inline" if found["tag"] else KEPT, "", 0)
         token.content = found[0]
@@ -219,10 +222,12 @@ class _Scanner:
     def _read_line(self, number: int) -> int:
         """Read what begins in a line; the number of the line after it."""
         line = self._lines[number]
+
         if found := _FENCE.match(line):
             return self._fence(number, found[1], found[2])
         if found := _CONTAINER.match(line):
             return self._container(number, found)
+
         if found := _TAB.match(line):
             # Read as an admonition: what follows is indented text, and no code.
             self._titles.append(Title(number, found.start(2), found.end(2)))
@@ -246,6 +251,7 @@ class _Scanner:
             )
         elif _ALONE.match(line):
             self._lines[number] = ""
+
         return number + 1
 
     def _end_after(self, end: str, number: int) -> int | None:
@@ -277,19 +283,23 @@ class _Scanner:
 
     def _container(self, number: int, found: re.Match[str]) -> int:
         marker, rest, line = found[2], found[3].rstrip(), self._lines[number]
+
         if directive := _DIRECTIVE.match(rest):
             if directive[1] not in _OF_TEXT:
                 closing = re.compile(rf"[ \t>]*:{{{len(marker)},}}[ \t]*$")
                 stop = min(len(self._lines), number + _LONGEST_BLOCK)
                 ends = (n for n in range(number + 1, stop) if closing.match(self._lines[n]))
                 return self._blank_to(number, next(ends, number))
+
             self._open(number, line.rindex(directive[2]), directive[2])
             return self._options(number + 1)
+
         title = ""
         if named := _NAMED.match(rest):
             title = named[1] or named[2] or named[3] or ""
         elif rest and not rest.startswith("{"):
             return number + 1  # a text that begins with colons
+
         self._open(number, line.rindex(title) if title else 0, title)
         return number + 1
 

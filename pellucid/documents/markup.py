@@ -214,11 +214,15 @@ def _readings(
             for piece in pieces
             for each in _readings(piece, language, keep_numbers=keep_numbers, by_text=False)
         ]
+
     if not part.has_words:
         return [(part, None)]
+
     guarded, kept = protect(part, keep_numbers=keep_numbers)
     if len(guarded.marks) <= _MOST_MARKS:
         return [(part, _read(guarded, kept, language))]
+
+    # With too many marks each text between two of them is read by itself.
     return [
         (unprotect([piece], kept), _read(Segment((piece,)), {}, language))
         for piece in guarded.pieces

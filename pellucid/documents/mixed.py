@@ -107,6 +107,7 @@ def read_mixed(
         for child in holder:
             number = len(elements) + len(texts)
             elements[number] = child
+
             role = role_of(child) if local_name(child) else "alone"
             if role == "pair":
                 pieces.append(Open(number, kind_of(child)))
@@ -117,6 +118,7 @@ def read_mixed(
                 ends = ranges.ended_by(number, range_of(child) if is_element else None)
                 kind = kind_of(child) if is_element else "format"
                 pieces.append(Alone(number, breaks=role == "break", ends=ends, kind=kind))
+
             add(child.tail)
 
     walk(element)

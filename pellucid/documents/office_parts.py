@@ -63,12 +63,14 @@ def _relations(
     place = posixpath.join(folder, "_rels", f"{name}.rels")
     if place not in names:
         return
+
     try:
         root = parse_xml(archive.read(place), f"{what}: {place}")
     except DataError:
         if not part:
             raise
         return  # Office leaves out what such a part refers to
+
     for each in root.iter("{*}Relationship"):
         if each.get("TargetMode") == "External":
             continue

@@ -58,19 +58,23 @@ class TextDocument:
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for what is not text."""
         text, self._encoding = decode(data, what)
+
         self._around: list[str] = []
         """The text before, between and behind the segments."""
         self.segments: list[Segment] = []
         waiting: list[str] = []
+
         for line in text.splitlines(keepends=True):
             words = line.strip()
             if not words:
                 waiting.append(line)
                 continue
+
             start = line.index(words)
             self._around.append("".join([*waiting, line[:start]]))
             self.segments.append(Segment((words,)))
             waiting = [line[start + len(words) :]]
+
         self._around.append("".join(waiting))
 
     def write(self, translated: Sequence[Segment]) -> bytes:

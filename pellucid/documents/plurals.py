@@ -84,16 +84,20 @@ def numbers_of_forms(header: str) -> list[list[int]]:
     found = _HEADER.search(header)
     if found is None:
         raise DataError(f"Plural-Forms must have nplurals and plural, got {header[:80]!r}")
+
     count, rule = int(found[1]), found[2]
     if not 1 <= count <= _MOST_FORMS:
         raise DataError(f"Plural-Forms must have 1 to {_MOST_FORMS} forms, has {count}")
+
     value = _Reader(rule).whole()
     forms: list[list[int]] = [[] for _ in range(count)]
+
     for number in _TRIED:
         try:
             form = value(number)
         except ZeroDivisionError:
             raise DataError(f"the rule of Plural-Forms divides by zero for {number}") from None
+
         if form >= count:
             raise DataError(f"Plural-Forms has {count} forms, its rule gives {form} for {number}")
         forms[form].append(number)
@@ -201,6 +205,7 @@ class _Reader:
         negations = 0
         while self._takes("!"):
             negations += 1
+
         if self._takes("("):
             value = self._choice()
             self._expect(")")
@@ -212,6 +217,7 @@ class _Reader:
             value = lambda _: number  # noqa: E731
         else:
             raise DataError(f"the rule of Plural-Forms needs a number or n, has {self._next!r}")
+
         if not negations:
             return value
         return lambda n: int(not value(n)) if negations % 2 else int(bool(value(n)))

@@ -113,6 +113,7 @@ def _json_strings(text: str) -> Iterator[tuple[int, int, str, str]]:
     """The key that is read in each object around a place."""
     decoder = json.JSONDecoder()
     at = 0
+
     while at < len(text):
         character = text[at]
         if character in "{[":
@@ -122,6 +123,8 @@ def _json_strings(text: str) -> Iterator[tuple[int, int, str, str]]:
             keys.pop()
         elif character == '"':
             value, end = decoder.raw_decode(text, at)
+
+            # A string before a colon is a key, and no value.
             after = end
             while after < len(text) and text[after] in _BLANKS:
                 after += 1

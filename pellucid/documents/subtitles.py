@@ -69,18 +69,22 @@ class SubtitleDocument:
         """The lines of the text that is read."""
         in_text = False
         found = 0
+
         for number, line in enumerate(lines):
             following = lines[number + 1] if number + 1 < len(lines) else ""
             is_times = bool(_TIMES.fullmatch(line)) if is_srt else _ARROW in line
             is_number = is_srt and line.strip().isdigit() and bool(_TIMES.fullmatch(following))
+
             if in_text and line.strip() and not is_times and not is_number:
                 waiting.append(line)
                 continue
+
             self._add(waiting)
             waiting = []
             self._parts.append(line)
             found += is_times
             in_text = is_times or (in_text and is_srt and not is_number)
+
         self._add(waiting)
         if not found and is_srt and any(line.strip() for line in lines):
             raise DataError(f"{what} must hold subtitles, found no line with a time and {_ARROW}")
@@ -89,20 +93,24 @@ class SubtitleDocument:
         """Read SubStation Alpha: the last field of each line ``Dialogue:``."""
         fields = 10
         found = False
+
         for line in lines:
             name, _, rest = line.partition(":")
             name = name.strip().lower()
             if name == "format":  # the one for events comes last
                 fields = rest.count(",") + 1
+
             parts = rest.split(",", fields - 1)
             found = found or name == "dialogue"
             if name != "dialogue" or len(parts) < fields or _DRAWING.search(parts[-1]):
                 self._parts.append(line)
                 continue
+
             text = parts[-1].rstrip("\r\n")
             self._parts.append(line[: len(line) - len(parts[-1])])
             self._add([f"{each}\n" for each in text.split("\\N")])
             self._parts.append(parts[-1][len(text) :])
+
         if not found and any(line.strip() for line in lines):
             raise DataError(f"{what} must hold subtitles, found no line that begins with Dialogue:")
 
@@ -110,13 +118,16 @@ class SubtitleDocument:
         """The file with other subtitles."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+
         written: list[str] = []
         for part in self._parts:
             if isinstance(part, str):
                 written.append(part)
                 continue
+
             groups = self._lines[part]
             lines = [line for group in groups for line in group]
+
             if translated[part] != self.segments[part]:
                 text = self._texts[part].text_with(translated[part])
                 rows = text.split("\n")
@@ -126,6 +137,7 @@ class SubtitleDocument:
                         lines += _divided(each.strip(), group)
                 else:
                     lines = _divided(text, lines)
+
             if self._kind == "ass":
                 written.append("\\N".join("".join(lines).removesuffix("\n").split("\n")))
             else:
@@ -135,17 +147,20 @@ class SubtitleDocument:
     def _add(self, lines: Sequence[str]) -> None:
         if not lines:
             return
+
         # Two speakers are two sentences: the lines of each stay apart.
         groups: list[list[str]] = []
         for line in lines:
             if not groups or _begins_speech(line):
                 groups.append([])
             groups[-1].append(line)
+
         text = TaggedText(
             "\n".join(" ".join(line.strip() for line in group) for group in groups),
             kept=_KEPT[self._kind],
             has_entities=self._kind == "vtt",
         )
+
         self._parts.append(len(self._texts))
         self._texts.append(text)
         self._lines.append(groups)

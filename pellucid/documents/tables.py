@@ -134,10 +134,12 @@ def _cells_of(row: str, delimiter: str) -> list[str]:
         stop = at
         while row.startswith(" ", stop):
             stop += 1
+
         if row.startswith('"', stop):
             stop += 1
             while (stop := row.find('"', stop)) >= 0 and row.startswith('""', stop):
                 stop += 2
+
         stop = row.find(delimiter, stop) if stop >= 0 else -1
         if stop < 0:
             return [*cells, row[at:]]
@@ -198,6 +200,7 @@ def _chosen(columns: Sequence[str], names: Sequence[str], what: str) -> list[int
             f" it has {known}",
             hint="--columns NAME,NAME",
         )
+
     chosen = []
     for column in columns:
         if places := _places(column, names):
@@ -206,6 +209,7 @@ def _chosen(columns: Sequence[str], names: Sequence[str], what: str) -> list[int
             chosen.append(int(column) - 1)
         else:
             raise ConfigError(f"{what} has no column {column!r}; it has {known}")
+
     return list(dict.fromkeys(chosen))
 
 

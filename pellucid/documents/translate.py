@@ -33,7 +33,9 @@ def translate_document(
         if not options.target_language and translator.target_language != UNKNOWN:
             options = dataclasses.replace(options, target_language=translator.target_language)
         translator = ModelTranslator(translator)
+
     document = read_document(data, kind or format_of(name), name, options)
+
     translated = translate_segments(
         document.segments,
         translator,
@@ -41,6 +43,7 @@ def translate_document(
         progress=progress,
         counts=counts,
     )
+
     written = document.write(translated)
     if counts is not None:
         counts.notes += notes_of(document)

@@ -61,6 +61,7 @@ class Contest:
             }
             for name, one in self.bootstrap.items()
         }
+
         return {
             **scores,
             "length_ratio": dict(zip(("baseline", "system"), self.length_ratios, strict=True)),

@@ -162,11 +162,13 @@ def _warn_of_other_form(translator: Translator, references: Sequence[Sequence[st
     """Log a warning if translations cannot equal references that are not composed (NFC)."""
     if translator.target_tokenizer.normalization == "none":
         return
+
     others = [
         number
         for number, line in enumerate(references, start=1)
         if not all(unicodedata.is_normalized("NFC", each) for each in line)
     ]
+
     if others:
         _log.warning(
             "the references of %d of %s have accents apart from their letters (not NFC),"
@@ -216,6 +218,7 @@ def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
             f"{path} must come with a file of references, or be a .tsv file that holds them",
             hint="each line of it: source, tab, reference, and further references behind tabs",
         )
+
     rows = [line.split("\t") for line in read_lines(path)]
     bare = [number for number, row in enumerate(rows, start=1) if len(row) == 1]
     if bare:
@@ -223,6 +226,7 @@ def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
             f"{path}: a line must be source, tab, reference (and more behind tabs);"
             f" {len(bare)} of {len(rows)} have no tab, the first is line {bare[0]}"
         )
+
     # A spreadsheet fills the lines with fewer references with empty cells.
     filled = [[each for each in row[1:] if each.strip()] or row[1:2] for row in rows]
     return [row[0] for row in rows], filled

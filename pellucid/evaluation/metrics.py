@@ -206,14 +206,17 @@ def accepted(references: References) -> list[list[str]]:
         rows = table.tolist()
     else:
         rows = texts_among(references, "references")
+
     lines = [
         list(each) if isinstance(each, Iterable) and not isinstance(each, str) else [each]
         for each in rows
     ]
+
     for number, alternatives in enumerate(lines, start=1):
         if not alternatives:
             raise DataError(f"line {number} must have at least one accepted reference, has none")
         check_texts(alternatives, number)
+
     return lines
 
 

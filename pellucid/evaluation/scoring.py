@@ -159,6 +159,7 @@ def tokenized_problem(sides: Mapping[str, Sequence[str]], scoring: Scoring) -> s
     """Describe which of these texts look tokenized, by name; empty if this does no harm."""
     looks = {name: _looks_tokenized(lines) for name, lines in sides.items()}
     tokenized = _listed([name for name in looks if looks[name]])
+
     if all(looks.values()):
         if scoring.tokenize == "none":
             return ""
@@ -167,6 +168,7 @@ def tokenized_problem(sides: Mapping[str, Sequence[str]], scoring: Scoring) -> s
             f" words than in ordinary text (tok:{scoring.tokenize}): to count them as they are"
             " spaced, say tokenize=none (--tokenize none)"
         )
+
     if not tokenized:
         return ""
     others = _listed([name for name in looks if not looks[name]])

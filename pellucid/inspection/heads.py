@@ -78,11 +78,13 @@ def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
         and name.endswith(".weights")
         and name.partition(".heads.")[0] in attentions
     }
+
     if not heads:
         raise DataError(
             "ranking heads needs weights of cross-attention, and this capture has none",
             hint='capture "*cross_attention.heads.*.weights" of a model that has attention',
         )
+
     return heads
 
 

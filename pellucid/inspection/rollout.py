@@ -90,6 +90,7 @@ def _weights(config: TranslatorConfig) -> dict[str, bool]:
             if config.cross_attentions
             else "saliency says for every kind which source words a prediction depends on",
         )
+
     sides: tuple[Side, ...] = ("encoder", "decoder")
     counts = config.encoder_layers, config.decoder_layers
     return {

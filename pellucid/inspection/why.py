@@ -155,10 +155,12 @@ class Why:
             )
             for part in shown
         ]
+
         others = self.parts[: len(self.parts) - len(shown)]
         if others:
             rest = self.total - sum(part.value for part in shown)
             rows.append((f"{rest:+.3f}", f"the other {len(others)} parts", ""))
+
         rows.append((f"{self.total:+.3f}", "sum of all parts", ""))
         rows.append((f"{self.difference:+.3f}", "difference of the logits", ""))
         return rows

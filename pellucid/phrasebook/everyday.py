@@ -83,6 +83,7 @@ class Everyday:
         kind = self._draw()
         if kind < 0.08:
             return self._greeting()
+
         if kind < 0.12:
             return self._phrase("remarks", "")
         if kind < 0.15:
@@ -165,6 +166,7 @@ class Everyday:
 
     def _name(self) -> Said:
         name = rules.say_phrase(self._of.draw_phrase(EVERYDAY.nouns["name"]))
+
         choice = self._draw()
         if choice < 0.3:
             asked, whose = self._of.pick(_ASKED_NAMES)
@@ -178,6 +180,7 @@ class Everyday:
         if choice < 0.5:
             french, english = self._of.pick((("je suis", "i am"), ("c'est", "it is")))
             return Said([french, *name.french], [english, *name.english])
+
         yes, no, whose = self._of.pick(_NAMED)
         if self._draw() < 0.15:
             return Said([no, *name.french], [whose, "is", "not", *name.english])
@@ -251,9 +254,11 @@ class Everyday:
         """A question for what somebody does, or for the object."""
         subject = rules.pronoun_subject(int(self._draw() * 6), is_feminine=self._draw() < 0.5)
         pronoun, person = subject.said.french[0], subject.person
+
         eaten = tuple(
             verb for verb in EVERYDAY.verbs if verb.objects and "person" not in verb.objects
         )
+
         if self._draw() < 0.4:
             forms, english = _DO.present, [_BE[person], *subject.said.english, "doing"]
         else:
@@ -262,6 +267,7 @@ class Everyday:
             english = rules.say_clause(rules.Clause(subject, verb, question=Word("", ""))).english[
                 :-1
             ]
+
         form = self._pick("est-ce que", "que", "quoi")
         if form == "quoi":
             french = [pronoun, forms[person], "quoi"]
@@ -273,6 +279,7 @@ class Everyday:
 
     def _this(self) -> Said:
         """ "C'est un chat", "ce n'est pas cher", "c'est ton livre ?"."""
+
         is_plural = False
         if self._draw() < 0.45:
             judgment = self._of.pick(PHRASES["judgments"])
@@ -287,11 +294,13 @@ class Everyday:
             if self._draw() < 0.12:
                 here = ["here", "are" if is_plural else "is"]
                 return Said(["voici", *what.french], [*here, *what.english])
+
         it = ["they", "are"] if is_plural else ["it", "is"]
         choice = self._draw()
         if choice < 0.2:
             verb = ["ce", "ne", "sont" if is_plural else "est", "pas"]
             return Said([*verb, *what.french], [*it, "not", *what.english])
+
         verb = ["ce sont" if is_plural else "c'est"]
         if choice < 0.35:
             asked = ["est-ce", "que"] if self._draw() < 0.5 else []
@@ -368,6 +377,7 @@ class Everyday:
         if choice < 0.35:
             kind = self._of.pick((*_THINGS, "person", "profession", "food", "drink"))
             return rules.say_phrase(self._of.draw_phrase(EVERYDAY.nouns[kind]))
+
         if choice < 0.6:
             kind = self._of.pick((*_THINGS, "person", "profession", "food", "drink", "art"))
             return rules.say_phrase(Phrase(self._of.pick(EVERYDAY.nouns[kind])))

@@ -219,6 +219,7 @@ class Documents:
     async def _take_turn(self, order: Order, data: bytes) -> None:
         """Translate a document whose turn it is; its time begins now."""
         seconds = self._service.limits.max_document_seconds
+
         try:
             try:
                 async with asyncio.timeout(seconds):

@@ -182,6 +182,7 @@ def _answer(
     for name in names:
         before_tensor()  # writing numbers takes long enough for a client to leave
         tensors[name] = _tensor(capture, name)
+
     return {
         "model": model.place.name,
         "text": capture.text,

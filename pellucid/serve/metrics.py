@@ -13,6 +13,7 @@ class Metrics(RequestMetrics):
     def __init__(self) -> None:
         super().__init__()
         registry = self.registry
+
         self.tokens = Counter(
             "pellucid_tokens_total", "Tokens read and written.", ["side"], registry=registry
         )
@@ -28,6 +29,7 @@ class Metrics(RequestMetrics):
         self.cancelled = Counter(
             "pellucid_cancelled_total", "Sentences dropped or stopped.", registry=registry
         )
+
         self.queue_seconds = Histogram(
             "pellucid_queue_seconds", "Waiting of a sentence.", buckets=SECONDS, registry=registry
         )
@@ -37,6 +39,7 @@ class Metrics(RequestMetrics):
         self.batch_sentences = Histogram(
             "pellucid_batch_sentences", "Size of a batch.", buckets=_SENTENCES, registry=registry
         )
+
         self.queue_depth = Gauge(
             "pellucid_queue_depth",
             "Requests waiting for a model.",

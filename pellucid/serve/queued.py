@@ -106,6 +106,7 @@ class QueuedSearch:
                 if self._loop.is_closed()
                 else DeadlineError("it was given up")
             )
+
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         self._waits_for = future
         try:

@@ -77,12 +77,14 @@ class Service:
         """Whether all models are loaded."""
         self.is_draining = False
         """Whether the server is stopping."""
+
         self._batch_wait_seconds = batch_wait_seconds
         self._served: dict[str, Served] = {}
         self._lock = threading.Lock()  # a reload calls `put` from a thread of its own
         self._openings: dict[LoadedModel, asyncio.Future[bool]] = {}
         """The models that are being read, or wait for another one to be read."""
         self._opens = asyncio.Lock()
+
         self._pages: weakref.WeakKeyDictionary[LoadedModel, LivePage] = weakref.WeakKeyDictionary()
         """The live pages that were asked for; a model that is read again is another one."""
         self._answers = Turnstile(_ANSWERS_AT_ONCE)

@@ -280,14 +280,17 @@ class Shelf:
                 for each in records
                 if each.state == "running" and each.owner == self._files.owner
             )
+
             waiting = [
                 each
                 for each in records
                 if each.state == "waiting" and turns[each.order.client] < most_of_client
             ]
+
             if not waiting:
                 return None
             record = min(waiting, key=lambda each: (turns[each.order.client], each.since))
+
             name = record.order.key + _DATA
             data = self._files.read(name)
             record.state, record.owner = "running", self._files.owner

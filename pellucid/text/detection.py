@@ -148,10 +148,12 @@ class OtherLanguages:
         found = other_language(text, self._expected)
         if found is None:
             return
+
         self._count += 1
         if self._count > self._SHOWN:
             self._not_shown[found] += 1
             return
+
         _log.warning(
             "line %d: looks %s (%s), and the model reads %s (%s)",
             number,

@@ -284,6 +284,7 @@ def _replacement(odd: str, previous: str, following: str) -> str:
         return " "
     if odd == previous:
         return ""  # one is enough
+
     match odd:
         case "\u200c":  # zero-width non-joiner
             stays = _is(_JOINER_SCRIPT, previous) or _is(_JOINER_SCRIPT, following)
@@ -301,6 +302,7 @@ def _replacement(odd: str, previous: str, following: str) -> str:
             stays = _is(_MONGOLIAN_LETTER, previous)
         case _:
             stays = _is(_TAG, odd) and (previous == "\U0001f3f4" or _is(_TAG, previous))
+
     return odd if stays else ""
 
 

@@ -48,6 +48,7 @@ class Board:
         except ImportError as error:
             purpose = "showing a run in TensorBoard"
             raise MissingExtraError("tensorboard", "board", purpose) from error
+
         self._entry: Any = Record
         self._session: Any = SessionLog
         self._summary: Any = Summary

@@ -103,6 +103,7 @@ def nothing_is_left(total: int, report: StoreReport) -> DataError:
         if count
     ]
     usable = f" of {report.read:,}, as {' and '.join(dropped)}" if dropped else ""
+
     if total == 1:
         message = f"there must be pairs to learn from and one to validate on, got one{usable}"
     else:

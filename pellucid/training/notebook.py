@@ -53,6 +53,7 @@ class _Bar:
                 self._figures = f"update {event['step']:,}  {event['reason']}"
             case _:
                 return
+
         self._draw()
 
     def _draw(self) -> None:

@@ -443,12 +443,14 @@ def _without_validated(
     """The rows whose source is not validated on. Raises DataError if there are none."""
     keys = _keys(store, tokenizers, config, files)
     left_out = np.flatnonzero(np.isin(keys, keys_of(valid_sources, len(valid_sources))))
+
     if len(left_out) == len(store):
         raise DataError(
             f"all {len(store):,} training pairs have a source of the validation text, and"
             " data.leave_out_validated leaves none to learn from",
             hint="name other files by --valid",
         )
+
     if len(left_out):
         _log.warning(
             "%s of %s training pairs are left out, because their sources are validated on",

@@ -268,6 +268,7 @@ def _progress_problems(table: Mapping[str, Any]) -> list[str]:
     problems = []
     for field in dataclasses.fields(Progress):
         value = table.get(field.name, _default(field))
+
         if field.name == "ranking":
             if not isinstance(value, str):
                 problems.append(f"progress.ranking must be text, got {shown(value)}")
@@ -285,6 +286,7 @@ def _progress_problems(table: Mapping[str, Any]) -> list[str]:
             continue
         elif not _is_finite(value):
             problems.append(f"progress.{field.name} must be a finite number, got {shown(value)}")
+
     return problems
 
 

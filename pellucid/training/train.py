@@ -341,6 +341,7 @@ def _device(config: RunConfig) -> str:
 def _about(run: Run) -> dict[str, object]:
     """Return the facts that the journal records when a run starts or resumes."""
     parameters = sum(parameter.numel() for parameter in run.model.parameters())
+
     return {
         "step": run.progress.step,
         "parameters": parameters,

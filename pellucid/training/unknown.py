@@ -111,6 +111,7 @@ def _judge_codes(pairs: list[tuple[str, str]], tokenizer: MarianTokenizer, what:
         for number, (source, _) in enumerate(pairs, start=1)
         if source.strip() and (problem := code_problem(source, tokenizer.codes)) is not None
     ]
+
     if problems:
         number, problem = problems[0]
         _log.warning(

@@ -121,22 +121,27 @@ def expectation(
     """
     text = f"{pairs:,} pairs of {words:.0f} words"
     amount = f"about {tokens:,.0f} target tokens learned from {text}"
+
     if math.isinf(tokens):
         amount = f"{text}, given minutes enough"
+
     if is_closed and tokens < _ROUGH_TOKENS:
         return Expectation("rough", f"{amount} without new words; so little was not measured")
     if tokens < _ROUGH_TOKENS:
         return Expectation("useless", f"{amount}, which is too little: give it more minutes")
+
     if is_closed:
         return Expectation(
             "usable",
             f"{amount} without new words; 20,000 such had 99.2% exactly right in 5 minutes",
         )
+
     if is_exact:
         return Expectation(
             "rough" if tokens < _USABLE_TOKENS else "usable",
             f"{amount}; 114,000 pronunciations had 55.6% exactly right in 10 minutes",
         )
+
     if words > _LONG_WORDS:
         level: Level = "useless" if pairs < _PAIRS_OF_LONG else "rough"
         return Expectation(
@@ -145,12 +150,14 @@ def expectation(
             " of a free kind fine-tune an imported model, or take hundreds of thousands of pairs"
             " and hours",
         )
+
     if pairs < _PAIRS_OF_SHORT or tokens < _USABLE_TOKENS:
         return Expectation(
             "rough",
             f"{amount}; 6,000 captions had BLEU 26.8 after thirty passes, 29,000 had 34.4 in 10"
             " minutes",
         )
+
     return Expectation(
         "usable",
         f"{amount}; 29,000 captions had BLEU 34.4 in 10 minutes, 164,000 everyday sentences 35.1",

@@ -211,6 +211,7 @@ def _read_normalizations(path: Path) -> list[Normalization]:
     table = _read_json(path) if path.exists() else {}
     sides = table.get(NORMALIZATION_KEY, {"source": "none", "target": "none"})
     names: tuple[Normalization, ...] = get_args(Normalization)
+
     # Compared with each name, so that a name out of a file becomes one of the literals.
     found = [
         name
@@ -218,6 +219,7 @@ def _read_normalizations(path: Path) -> list[Normalization]:
         for name in names
         if isinstance(sides, dict) and sides.get(side) == name
     ]
+
     if len(found) != 2 or len(sides) != 2:
         raise BundleError(
             f"{path}: {NORMALIZATION_KEY} must give nfc or none to source and to target,"

@@ -93,12 +93,15 @@ def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
             value, at = _varint(message, at)
             yield number, value
             continue
+
+        # All other values are bytes, whose size stands before them or follows from the wire type.
         if wire == 2:
             size, at = _varint(message, at)
         elif wire in _WIDTHS:
             size = _WIDTHS[wire]
         else:
             raise IndexError(f"wire type {wire} at byte {at}")
+
         if at + size > len(message):
             raise IndexError(f"a field of {size} bytes at byte {at} goes beyond the end")
         yield number, message[at : at + size]

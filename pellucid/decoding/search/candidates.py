@@ -114,6 +114,7 @@ class Rules:
         prefix = self.constraints.prefixes[sentence] if self.constraints.prefixes else ()
         sequence = (*ids, token)
         ngram = sequence[length + 1 - self.no_repeat_ngram :] if self.no_repeat_ngram else ()
+
         # in the order in which ``log_probs`` gives them precedence
         if length < len(prefix):
             return "" if token == prefix[length] else "the prefix has another token here"
@@ -128,6 +129,7 @@ class Rules:
             for start in range(length + 1 - len(ngram))
         ):
             return "it would repeat an n-gram (no_repeat_ngram)"
+
         # the last tokens alone: earlier ones were checked at earlier steps
         if any(sequence[-len(banned) :] == banned for banned in self.constraints.banned):
             return "it would complete a banned phrase"

@@ -131,13 +131,16 @@ def _draw_run(
     axes: Any, panel: Panel, history: History, horizontal: Horizontal, place: int
 ) -> None:
     style = {"color": f"C{place % _COLORS}", "linestyle": _STYLES[place // _COLORS % len(_STYLES)]}
+
     if panel.train is not None:
         x, y = _curve(history.train, panel.train, history, horizontal)
         # Runs keep their color in every panel; only width and opacity differ.
         thin = panel.noisy or panel.validation is not None  # a validation curve is drawn over it
         axes.plot(x, y, linewidth=0.8 if thin else 1.3, alpha=0.45 if thin else 1.0, **style)
+
         if panel.noisy:
             axes.plot(x, _running_median(y), **style)
+
     if panel.validation is not None:
         x, y = _curve(history.validations, panel.validation, history, horizontal)
         axes.plot(x, y, marker="o", markersize=3, **style)

@@ -181,6 +181,7 @@ def _mask(place: AttentionPlace, scores: Symbol, masked: Symbol) -> Step:
         ["mtr", {}, ["mtd", {}, use(scores)], ["mtd", {}, words("if  "), row("j", "≤", "i")]],
         ["mtr", {}, ["mtd", {}, row("−", "∞")], ["mtd", {}, words("else")]],
     ]
+
     return step_of(
         part("masked_scores", place.choices),
         "masked_scores",

@@ -52,6 +52,7 @@ def _entries() -> dict[int, dict[str, Any]]:
             # of several functions the plainest: not another notation, and with the fewest numbers
             if number not in found or _rank(entry, number) < _rank(found[number], number):
                 found[number] = entry
+
     return {
         number: {
             "function": entry.function,

@@ -20,6 +20,7 @@ def film_content(film: Film, *, budget: int = FILM_BUDGET) -> dict[str, Any]:
     """
     each_budget = budget // len(film.frames)
     label = labeler([token for frame in film.frames for token in frame.own_tokens])
+
     frames = []
     for frame in film.frames:
         content = report_content(frame.capture, budget=each_budget)
@@ -36,4 +37,5 @@ def film_content(film: Film, *, budget: int = FILM_BUDGET) -> dict[str, Any]:
                 **{name: content[name] for name in _SHOWN},
             }
         )
+
     return {"source": film.source, "target": film.target, "frames": frames}

@@ -208,6 +208,7 @@ class SublayerPlace:
 def _attention_page(place: SublayerPlace) -> Page:
     entered, is_cross = place.entered, place.kind.reads_source
     memory = Symbol("X", sup("X", words("enc")), "output of the encoder", matrix="encoder.output")
+
     attention = AttentionPlace(
         name=place.name,
         queries=entered,
@@ -215,9 +216,11 @@ def _attention_page(place: SublayerPlace) -> Page:
         masked="masked" in places_of(place.kind, place.side),
         config=place.config,
     )
+
     about = place.kind.about
     if attention.masked:
         about = "Each target position attends to itself and to the positions before it."
+
     kind: PageKind = "cross-attention" if is_cross else "self-attention"
     inside = attention_steps(attention)
     return place.page(kind, about, inside, place.output, place.config.heads)

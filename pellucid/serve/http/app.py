@@ -140,6 +140,7 @@ def _methods_of(document: Mapping[str, Any]) -> list[tuple[re.Pattern[str], str]
 def _bounds(limits: Limits) -> Bounds:
     """The bounds of fields, by schema and field, that depend on the limits of this server."""
     text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
+
     return {
         ("TranslateRequest", "text"): text,
         ("TranslateRequest", "beam_size"): {"maximum": limits.max_beam_size},

@@ -209,6 +209,7 @@ async def _stream(
 ) -> AsyncIterator[bytes]:
     # Runs when the first line is requested, so an unknown model is a plain 404.
     model = service.find(body.model).model.place.name
+
     try:
         async for text, sentence, answer in service.stream(body):
             yield _line({"model": model, "index": text, "sentence": sentence}, answer)
@@ -224,6 +225,7 @@ async def _stream(
             yield f'{{"problem":{problem.model_dump_json(exclude_none=True)}}}\n'.encode()
             return
         raise
+
     yield json.dumps({"model": model, "done": True}).encode() + b"\n"
 
 

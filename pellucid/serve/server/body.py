@@ -47,6 +47,7 @@ async def read_body(receive: Receive, most: int) -> bytes:
         if message["type"] != "http.request":
             raise ClientLeftError
         body += message.get("body", b"")
+
         # Counted as it arrives too: the limit must not rest on the Content-Length alone.
         if len(body) > most:
             raise RefusedError(
@@ -54,6 +55,7 @@ async def read_body(receive: Receive, most: int) -> bytes:
                 f"a body must have at most {most} bytes",
                 headers={"connection": "close"},
             )
+
         if not message.get("more_body", False):
             return bytes(body)
 

@@ -399,6 +399,7 @@ class Exchange:
         """Whether part of the answer has been written."""
         self.is_over = False
         """Whether the answer is finished, or nobody is there to get it."""
+
         self._connection = connection
         self._http = connection.http
         self._body = bytearray()

@@ -61,8 +61,10 @@ def read_upload(received: Received, _limits: ServerLimits) -> Upload:
     """The file of a multipart form, in the field ``file``. Raises RefusedError, InvalidError."""
     if received.kind != PARTS:
         raise RefusedError(415, f"the body must be {PARTS} with a file")
+
     name = data = None
     fields: Fields = []
+
     for part in _split_parts(received.body, received.headers["content-type"]):
         field, filename, value = _read_part(part)
         if filename is None:
@@ -71,6 +73,7 @@ def read_upload(received: Received, _limits: ServerLimits) -> Upload:
             raise RefusedError(400, "a form must have one file, in the field file")
         else:
             name, data = filename, value
+
     if name is None or data is None:
         raise InvalidError([FieldProblem("file", "must be a file of the form", "")])
     return Upload(name, data, once(fields))

@@ -133,6 +133,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _problems_of(value: object, place: str) -> Iterator[FieldProblem]:
     place = place[:_LONGEST_PLACE]  # else each of thousands of problems repeats a long name
+
     # Recursive, which is safe because the depth has been checked.
     match value:
         case _Wrong():

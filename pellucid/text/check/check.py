@@ -439,19 +439,23 @@ def _in_other_languages(
     source: Path, target: Path, languages: tuple[str, str], most_pairs: int | None
 ) -> Finding:
     sides = RowSet(), RowSet()
+
     with (
         contextlib.closing(iterate_raw_lines(source)) as sources,
         contextlib.closing(iterate_raw_lines(target)) as targets,
     ):
         pairs = itertools.islice(zip(sources, targets, strict=False), most_pairs)
+
         for first in itertools.count(0, _LINES_AT_ONCE):
             lines = list(itertools.islice(pairs, _LINES_AT_ONCE))
             if not lines:
                 break
+
             for side, rows in enumerate(sides):
                 texts = [pair[side].decode("utf-8", "replace") for pair in lines]
                 found = [other_language(text, languages[side]) is not None for text in texts]
                 rows.add(np.flatnonzero(found) + first)
+
     return _union("other_language", *sides)
 
 

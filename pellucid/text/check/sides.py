@@ -27,9 +27,11 @@ def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
             " file of the other side",
             hint=f"pellucid check {path} TARGET",
         )
+
     stem = plain_stem(path.name).rpartition(".")[0] or path.name
     written = folder / f"{stem}.source", folder / f"{stem}.target"
     pairs = _tsv_pairs(path) if kind == "tsv" else _encoded_pairs(path)
+
     with (
         write_errors(folder),
         written[0].open("xb") as sources,
@@ -39,6 +41,7 @@ def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
         for source, target in pairs:
             sources.write(source + b"\n")
             targets.write(target + b"\n")
+
     return written
 
 

@@ -76,6 +76,7 @@ def open_lines(source: Path) -> Iterator[BinaryIO]:
     block lasts.
     """
     address = address_of(source)
+
     try:
         if not address.is_plain:
             opened = open_table(source) if address.table else open_unpacked(address)
@@ -289,16 +290,20 @@ def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
     """
     number = 1  # of the block's first line
     only = b""
+
     with open_lines(path) as file:
         while block := file.read(_BLOCK_BYTES):
             if isinstance(file, gzip.GzipFile):
                 _refuse_bomb(file, str(path))
+
             if not block.endswith(b"\n"):
                 begun = len(block) - block.rfind(b"\n") - 1  # bytes of the last line read so far
                 rest = file.readline(_LONGEST_LINE - begun + 1)
                 if begun + len(rest) > _LONGEST_LINE:
                     raise _too_long(str(path), number + block.count(b"\n"))
                 block += rest
+
+            # A file with the line ends of old Macs looks like a single line.
             only = block if number == 1 and block.find(b"\n") in (-1, len(block) - 1) else b""
             yield block
             number += block.count(b"\n")

@@ -230,12 +230,15 @@ def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
         about = parse_json(read_plain(path, LARGEST_MANIFEST), _MOST_VALUES)
         report = about.pop("report")
         report.pop("slipped", None)  # in stores that were made before the alignment check
+
         if not all(type(each) is int for each in (*about["parts"], *report.values())):
             raise ValueError("counts of pairs must be whole numbers")
+
         layout = StoreLayout(**{**about, "parts": tuple(about["parts"])})
         types = layout.source_type, layout.target_type, layout.length_type
         if not {*types} <= {SMALL, LARGE}:
             raise ValueError(f"types must be {SMALL} or {LARGE}, got {types}")
+
         described = StoreReport(**report)
         if min((*layout.parts, *asdict(described).values())) < 0:
             raise ValueError("counts of pairs must not be negative")

@@ -61,8 +61,10 @@ def open_output(name: str) -> Iterator[IO[bytes]]:
     check_output(name)
     address = address_of(name)
     stored = _open_remote(address.location) if address.scheme else _open_local(address.location)
+
     with stored as file, contextlib.ExitStack() as opened:
         lines: Any = file
+
         match address.packing:
             case ".gz":
                 # Without a time, so that equal lines give equal bytes.
@@ -73,6 +75,7 @@ def open_output(name: str) -> Iterator[IO[bytes]]:
                 lines = opened.enter_context(_zstd_writer(file))
             case _:
                 pass
+
         if address.table == "csv":
             lines = opened.enter_context(_csv_column(lines, address.column))
         elif address.table == "parquet":
@@ -92,6 +95,7 @@ def _open_remote(url: str) -> Iterator[BinaryIO]:
     filesystem, inner = file_system_of(url)
     folder, _, name = inner.rpartition("/")
     temporary = f"{folder}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{name}"
+
     try:
         try:
             with filesystem.open(temporary, "wb") as file:

@@ -122,15 +122,19 @@ def make_deepl_routes(service: Service) -> APIRouter:
         """Translate as DeepL does; the languages choose the model."""
         _check_limits(body, service.limits)
         found = await asyncio.to_thread(_detected, body) if body.source_lang is None else None
+
         service.find(None)
         models = service.loaded()
+
         source = AUTO
         if body.source_lang is not None:
             source = _code_of(body.source_lang, [each.source_language for each in models])
         target = _code_of(body.target_lang, [each.target_language for each in models])
         model = choose_model(service, source, target, found)
+
         answered = await while_connected(request.receive, _translated(service, marked, body, model))
         answered = note_languages(answered, model, found)
+
         language = model.source_language.upper()
         answer = DeeplResponse(
             translations=[
@@ -140,6 +144,7 @@ def make_deepl_routes(service: Service) -> APIRouter:
                 for given, text in zip(_texts_of(body), answered.texts, strict=True)
             ]
         )
+
         return JSONResponse(answer.model_dump(), headers=answered.headers)
 
     @router.get("/v2/languages", response_model=list[DeeplLanguage], responses=documented(422))

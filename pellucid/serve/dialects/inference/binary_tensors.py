@@ -90,9 +90,11 @@ def _texts_of(data: memoryview, size: int, most: int) -> list[str]:
     try:
         if len(data) < size:
             raise ValueError
+
         while len(data):
             if len(texts) == most:
                 raise RefusedError(400, f"a tensor must hold at most {most} texts")
+
             [length] = _LENGTH.unpack_from(data)
             text = bytes(data[_LENGTH.size : _LENGTH.size + length])
             if len(text) < length:
@@ -103,4 +105,5 @@ def _texts_of(data: memoryview, size: int, most: int) -> list[str]:
         raise RefusedError(
             400, "a BYTES tensor must be texts in UTF-8 after their lengths"
         ) from None
+
     return texts

@@ -46,6 +46,7 @@ def libretranslate(service: Service, documents: Documents) -> Dialect:
     """All of it."""
     limits = service.limits
     text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
+
     return Dialect(
         [make_libretranslate_routes(service), make_file_routes(service, documents)],
         RULES,
