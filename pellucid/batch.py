@@ -31,7 +31,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import in_words, kinds_of
 from pellucid.text.check.check import far_lengths
 from pellucid.text.check.scan import LINE_PROBLEMS, scan_block
-from pellucid.text.corpus.readers import ONE_LINE
+from pellucid.text.corpus.cells import ONE_LINE
 
 _log = logging.getLogger("pellucid")
 Batch = TypeVar("Batch")

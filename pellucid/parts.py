@@ -49,8 +49,8 @@ from pellucid.decoding.requests import Request, Translatable
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import KINDS, WarningKind, WarningLog, in_words
+from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.lines import iterate_blocks, iterate_lines
-from pellucid.text.corpus.readers import address_of
 
 _log = logging.getLogger("pellucid")
 

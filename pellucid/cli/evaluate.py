@@ -20,7 +20,7 @@ from pellucid.cli.options import (
 from pellucid.core.errors import ConfigError
 from pellucid.evaluation.metrics import METRICS, shown_metrics
 from pellucid.evaluation.tokenizers import TOKENIZERS
-from pellucid.text.corpus.readers import address_of, plain_stem
+from pellucid.text.corpus.addresses import address_of, plain_stem
 from pellucid.text.corpus.writers import open_output
 
 if TYPE_CHECKING:

@@ -266,7 +266,7 @@ def _refuse_missing(texts: tuple[str, ...], missing: list[str]) -> None:
 
 def default_folder(texts: tuple[str, ...]) -> Path:
     """``runs/en-de`` for train.en and train.de, else ``runs/`` and the name of the first."""
-    from pellucid.text.corpus.readers import plain_stem
+    from pellucid.text.corpus.addresses import plain_stem
 
     # train.en.gz is English, too, and so is train.parquet#en.
     stems = [Path(plain_stem(text)) for text in texts]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.core.errors import ConfigError
-from pellucid.text.corpus.readers import plain_stem
+from pellucid.text.corpus.addresses import plain_stem
 
 if TYPE_CHECKING:
     from sacremoses import MosesPunctNormalizer, MosesTokenizer

@@ -7,7 +7,7 @@ import pydantic
 
 from pellucid.core.config import Config
 from pellucid.core.special import SPECIAL_COUNT
-from pellucid.text.corpus.readers import address_of
+from pellucid.text.corpus.addresses import address_of
 from pellucid.text.normalization import Normalization
 
 WordKind = Literal["word", "punctuation", "rules", "character"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pellucid.text.corpus.readers import plain_stem
+from pellucid.text.corpus.addresses import plain_stem
 
 UNKNOWN = "und"
 """The code of ISO 639-2 for an undetermined language."""

@@ -46,7 +46,7 @@ from pellucid.core.files import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.files import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.core.locks import lock_holder, locked_error, take_lock
 from pellucid.text.config import file_format
-from pellucid.text.corpus.readers import address_of
+from pellucid.text.corpus.addresses import address_of
 from pellucid.training.config import RunConfig
 
 if TYPE_CHECKING:

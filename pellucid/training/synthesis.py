@@ -22,8 +22,9 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import nearest
 from pellucid.evaluation.signature import bundle_hash, manifest_of
+from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.lines import iterate_lines
-from pellucid.text.corpus.readers import address_of, hash_of_input, input_exists
+from pellucid.text.corpus.readers import hash_of_input, input_exists
 from pellucid.text.corpus.writers import check_output, is_plain_output, open_output
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -107,11 +108,11 @@ def write_translations(
     """Translate ``source`` into ``out``, line by line; None, or the reason ``should_stop`` gave.
 
     A blank line gives an empty one, so that the files stay parallel. ``source`` and ``out`` are
-    named as all inputs and outputs are (``pellucid.text.corpus.readers`` and ``writers``). ``out``
-    appears when it is complete. Until then every finished block of ``stream_lines`` lines is kept
-    beside it, or for an output elsewhere in the current folder, and the same call continues after
-    the last one, even after a kill; the result is the same, byte for byte. ``listener`` is called
-    at the start and after every block.
+    named as all inputs and outputs are (``pellucid.text.corpus.addresses``). ``out`` appears when
+    it is complete. Until then every finished block of ``stream_lines`` lines is kept beside it, or
+    for an output elsewhere in the current folder, and the same call continues after the last one,
+    even after a kill; the result is the same, byte for byte. ``listener`` is called at the start
+    and after every block.
 
     Raises as ``GrowingFile``, ``check_output`` and ``Translator.translate`` do, InputMissingError
     for what cannot be read, and DataError if ``source`` and the references differ in their number

@@ -24,10 +24,11 @@ import zstandard
 from pellucid.core.errors import ConfigError, DataError, InputMissingError, WriteError
 from pellucid.text.check.check import examine
 from pellucid.text.config import DataConfig, TokenizerConfig
+from pellucid.text.corpus.addresses import address_of, plain_stem
 from pellucid.text.corpus.dialects import dialect_of, pair_columns
 from pellucid.text.corpus.lines import iterate_lines, read_lines
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs, training_files
-from pellucid.text.corpus.readers import address_of, hash_of_input, input_exists, plain_stem
+from pellucid.text.corpus.readers import hash_of_input, input_exists
 from pellucid.text.corpus.store_building import build_store
 from pellucid.text.corpus.writers import open_output
 from pellucid.text.tokenizers.tokenizer import train_tokenizer

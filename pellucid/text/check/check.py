@@ -23,13 +23,14 @@ import numpy.typing as npt
 from pellucid.core.errors import InputMissingError
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
 from pellucid.text.check.scan import LINE_PROBLEMS, LONGEST_LINE, LineProblem, SideScan, scan
+from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.lines import (
     BYTE_ORDER_MARK,
     fetch_lines,
     iterate_blocks,
     iterate_raw_lines,
 )
-from pellucid.text.corpus.readers import address_of, input_exists
+from pellucid.text.corpus.readers import input_exists
 from pellucid.text.corpus.rows import RowSet
 from pellucid.text.detection import check_languages, other_language
 from pellucid.text.normalization import is_normal, normalize

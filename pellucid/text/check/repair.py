@@ -13,8 +13,8 @@ from pellucid.core.errors import DataError, OutputExistsError
 from pellucid.core.files import write_folder
 from pellucid.text.check.check import Diagnosis, Kind
 from pellucid.text.check.scan import without_marks
+from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.lines import iterate_raw_lines
-from pellucid.text.corpus.readers import plain_stem
 from pellucid.text.normalization import compose
 
 DROPPED_NAME = "dropped.jsonl"

@@ -8,9 +8,9 @@ from pathlib import Path
 from pellucid.core.errors import DataError
 from pellucid.core.files import write_errors
 from pellucid.text.config import file_format
+from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.lines import iterate_raw_lines
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs, parse_tsv
-from pellucid.text.corpus.readers import plain_stem
 
 
 def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:

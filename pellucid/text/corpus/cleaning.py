@@ -26,9 +26,10 @@ from pellucid.core.phases import begin_phase
 from pellucid.text.check.check import far_lengths, repeated_pairs, usual_log_ratio
 from pellucid.text.check.scan import Column, scan_block, without_marks
 from pellucid.text.config import file_format
+from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.chunks import CHUNK, Chunk, read_chunks
 from pellucid.text.corpus.pairs import PairFiles
-from pellucid.text.corpus.readers import hashes_of_inputs, plain_stem
+from pellucid.text.corpus.readers import hashes_of_inputs
 from pellucid.text.corpus.similar import BANDS, signatures, similar_rows
 from pellucid.text.detection import check_languages, pairs_in_other_languages
 from pellucid.text.normalization import compose

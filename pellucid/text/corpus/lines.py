@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pellucid.core.errors import DataError, InputMissingError
-from pellucid.text.corpus.readers import address_of, open_table, open_unpacked
+from pellucid.text.corpus.addresses import address_of
+from pellucid.text.corpus.readers import open_table
+from pellucid.text.corpus.unpacking import open_unpacked
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_SUFFIX, _GZIP_SIGN = ".gz", b"\x1f\x8b"

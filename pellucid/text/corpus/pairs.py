@@ -12,9 +12,9 @@ from pellucid.core.limits import parse_json
 from pellucid.text.check.alignment import are_unrelated, find_misalignment
 from pellucid.text.check.scan import scan
 from pellucid.text.config import DataConfig, PairFormat, file_format
+from pellucid.text.corpus.cells import ONE_LINE, say_pair
 from pellucid.text.corpus.dialects import pair_columns
 from pellucid.text.corpus.lines import iterate_lines
-from pellucid.text.corpus.readers import ONE_LINE, say_pair
 from pellucid.text.normalization import check_text
 
 _MOST_VALUES = 1_000_000

@@ -1,6 +1,6 @@
 """Opens outputs for lines: packed or not, on this machine or elsewhere, a text or a table.
 
-An output is named as an input is (``pellucid.text.corpus.readers``): ``out.de.zst``,
+An output is named as an input is (``pellucid.text.corpus.addresses``): ``out.de.zst``,
 ``s3://bucket/out.de``, ``out.parquet#translation``, ``out.csv#translation``. A table has the one
 column that is named. An output appears when it is complete.
 """
@@ -17,7 +17,8 @@ from typing import IO, Any, BinaryIO
 
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.core.files import TEMPORARY_PREFIX, open_user_file
-from pellucid.text.corpus.readers import address_of, file_system_of
+from pellucid.text.corpus.addresses import address_of
+from pellucid.text.corpus.unpacking import file_system_of
 
 _ROWS_AT_ONCE = 4096
 
