@@ -28,8 +28,6 @@ from pellucid.core.errors import (
     OutputExistsError,
     PellucidError,
 )
-from pellucid.core.files import BUNDLES_FOLDER as BUNDLES_FOLDER
-from pellucid.core.files import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.files import (
     LARGEST_MANIFEST,
     MANIFEST_NAME,
@@ -41,6 +39,8 @@ from pellucid.core.files import (
     write_folder,
 )
 from pellucid.core.limits import LOAD_SECONDS, Deadline
+from pellucid.core.run_names import BUNDLES_FOLDER as BUNDLES_FOLDER
+from pellucid.core.run_names import CONFIG_FILE as CONFIG_FILE
 from pellucid.model.config import ModelConfig, parse_model_config
 from pellucid.text.seen_words import WORDS_FILE, SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer

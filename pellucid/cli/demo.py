@@ -60,7 +60,7 @@ def demo(obj: dict[str, bool], out: Path, minutes: float) -> int:
     with Display(quiet=obj["quiet"]) as display:
         display.begin("loading PyTorch")  # before the import, which takes seconds
         from pellucid.cli.display import EXIT_CODES, StopRequests
-        from pellucid.core.files import CONFIG_FILE
+        from pellucid.core.run_names import CONFIG_FILE
         from pellucid.training.presets import read_config
         from pellucid.training.train import train
 

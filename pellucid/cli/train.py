@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pellucid.cli.options import parent_option, settings_option
-from pellucid.core.files import CONFIG_FILE
+from pellucid.core.run_names import CONFIG_FILE
 
 if TYPE_CHECKING:
     from pellucid.training.config import RunConfig

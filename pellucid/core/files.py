@@ -2,8 +2,7 @@
 
 ``write_file``, ``open_replacement`` and ``write_folder`` write under a temporary name, sync and
 rename; a folder gets a manifest with the size and SHA-256 of each file. ``read_plain``,
-``HeldFile``, ``verify_folder`` and ``verified_reading`` read and check. ``KnownFiles`` remembers
-the hashes of large input files. The names at the end are those of the parts of a run folder.
+``HeldFile``, ``verify_folder`` and ``verified_reading`` read and check.
 """
 
 import contextlib
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pellucid.core.errors import CorruptError, InputMissingError, OutputExistsError, WriteError
-from pellucid.core.limits import Deadline, parse_json
+from pellucid.core.limits import Deadline
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1
@@ -604,97 +603,3 @@ def remove_folder(folder: Path) -> None:
     doomed = folder.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     folder.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)
-
-
-NAME = "inputs.json"
-_MOST_KNOWN = 200_000
-"""Values of the table, which has eight for each file."""
-_WORTH_KNOWING = 1 << 26
-"""Bytes; a smaller file is hashed each time, in less than a tenth of a second."""
-_SETTLED = 2_000_000_000
-"""Nanoseconds since the last change before a file's times can be trusted. File systems round times
-to two seconds at worst, so a file that changes twice within them keeps its times."""
-
-
-class KnownFiles:
-    """Hashes of files, kept in a folder beside what was made of the files.
-
-    A file counts as unchanged while its size, both its times, its inode and its device are the
-    same. Programs cannot set the time of the last status change (ctime), so a file that was
-    replaced, or written to and dated back, is noticed. Bytes that decay on the disk are not; the
-    store made of them has hashes of its own.
-    """
-
-    def __init__(
-        self, folder: Path, *, worth_knowing: int = _WORTH_KNOWING, settled: int = _SETTLED
-    ) -> None:
-        self._path = folder / NAME
-        self._worth_knowing, self._settled = worth_knowing, settled
-        self._known: dict[str, list[object]] = {}
-
-        # A damaged or missing table costs time, nothing else: the files are hashed again.
-        with contextlib.suppress(OSError, ValueError):
-            table = parse_json(read_plain(self._path, LARGEST_MANIFEST), _MOST_KNOWN)
-            if isinstance(table, dict):
-                self._known = {
-                    key: entry
-                    for key, entry in table.items()
-                    if isinstance(entry, list) and len(entry) == 2
-                }
-
-    def sha256_of(self, path: Path) -> str:
-        """The SHA-256 of a file, like ``core.files.sha256_of``; a known file is not read."""
-        before = _state_of(path)
-        if path.stat().st_size < self._worth_knowing:
-            return sha256_of(path)
-
-        key = str(path.resolve())
-        state, digest = self._known.get(key, [None, None])
-        if state == before and isinstance(digest, str):
-            return digest
-
-        # Remembered only if the file did not change while it was hashed, nor so shortly before
-        # that a further change might leave its times as they are.
-        began = time.time_ns()
-        digest = sha256_of(path)
-        is_settled = began - max(path.stat().st_mtime_ns, path.stat().st_ctime_ns) > self._settled
-        if is_settled and _state_of(path) == before:
-            self._known[key] = [before, digest]
-            self._save()
-
-        return digest
-
-    def _save(self) -> None:
-        with contextlib.suppress(WriteError, OSError):  # the file is then hashed again next time
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(self._path, json.dumps(self._known).encode())
-
-
-def _state_of(path: Path) -> list[int]:
-    """Return the facts about a file that change when its content does."""
-    about = path.stat()
-    return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev]
-
-
-CONFIG_FILE = "config.toml"
-"""The complete, resolved config."""
-RECIPE_FILE = "recipe.toml"
-"""The settings chosen for given text files, with reasons; absent where a config was named."""
-JOURNAL_FILE = "journal.jsonl"
-"""One event of the run in each line."""
-LOCK_FILE = ".lock"
-"""Locked by the process that works here."""
-STATE_FILE = "state.json"
-"""In a checkpoint: all that is no tensor."""
-BUNDLES_FOLDER = "bundles"
-"""Models to translate with."""
-CHECKPOINTS_FOLDER = "checkpoints"
-"""States to resume from."""
-FILM_FOLDER = "film"
-"""The model as it was at some updates, if asked for."""
-DATA_FOLDER = "data"
-"""Tokenized training text."""
-BOARD_FOLDER = "tensorboard"
-"""Event files of TensorBoard, if asked for."""
-TOKENIZER_FOLDER = "tokenizer"
-"""The tokenizers."""

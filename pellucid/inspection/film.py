@@ -13,16 +13,9 @@ from typing import Literal
 
 from pellucid.bundle import MODEL_FILE, Bundle, load_bundle
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError
-from pellucid.core.files import (
-    BUNDLES_FOLDER,
-    CHECKPOINTS_FOLDER,
-    FILM_FOLDER,
-    JOURNAL_FILE,
-    read_manifest,
-    read_plain,
-    verified_reading,
-)
+from pellucid.core.files import read_manifest, read_plain, verified_reading
 from pellucid.core.limits import LOAD_SECONDS, Deadline
+from pellucid.core.run_names import BUNDLES_FOLDER, CHECKPOINTS_FOLDER, FILM_FOLDER, JOURNAL_FILE
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.inspection.capture import Capture, capture_of

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import ConfigError
-from pellucid.core.files import RECIPE_FILE, write_file
+from pellucid.core.files import write_file
+from pellucid.core.run_names import RECIPE_FILE
 from pellucid.text.config import DataConfig
 from pellucid.text.corpus.facts import corpus_facts, sample_pairs
 from pellucid.text.corpus.pairs import iterate_pairs, training_files

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import MissingExtraError
-from pellucid.core.files import BOARD_FOLDER, write_errors
+from pellucid.core.files import write_errors
+from pellucid.core.run_names import BOARD_FOLDER
 from pellucid.training.journal import Event, Listener, number
 
 SHOWN = ("train", "validation")

@@ -26,9 +26,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_problems
-from pellucid.core.files import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.files import (
-    STATE_FILE,
     TEMPORARY_PREFIX,
     read_plain,
     remove_folder,
@@ -37,6 +35,8 @@ from pellucid.core.files import (
     write_folder,
 )
 from pellucid.core.limits import parse_json, shown
+from pellucid.core.run_names import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
+from pellucid.core.run_names import STATE_FILE
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
 from pellucid.core.world import World
 from pellucid.model.seq2seq import SequenceModel

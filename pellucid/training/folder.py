@@ -29,6 +29,14 @@ from pellucid.core.errors import (
     OutputExistsError,
 )
 from pellucid.core.files import (
+    read_manifest,
+    remove_folder,
+    remove_leftovers,
+    write_errors,
+    write_file,
+)
+from pellucid.core.locks import lock_holder, locked_error, take_lock
+from pellucid.core.run_names import (
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
     CONFIG_FILE,
@@ -36,15 +44,9 @@ from pellucid.core.files import (
     JOURNAL_FILE,
     LOCK_FILE,
     STATE_FILE,
-    read_manifest,
-    remove_folder,
-    remove_leftovers,
-    write_errors,
-    write_file,
 )
-from pellucid.core.files import DATA_FOLDER as DATA_FOLDER
-from pellucid.core.files import TOKENIZER_FOLDER as TOKENIZER_FOLDER
-from pellucid.core.locks import lock_holder, locked_error, take_lock
+from pellucid.core.run_names import DATA_FOLDER as DATA_FOLDER
+from pellucid.core.run_names import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.text.config import file_format
 from pellucid.text.corpus.addresses import address_of
 from pellucid.training.config import RunConfig

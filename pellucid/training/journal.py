@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import InputMissingError, OutputExistsError
-from pellucid.core.files import JOURNAL_FILE as JOURNAL_FILE
 from pellucid.core.files import open_plain, write_errors
+from pellucid.core.run_names import JOURNAL_FILE as JOURNAL_FILE
 
 Event = dict[str, Any]
 """``event`` is its kind; the other keys are figures, whose units are in the docs."""

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from pellucid import phrasebook
 from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import DataError
-from pellucid.core.files import KnownFiles, read_manifest, verify_folder, write_folder
+from pellucid.core.files import read_manifest, verify_folder, write_folder
+from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
 from pellucid.text.check.check import warn_of_problems
 from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format

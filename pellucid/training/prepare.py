@@ -15,14 +15,9 @@ from pathlib import Path
 
 from pellucid.core.config import write_toml
 from pellucid.core.errors import ConfigError
-from pellucid.core.files import (
-    CONFIG_FILE,
-    LOCK_FILE,
-    remove_leftovers,
-    write_errors,
-    write_file,
-)
+from pellucid.core.files import remove_leftovers, write_errors, write_file
 from pellucid.core.locks import take_lock
+from pellucid.core.run_names import CONFIG_FILE, LOCK_FILE
 from pellucid.text.corpus.cleaning import (
     CleanText,
     InOrder,

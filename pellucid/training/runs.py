@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 from pellucid.core.config import read_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, list_problems
-from pellucid.core.files import (
+from pellucid.core.files import read_manifest
+from pellucid.core.limits import shown
+from pellucid.core.locks import lock_holder
+from pellucid.core.run_names import (
     BOARD_FOLDER,
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
@@ -18,10 +21,7 @@ from pellucid.core.files import (
     JOURNAL_FILE,
     LOCK_FILE,
     TOKENIZER_FOLDER,
-    read_manifest,
 )
-from pellucid.core.limits import shown
-from pellucid.core.locks import lock_holder
 from pellucid.evaluation.scoring import rank
 from pellucid.training.journal import LIMITS, History, number, read_history
 from pellucid.training.verdict import verdict

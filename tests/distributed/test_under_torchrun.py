@@ -16,7 +16,8 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from pellucid.cli import main
 from pellucid.core.errors import OutputExistsError
-from pellucid.core.files import LOCK_FILE, sha256_of
+from pellucid.core.files import sha256_of
+from pellucid.core.run_names import LOCK_FILE
 from pellucid.training.checkpoint import checkpoints_of
 from pellucid.training.folder import goes_on
 from pellucid.training.journal import JOURNAL_FILE, read_journal

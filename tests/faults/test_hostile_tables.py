@@ -24,8 +24,9 @@ from structures import (
 
 from pellucid.bundle import load_tokenizers, save_bundle
 from pellucid.core.errors import DataError
-from pellucid.core.files import KnownFiles, manifest_text
+from pellucid.core.files import manifest_text
 from pellucid.core.growing import GrowingFile
+from pellucid.core.known_files import KnownFiles
 from pellucid.decoding.ensemble import load_ensemble
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs

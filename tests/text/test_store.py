@@ -10,7 +10,7 @@ import pytest
 from stores import EXPECTED, SOURCES, TOKENIZERS, build, rows, write_files
 
 from pellucid.core.errors import CorruptError, DataError, PellucidError
-from pellucid.core.files import KnownFiles
+from pellucid.core.known_files import KnownFiles
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.store import StoreReport, TokenStore

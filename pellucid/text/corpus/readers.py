@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pellucid.core.errors import InputMissingError
-from pellucid.core.files import KnownFiles, sha256_of
+from pellucid.core.files import sha256_of
+from pellucid.core.known_files import KnownFiles
 from pellucid.text.corpus.addresses import DATASETS, address_of, reading_of
 from pellucid.text.corpus.text_tables import csv_rows, json_rows
 from pellucid.text.corpus.typed_tables import dataset_rows, parquet_rows

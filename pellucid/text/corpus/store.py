@@ -16,13 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from pellucid.core.errors import CorruptError, DataError
-from pellucid.core.files import (
-    LARGEST_MANIFEST,
-    read_manifest,
-    read_plain,
-    sha256_of,
-    verify_files,
-)
+from pellucid.core.files import LARGEST_MANIFEST, read_manifest, read_plain, sha256_of, verify_files
 from pellucid.core.limits import parse_json
 from pellucid.text.corpus.rows import FileIds, IdRows, Ids, Indices
 

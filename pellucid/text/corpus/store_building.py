@@ -12,7 +12,8 @@ from typing import Self
 import numpy as np
 
 from pellucid.core.errors import CorruptError, DataError, InputMissingError
-from pellucid.core.files import KnownFiles, read_manifest, write_file, write_folder
+from pellucid.core.files import read_manifest, write_file, write_folder
+from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
 from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
