@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
-from pellucid.documents.html_files import HtmlFile, is_same_language
+from pellucid.documents.html_files import HtmlFile
+from pellucid.documents.html_tokens import is_same_language
 from pellucid.documents.mixed import MixedText, read_mixed
 from pellucid.documents.segments import Segment
 

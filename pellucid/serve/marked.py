@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from pellucid.decoding.result import Translation
 from pellucid.documents.aligned import ModelTranslator, Search
-from pellucid.documents.html_files import HtmlDocument, TagRules
+from pellucid.documents.html_files import HtmlDocument
+from pellucid.documents.html_rules import TagRules
 from pellucid.documents.markup import Counts, translate_segments
 from pellucid.documents.segments import Segment
 from pellucid.serve.queued import QueuedSearch

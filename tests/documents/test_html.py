@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError
 from pellucid.documents.attributes import attributes_of
-from pellucid.documents.html_files import PAGE, HtmlDocument, HtmlFile, TagRules
+from pellucid.documents.html_files import HtmlDocument, HtmlFile
 from pellucid.documents.html_parser import PlacedParser
+from pellucid.documents.html_rules import PAGE, TagRules
 from pellucid.documents.markup import translate_segments
 from pellucid.documents.placement import Aligned
 from pellucid.documents.plain import TaggedText

@@ -18,7 +18,8 @@ from starlette.testclient import TestClient
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator
-from pellucid.documents.html_files import HtmlDocument, TagRules
+from pellucid.documents.html_files import HtmlDocument
+from pellucid.documents.html_rules import TagRules
 from pellucid.documents.markup import translate_segments
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel, ModelPlace, open_model

@@ -10,7 +10,7 @@ import pydantic
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from pellucid.documents.html_files import TagRules
+from pellucid.documents.html_rules import TagRules
 from pellucid.documents.protected import has_literals
 from pellucid.serve.dialects.choosing import AUTO, choose_model, note_languages
 from pellucid.serve.http.parsed import ParsedRoute

@@ -1,0 +1,284 @@
+"""The tokens of HTML as groups, each of which is a sentence or more.
+
+An element that is not translated is one token there, as is one that holds texts of its own.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from pellucid.documents.html_roles import READ_AS_WORDS
+from pellucid.documents.html_rules import BLOCKS, ENDED_BY, HELD, KEEPS_LINES, OPAQUE, TagRules
+from pellucid.documents.html_tokens import Token
+
+_NEVER = frozenset(("script", "style", "svg", "math", "object", "iframe", "xmp"))
+"""Elements whose content is no text of the page, whatever they say of it."""
+_DEEPEST_HELD = 8
+"""Elements within each other that are one mark and hold texts to translate."""
+_DEEPEST = 60
+"""Inline elements within each other; one within more ends the sentence, as a block does."""
+
+
+def groups(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """Tokens that are divided at blocks, and at inline tags without a partner."""
+    group: list[Token] = []
+    for token in tokens:
+        if token.kind == "other":
+            yield from _paired(group)
+            yield [token]
+            group = []
+        else:
+            group.append(token)
+    yield from _paired(group)
+
+
+def _paired(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """Divide tokens at the tags that have no partner among them."""
+    partners: set[int] = set()
+    opened: list[int] = []
+    for number, token in enumerate(tokens):
+        if token.kind == "start":
+            opened.append(number)
+        elif token.kind == "end":
+            # The innermost open element of this name; those inside it that are not closed have no
+            # partner. Far ones are not looked for, which would take quadratic time.
+            for depth in range(1, min(len(opened), _DEEPEST) + 1):
+                if tokens[opened[-depth]].name == token.name:
+                    partners |= {number, opened[-depth]}
+                    del opened[-depth:]
+                    break
+
+    group: list[Token] = []
+    depth = 0
+    for number, token in enumerate(tokens):
+        is_tag = token.kind in ("start", "end")
+        is_divided = is_tag and number not in partners
+        if is_tag and not is_divided:
+            if token.kind == "start":
+                depth += 1
+                is_divided = depth > _DEEPEST
+            else:
+                is_divided = depth > _DEEPEST
+                depth -= 1
+        if is_divided:
+            yield from _whole(group)
+            yield [token]
+            group = []
+        else:
+            group.append(token)
+    yield from _whole(group)
+
+
+def _whole(tokens: list[Token]) -> Iterator[list[Token]]:
+    """The tokens, divided further if a division took the partner of a tag from it."""
+    if not tokens:
+        return
+    depth = 0
+    for token in tokens:
+        depth += (token.kind == "start") - (token.kind == "end")
+        if depth < 0:
+            break
+    if depth == 0:
+        yield tokens
+        return
+
+    # Rare: only where elements overlap. Each text is read by itself.
+    for token in tokens:
+        yield [token]
+
+
+def with_outline(tokens: list[Token]) -> list[Token]:
+    """The tokens, with those that end a sentence because they divide a document into its parts."""
+    root: list[list[int]] = [[]]
+    """For each open element its tags; that of the whole comes first."""
+    inner: list[list[list[int]]] = [[]]
+    """For each open element the tags of the elements in it."""
+    has_text = [False]
+    names: list[str] = []
+
+    def close() -> None:
+        own, children = root.pop(), inner.pop()
+        if has_text.pop():
+            return
+        for tags in (*children, own if children else []):
+            for number in tags:
+                tokens[number].divides = True
+
+    for number, token in enumerate(tokens):
+        if token.kind == "text":
+            has_text[-1] = has_text[-1] or bool(token.text.strip())
+        elif token.kind == "start":
+            tags = [number]
+            inner[-1].append(tags)
+            root.append(tags)
+            inner.append([])
+            has_text.append(False)
+            names.append(token.name)
+        elif token.kind == "end" and token.name in names[-_DEEPEST:]:
+            # What was not closed inside it ends with it.
+            while names.pop() != token.name:
+                close()
+            root[-1].append(number)
+            close()
+    while root:
+        close()
+    return tokens
+
+
+def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterator[Token]:
+    """The tokens, with each element as one that is not translated, or has texts of its own.
+
+    ``depth`` counts the elements around them that are one.
+    """
+    kept: _Kept | None = None
+    around: list[str] = []
+    """The elements that are open around a token, outside of one that is kept."""
+    lines = 0
+
+    for token in tokens:
+        if kept is not None:
+            if not kept.is_ended_before(token, around):
+                kept.add(token)
+                if kept.is_closed:
+                    yield _joined(kept.tokens, rules, depth)
+                    kept = None
+                continue
+            # Its end tag was left out, and this token is not in it.
+            yield _joined(kept.tokens, rules, depth, is_closed=False)
+            kept = None
+
+        if token.kind == "start" and _is_one(token, rules):
+            none: frozenset[str] = frozenset()
+            kept = _Kept(token, none if rules.is_xml else ENDED_BY.get(token.name, none))
+            continue
+        if token.kind == "start":
+            around.append(token.name)
+        elif token.kind == "end" and token.name in around[-_DEEPEST:]:
+            while around.pop() != token.name:
+                pass
+        if token.name in KEEPS_LINES:
+            lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
+        yield _of_sentence(token, lines > 0, rules)
+
+    if kept is not None:  # it is never closed
+        one = _joined(kept.tokens, rules, depth, is_closed=False)
+        yield dataclasses.replace(one, kind="other")
+
+
+def _is_one(token: Token, rules: TagRules) -> bool:
+    """Whether an element is one mark, with all that is in it."""
+    if token.translates is False:
+        return True
+    if token.translates and token.name in READ_AS_WORDS:
+        return False
+    return rules.is_opaque(token.name) or (not rules.is_xml and token.name in HELD)
+
+
+class _Kept:
+    """The tokens of an element that is not translated, as they come."""
+
+    def __init__(self, token: Token, ended_by: frozenset[str]) -> None:
+        self.name = token.name
+        self.tokens = [token]
+        self.is_closed = False
+        self._ended_by = ended_by
+        """Elements that end it where its end tag is left out; none if it may not be."""
+        self._within: list[str] = []
+        """The elements that are open in it."""
+
+    def is_ended_before(self, token: Token, around: Sequence[str]) -> bool:
+        """Whether the element ends without an end tag: another begins, or one around it ends."""
+        if not self._ended_by:
+            return False
+        if token.kind == "end":
+            is_own = token.name == self.name or token.name in self._within[-_DEEPEST:]
+            return not is_own and token.name in around[-_DEEPEST:]
+        # Whatever is open in it ends with it, if its end tag may be left out or means no block.
+        within = self._within
+        return (
+            token.name in self._ended_by
+            and len(within) <= _DEEPEST
+            and all(name in ENDED_BY or name not in BLOCKS for name in within)
+        )
+
+    def add(self, token: Token) -> None:
+        """Add a token that is in it."""
+        self.tokens.append(token)
+        if token.kind == "start" and (self._ended_by or token.name == self.name):
+            self._within.append(token.name)
+        elif token.kind == "end" and token.name in self._within[-_DEEPEST:]:
+            while self._within.pop() != token.name:
+                pass
+        elif token.kind == "end" and token.name == self.name:
+            self.is_closed = True
+
+
+def _joined(
+    tokens: Sequence[Token], rules: TagRules, depth: int, *, is_closed: bool = True
+) -> Token:
+    """An element as one token."""
+    first = tokens[0]
+    name = first.name
+    raw = "".join(token.raw for token in tokens)
+    for token in tokens:
+        token.keeps_lines = name in KEEPS_LINES
+    is_inline = rules.is_inline(name) or name in OPAQUE
+    is_kept = first.translates is False or rules.is_opaque(name)
+    is_inline = is_inline and (is_closed or name in ("rt", "rp"))
+
+    inner: list[Token | Sequence[Token]] = []
+    if depth < _DEEPEST_HELD:
+        if not is_kept:
+            inner = [first, tokens[1:]]
+        elif first.translates is False and any(token.translates for token in tokens[1:]):
+            inner = _with_translated(tokens)
+    reads = "".join(token.text for token in tokens[1:] if token.kind == "text")
+    is_read = is_kept and (name in READ_AS_WORDS or (rules.is_inline(name) and name not in OPAQUE))
+    if inner or first.role == "reference" or not is_read:
+        reads = ""
+    return Token("alone" if is_inline else "other", raw, name, reads, inner=inner)
+
+
+def _with_translated(tokens: Sequence[Token]) -> list[Token | Sequence[Token]]:
+    """The tokens of an element that is not translated, with a list for each element in it that
+    says it is.
+    """
+    inner: list[Token | Sequence[Token]] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        if not (token.kind == "start" and token.translates) or token.name in _NEVER:
+            inner.append(dataclasses.replace(token, attributes=()))
+            at += 1
+            continue
+        stop, depth = at, 0
+        while stop < len(tokens):
+            if tokens[stop].name == token.name:
+                depth += (tokens[stop].kind == "start") - (tokens[stop].kind == "end")
+            stop += 1
+            if depth == 0:
+                break
+        inner.append(tokens[at:stop])
+        at = stop
+    return inner
+
+
+def _of_sentence(token: Token, keeps_lines: bool, rules: TagRules) -> Token:
+    """The token by what it is in a sentence."""
+    if token.kind == "text":
+        token.keeps_lines = token.keeps_lines or keeps_lines
+        return token
+
+    is_inline = rules.is_inline(token.name) and not (
+        token.divides and token.name not in rules.inline
+    )
+    if token.kind == "alone" and token.name == "!":
+        return token
+    if token.kind == "alone" and (
+        is_inline or (rules.is_void(token.name) and token.name not in (*BLOCKS, *rules.divides))
+    ):
+        token.text, token.breaks = "", token.name == "br"
+    elif token.kind in ("start", "end") and is_inline:
+        token.text = ""
+    else:
+        return dataclasses.replace(token, kind="other")
+    return token

@@ -1,0 +1,98 @@
+"""The meaning of tags: which end a sentence, and which hold what is not translated."""
+
+import dataclasses
+
+from pellucid.documents.html_roles import READ_AS_WORDS
+
+BLOCKS = frozenset(
+    (
+        *("html", "head", "body", "title", "base", "template", "frame", "frameset", "noframes"),
+        *("address", "article", "aside", "blockquote", "center", "dd", "details", "dialog", "dir"),
+        *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2"),
+        *("h3", "h4", "h5", "h6", "header", "hgroup", "hr", "legend", "li", "listing", "main"),
+        *("marquee", "menu", "nav", "ol", "optgroup", "option", "p", "plaintext", "pre", "search"),
+        *("section", "summary", "ul", "xmp", "table", "caption", "colgroup", "col", "tbody"),
+        *("thead", "tfoot", "tr", "td", "th"),
+    )
+)
+"""Elements that end a sentence. Any other is within one, also one that HTML does not know, such as
+a custom element: so browsers show it. Source: HTML Standard, 15.3, flow content and tables."""
+OPAQUE = frozenset(
+    (
+        *READ_AS_WORDS,
+        *("script", "style", "svg", "math", "object"),
+        *("rt", "rp", "rtc", "xmp", "iframe", "noembed", "noframes"),
+    )
+)
+"""Elements whose content is not translated: readings say how the words of the original are spoken,
+and that of the last four is no HTML for browsers."""
+HELD = frozenset(("select", "datalist", "textarea", "audio", "video", "canvas"))
+"""Elements that are one mark in a sentence and hold texts of their own."""
+_VOID = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img"),
+        *("input", "link", "meta", "param", "source", "track", "wbr"),
+    )
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TagRules:
+    """The meaning of tags."""
+
+    is_xml: bool = False
+    """Whether a tag means nothing by its name: all are inline but those of ``divides``."""
+    divides: frozenset[str] = frozenset()
+    """Elements that end a sentence, in lower case, beside those that do anyway."""
+    inline: frozenset[str] = frozenset()
+    """Elements within a sentence, whatever else they are."""
+    opaque: frozenset[str] = frozenset()
+    """Elements whose content is not translated, beside those whose content never is."""
+    finds_outline: bool = False
+    """Whether elements that hold elements and no text of their own end a sentence, and so do those
+    in them."""
+    with_attributes: bool = False
+    """Whether the attributes that people read are translated."""
+    language: str = ""
+    """The language of the translation, which a page then names as its own; none if empty."""
+
+    def is_inline(self, name: str) -> bool:
+        """Whether a sentence goes on across this tag."""
+        if name in self.inline:
+            return True
+        return name not in self.divides and (self.is_xml or name not in BLOCKS)
+
+    def is_opaque(self, name: str) -> bool:
+        """Whether what is in this element stays as it is."""
+        return name in self.opaque or (not self.is_xml and name in OPAQUE)
+
+    def is_void(self, name: str) -> bool:
+        """Whether this element has no end tag."""
+        return not self.is_xml and name in _VOID
+
+
+PAGE = TagRules(with_attributes=True)
+"""The rules of a document in HTML."""
+KEEPS_LINES = frozenset(("pre", "textarea"))
+"""Elements in which the ends of lines count."""
+_TABLE_PARTS = frozenset(("thead", "tbody", "tfoot"))
+ENDED_BY = {
+    "li": frozenset(("li",)),
+    **dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))),
+    "p": frozenset(
+        (
+            *("address", "article", "aside", "blockquote", "details", "dialog", "div", "dl"),
+            *("fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5"),
+            *("h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search"),
+            *("section", "table", "ul"),
+        )
+    ),
+    **dict.fromkeys(("rt", "rp"), frozenset(("rt", "rp"))),
+    "option": frozenset(("option", "optgroup", "hr")),
+    "optgroup": frozenset(("optgroup", "hr")),
+    **dict.fromkeys(("td", "th"), frozenset(("td", "th", "tr", *_TABLE_PARTS))),
+    "tr": frozenset(("tr", *_TABLE_PARTS)),
+    **dict.fromkeys(_TABLE_PARTS, _TABLE_PARTS),
+}
+"""Elements whose end tag may be left out, and those whose beginning ends them. Source: HTML
+Standard, 13.1.2.4, optional tags."""

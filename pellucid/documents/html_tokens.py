@@ -1,0 +1,158 @@
+"""Tags, texts and comments of HTML, as they are written.
+
+Read with the parser of the standard library, which says where each tag begins.
+"""
+
+import dataclasses
+import html
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pellucid.documents.attributes import Attribute, attributes_of, readable_attributes
+from pellucid.documents.html_parser import PlacedParser
+from pellucid.documents.html_roles import READ_AS_WORDS, element_says
+from pellucid.documents.html_rules import TagRules
+from pellucid.documents.segments import Kind
+
+_TEXT_ONLY = frozenset(("title", "textarea"))
+"""Elements with text and no tags. Since 3.11.14, 3.12.12 and 3.13.6 Python's parser reads them so
+too, by the same means as a ``script``."""
+
+_Kind = Literal["text", "start", "end", "alone", "other"]
+
+
+@dataclasses.dataclass
+class Token:
+    """A tag, a text or a comment, as it is written."""
+
+    kind: _Kind
+    raw: str
+    name: str = ""
+    text: str = ""
+    """The text that a text or an opaque element shows."""
+    keeps_lines: bool = False
+    breaks: bool = False
+    divides: bool = False
+    """Whether it ends a sentence by the outline of the document."""
+    attributes: Sequence[Attribute] = ()
+    """The attributes to translate."""
+    languages: Sequence[Attribute] = ()
+    """The attributes that name the language of the page, and will name another."""
+    translates: bool | None = None
+    """Whether a start tag has its element translated; None if it does not say."""
+    role: Kind = "format"
+    """The role of its element in a sentence."""
+    inner: "Sequence[Token | Sequence[Token]]" = ()
+    """The tokens of an element that is one mark; in those that are lists, texts are translated."""
+
+
+def tokens_of(source: str, rules: TagRules) -> Iterator[Token]:
+    """The tokens of a text, in order."""
+    reader = _Reader(source, rules)
+    reader.read()
+    return reader.finish()
+
+
+class _Reader(PlacedParser):
+    """Collects the tokens of a text."""
+
+    def __init__(self, source: str, rules: TagRules) -> None:
+        super().__init__(source)
+        self._rules = rules
+        self._found: list[tuple[int, Token]] = []
+
+    def parse_starttag(self, i: int) -> int:
+        """Read a start tag; in XML what is in a ``script`` is read as anything else."""
+        end = super().parse_starttag(i)
+        if self._rules.is_xml:
+            self.clear_cdata_mode()
+        return end
+
+    def finish(self) -> Iterator[Token]:
+        """The tokens. What the parser did not end, such as a tag that never closes, is no text."""
+        if self.unread:
+            # An entity that the end cut off is text.
+            kind: _Kind = "text" if self.rawdata.startswith("&") else "other"
+            self._found.append((len(self.source) - self.unread, Token(kind, "")))
+        if not self._found:
+            return
+
+        # Texts beside each other are one, as a reference may be divided among them.
+        found = [
+            (place, token)
+            for number, (place, token) in enumerate(self._found)
+            if token.kind != "text" or number == 0 or self._found[number - 1][1].kind != "text"
+        ]
+
+        stops = [place for place, _ in found[1:]] + [len(self.source)]
+        for (start, token), stop in zip(found, stops, strict=True):
+            token.raw = self.source[start:stop]
+            if token.kind == "text":
+                token.text = html.unescape(token.raw)
+            if token.raw:
+                yield token
+
+    def _add(self, token: Token) -> None:
+        self._found.append((self.place, token))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add_start("alone" if self._rules.is_void(tag) else "start", tag, attrs)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add_start("alone", tag, attrs)
+
+    def _add_start(self, kind: _Kind, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attrs = [(name, value and self.as_written(value)) for name, value in attrs]
+        says = element_says(tag, attrs)
+        read: list[Attribute] = []
+        if (
+            self._rules.with_attributes
+            and says.translates is not False
+            and not self._is_opaque(tag)
+        ):
+            written = self.as_written(self.get_starttag_text() or "")
+            read = readable_attributes(tag, written, attrs)
+        token = Token(kind, "", tag, attributes=read, translates=says.translates, role=says.role)
+        if tag == "html" and self._rules.language:
+            token.languages = [
+                each
+                for each in attributes_of(self.as_written(self.get_starttag_text() or ""))
+                if each.name in ("lang", "xml:lang")
+                and each.value
+                and not is_same_language(each.value, self._rules.language)
+            ]
+        self._add(token)
+
+    def _is_opaque(self, tag: str) -> bool:
+        """Whether the attributes of an element are not read either."""
+        return self._rules.is_opaque(tag) and tag not in READ_AS_WORDS
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add(Token("end", "", tag))
+
+    def handle_data(self, data: str) -> None:  # noqa: ARG002
+        is_text = self.cdata_elem is None or self.cdata_elem in _TEXT_ONLY
+        self._add(Token("text" if is_text else "other", ""))
+
+    def handle_entityref(self, name: str) -> None:  # noqa: ARG002
+        self._add(Token("text", ""))
+
+    def handle_charref(self, name: str) -> None:  # noqa: ARG002
+        self._add(Token("text", ""))
+
+    def handle_comment(self, data: str) -> None:  # noqa: ARG002
+        self._add(Token("alone", "", "!"))
+
+    def handle_decl(self, decl: str) -> None:  # noqa: ARG002
+        self._add(Token("other", ""))
+
+    def unknown_decl(self, data: str) -> None:  # noqa: ARG002
+        self._add(Token("other", ""))
+
+    def handle_pi(self, data: str) -> None:  # noqa: ARG002
+        self._add(Token("other", ""))
+
+
+def is_same_language(one: str, other: str) -> bool:
+    """Whether two codes are of one language, such as ``en-GB`` and ``en``."""
+    return one.lower().partition("-")[0] == other.lower().partition("-")[0]
