@@ -31,14 +31,10 @@ from pellucid.training.data import Drawing, TrainingData
 from pellucid.training.held_out import nothing_is_left
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.objective import build_objective
+from pellucid.training.plan import SIZES, Choice, Pace, Plan, Size
 from pellucid.training.precision import resolve_precision
 from pellucid.training.recipe import (
-    SIZES,
-    Choice,
-    Pace,
-    Plan,
     Recipe,
-    Size,
     choices,
     corpus_can_feed,
     first_batch,

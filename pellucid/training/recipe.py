@@ -12,32 +12,28 @@ million pairs. To reproduce a paper, use a preset.
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pellucid.core.config import write_toml
 from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import SMALLEST_BYTE_VOCABULARY
 from pellucid.text.corpus.facts import CorpusFacts, SideFacts
+from pellucid.training.plan import (
+    SIZES,
+    VALIDATING_SHARE,
+    Choice,
+    Pace,
+    Plan,
+    Size,
+    Unit,
+    is_deterministic,
+    is_spelled,
+    running_words,
+    unit_of,
+    words_in_line,
+)
 from pellucid.training.verdict import expectation
 
-Unit = Literal["bpe", "word", "character"]
-
-_CLOSED_WORDS = 0.001
-"""The vocabulary of a side is closed if at most this share of the words in unseen lines is new.
-SCAN and CMUdict have 0, a generated grammar of 1,200 words 0.0004; Multi30k, Tatoeba and Europarl
-0.011 to 0.052."""
-_FEW_WORDS = 200
-"""A closed vocabulary of so few words is a notation, whose words need not be cut into pieces."""
-_MOST_LETTERS = 200
-"""An alphabet with its accents, or a syllabary, has no more characters; a hundred lines of Chinese
-have more."""
-_SPELLED = 0.95
-"""Share of the words, or lines, that must be spelled for the side to count as spelled."""
-_LONGEST_WORD = 25.0
-"""Mean characters of a line that is one word; a longer one is a sentence."""
-_SPACELESS = 0.5
-"""Share of characters of scripts without spaces between words, such as Thai's, from which on a line
-without a space may be a sentence of any length."""
 _SHARED_LETTERS = 0.8
 """From this share of common characters on, one vocabulary serves both sides (Vaswani et al. 2017,
 §5.1): names and numbers are then one piece. German and English have 0.98; Russian and English
@@ -48,8 +44,6 @@ _WORDS_OF_8000 = 670_000
 Wu et al. (2021) use about 10,000."""
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 1000, 32_000
 """Pieces. Vaswani et al. (2017, §5.1) use 32,000 to 37,000 for millions of pairs."""
-_CHARACTERS_PER_WORD = 6.0
-"""In a script without spaces so many characters count as a word."""
 _PIECES_PER_CHARACTER = 1.2
 """A vocabulary must have a piece for every character; there are thousands of ideographs."""
 
@@ -77,24 +71,11 @@ _BATCHES_PER_PASS = 8
 _FEW_PASSES, _MANY_PASSES = 5.0, 40.0
 """Passes over the corpus: with fewer than the first number a model hardly overfits, with more than
 the second it does (docs/training.md, section 6)."""
-_MOST_PASSES = 200
-"""A run ends after so many passes, whatever the minutes: more would only overfit."""
-_LEAST_UPDATES = 2000
-"""A corpus of a few hundred pairs has more passes than that, until it has had so many updates."""
-
-_NOTATION_RATE = 2 / 3
-"""A target in words or letters of a notation needs a lower learning rate than sentences, as in the
-presets ``scan`` and ``cmudict``. Exact matches on validation text after equally many updates, with
-3e-3 and with 2e-3: SCAN 83.2% and 89.2%, CMUdict 43.1% and 44.2%, but the phrasebook 99.6% and
-98.6%."""
 _WIDEST_MUON = 256
 """Muon orthogonalizes the gradient of every matrix in each update. That takes 5 d_model /
 batch_tokens of the operations of the blocks: a third at width 128 with 2,048 tokens, more than all
 of them at 512. At 256 an update takes 1.3 times as long and is worth it: two passes over Multi30k
 give 27.4 greedy validation BLEU, with AdamW 21.1. Wider models were not measured."""
-_OF_ADAM = {"muon": 2.0}
-"""The learning rate of each other optimizer as a multiple of that of AdamW; so Multi30k is learned
-in half the time (docs/figures.md)."""
 _DECAYED_PASSES = 2.5
 """Weight decay makes every matrix an average over its last 1 / (rate · decay) updates. By Muon an
 average over two to three passes was best for 6,000 pairs and for 29,000 (docs/figures.md); that it
@@ -115,8 +96,6 @@ rows of width 128; in proportion longer if they are larger."""
 _WARMUP_SHARE = 0.1
 _LEAST_WARMUP, _MOST_WARMUP = 50, 1000
 """Updates. Pre-norm needs little warm-up (Xiong et al. 2020), Adam's means need some."""
-_VALIDATING_SHARE = 0.1
-"""The largest share of the time for validation, not counting the last one, when time is up."""
 _LEAST_VALIDATIONS, _MOST_VALIDATIONS = 1, 20
 _AVERAGED_SHARE = 0.05
 _SHORTEST_AVERAGE, _LONGEST_AVERAGE = 50, 500
@@ -124,194 +103,6 @@ _SHORTEST_AVERAGE, _LONGEST_AVERAGE = 50, 500
 _LENGTH_PENALTY = 2.0
 """Validation BLEU with 1, 1.5 and 2, beam 5: 34.8, 35.3 and 35.3 on Multi30k, 31.3, 31.6 and 31.8
 on Tatoeba."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Size:
-    """The shape of a Transformer, and the peak learning rate of AdamW that suits its width."""
-
-    d_model: int
-    d_ff: int
-    heads: int
-    encoder_layers: int
-    decoder_layers: int
-    learning_rate: float
-
-    @property
-    def block_parameters(self) -> int:
-        """Weights of all blocks, embeddings and norms left out."""
-        # Attention has four d_model × d_model matrices; a decoder layer has two attentions.
-        attention, feed_forward = 4 * self.d_model**2, 2 * self.d_model * self.d_ff
-        return self.encoder_layers * (attention + feed_forward) + self.decoder_layers * (
-            2 * attention + feed_forward
-        )
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Return settings of a config, with those that suit every size."""
-        return {
-            "model.d_model": self.d_model,
-            "model.d_ff": self.d_ff,
-            "model.heads": self.heads,
-            "model.encoder_layers": self.encoder_layers,
-            "model.decoder_layers": self.decoder_layers,
-            # Pre-norm needs less warm-up than the paper's post-norm (Xiong et al. 2020); both it
-            # and rotary positions learn faster in the first hour (benchmarks/results/quality.md,
-            # benchmarks/results/road.md).
-            "model.norm": "pre",
-            "model.positions": "rotary",
-        }
-
-    def __str__(self) -> str:
-        return (
-            f"{self.encoder_layers}+{self.decoder_layers} layers of width {self.d_model},"
-            f" feed-forward {self.d_ff}, {self.heads} heads"
-        )
-
-
-SIZES = (
-    Size(128, 256, 4, 2, 2, 3e-3),
-    Size(128, 256, 4, 4, 4, 3e-3),
-    Size(192, 768, 4, 3, 3, 2.5e-3),
-    Size(256, 512, 4, 4, 3, 2e-3),
-    Size(256, 1024, 4, 6, 6, 2e-3),
-    Size(384, 1536, 6, 6, 6, 1.4e-3),
-    Size(512, 2048, 8, 6, 6, 1e-3),
-)
-"""From the smallest to the base model of Vaswani et al. (2017). The first four are those of the
-presets ``scan``, ``multi30k``, ``cmudict`` and ``tatoeba``, with about their learning rates, which
-were found on validation text; those of the wider ones fall with the width."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Pace:
-    """Measured means of one update with a certain model size and batch size."""
-
-    seconds: float
-    target_tokens: float
-    pairs: float
-
-    def updates_in(self, minutes: float) -> float:
-        """How many updates fit into ``minutes``, less the share for validation."""
-        return max(1.0, (1.0 - _VALIDATING_SHARE) * 60.0 * minutes / self.seconds)
-
-    def tokens_in(self, minutes: float) -> float:
-        """Target tokens that are learned from in ``minutes``."""
-        return self.updates_in(minutes) * self.target_tokens
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """Everything that the choices depend on."""
-
-    facts: CorpusFacts
-    minutes: float
-    size: Size
-    batch_tokens: int
-    pace: Pace
-    validation_seconds: float = 0.0
-    most_updates: float = math.inf
-    """A limit of another kind than minutes, if one was set."""
-    optimizer: str = "muon"
-    given_rate: float | None = None
-    """The learning rate that the user set; weight decay follows it."""
-    best_by: str = "bleu"
-    """The figure that can decide on text as the target's."""
-
-    @property
-    def passes(self) -> float:
-        """How often the corpus will be read."""
-        # Time and the user's own limit: the smaller number of updates decides.
-        updates = min(self.pace.updates_in(self.minutes), self.most_updates)
-        return min(updates / self.updates_per_pass, float(self.most_passes))
-
-    @property
-    def most_passes(self) -> int:
-        """How often it may be read."""
-        return max(_MOST_PASSES, math.ceil(_LEAST_UPDATES / self.updates_per_pass))
-
-    @property
-    def updates(self) -> int:
-        """How many updates the run will have, about."""
-        return max(1, round(self.passes * self.updates_per_pass))
-
-    @property
-    def updates_per_pass(self) -> float:
-        """How many batches hold the whole corpus."""
-        return self.facts.pairs / self.pace.pairs
-
-    @property
-    def learns_sentences_by_muon(self) -> bool:
-        """Whether what was measured with Muon on sentences applies: word vectors, weight decay."""
-        is_text = unit_of(self.facts.target, is_target=True) == "bpe"
-        return self.optimizer == "muon" and is_text and not is_deterministic(self.facts)
-
-    @property
-    def learning_rate(self) -> float:
-        """The highest rate, which the warm-up reaches."""
-        if self.given_rate is not None:
-            return self.given_rate
-        is_notation = unit_of(self.facts.target, is_target=True) != "bpe"
-        factor = _NOTATION_RATE if is_notation else 1.0
-        return round(self.size.learning_rate * factor * _OF_ADAM.get(self.optimizer, 1.0), 5)
-
-
-@dataclasses.dataclass(frozen=True)
-class Choice:
-    """Settings that belong together, and the reason for them."""
-
-    settings: Mapping[str, Any]
-    """By dotted name, such as ``model.dropout``."""
-    what: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.why}"
-
-
-def is_closed(side: SideFacts) -> bool:
-    """Whether future text will have hardly any word that this text does not have."""
-    return side.new_words <= _CLOSED_WORDS
-
-
-def is_deterministic(facts: CorpusFacts) -> bool:
-    """Whether every source seems to have one right target, as in a formal language.
-
-    Both vocabularies are closed, and no source occurs with two targets.
-    """
-    return is_closed(facts.source) and is_closed(facts.target) and not facts.ambiguous_sources
-
-
-def is_spelled(side: SideFacts) -> bool:
-    """Whether each line is one word, spelled with or without spaces between the letters."""
-    if side.different_characters > _MOST_LETTERS:
-        return False
-
-    is_one_word = side.one_word_lines >= _SPELLED and side.characters <= _LONGEST_WORD
-    if side.spaceless > _SPACELESS:
-        is_one_word = False
-    return is_one_word or side.one_character_words >= _SPELLED
-
-
-def unit_of(side: SideFacts, *, is_target: bool) -> Unit:
-    """The unit of tokenization that suits a side."""
-    # A target with spaces between its letters is cut into words of one letter, so that decoding
-    # brings the spaces back.
-    if is_spelled(side) and not (is_target and side.one_character_words >= _SPELLED):
-        return "character"
-    if is_closed(side) and side.different_words <= _FEW_WORDS:
-        return "word"
-    return "bpe"
-
-
-def running_words(facts: CorpusFacts) -> float:
-    """Words of the corpus, both sides; in a script without spaces, some characters make one."""
-    return facts.pairs * sum(map(_words_of, (facts.source, facts.target)))
-
-
-def _words_of(side: SideFacts) -> float:
-    """Words in a line."""
-    return max(side.words, side.characters / _CHARACTERS_PER_WORD)
 
 
 def vocabulary_size(facts: CorpusFacts, size: Size) -> int:
@@ -533,7 +324,7 @@ def update_choice(plan: Plan) -> Choice:
 def validation_choice(plan: Plan) -> Choice:
     """How often to validate, how far to average parameters, and which figure decides."""
     # How many validations fit into their share of the time.
-    affordable = _VALIDATING_SHARE * 60.0 * plan.minutes / max(0.1, plan.validation_seconds)
+    affordable = VALIDATING_SHARE * 60.0 * plan.minutes / max(0.1, plan.validation_seconds)
     count = min(max(affordable, _LEAST_VALIDATIONS), _MOST_VALIDATIONS)
     # A little longer, so that the last does not come just before the one that ends the run.
     every = max(10, 10 * math.ceil(1.05 * plan.updates / count / 10))
@@ -573,7 +364,7 @@ def expectation_choice(plan: Plan) -> Choice:
     """Describe the probable quality of the run's model; it sets nothing."""
     expected = expectation(
         plan.facts.pairs,
-        _words_of(plan.facts.target),
+        words_in_line(plan.facts.target),
         plan.updates * plan.pace.target_tokens,
         is_exact=_is_exact(plan.facts),
         is_closed=is_deterministic(plan.facts),

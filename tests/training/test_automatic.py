@@ -19,8 +19,8 @@ from pellucid.core.errors import (
     OutputExistsError,
     PellucidError,
 )
+from pellucid.training.plan import SIZES
 from pellucid.training.presets import read_config
-from pellucid.training.recipe import SIZES
 
 SMALL = [
     "model.d_model=16",

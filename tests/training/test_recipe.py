@@ -7,17 +7,13 @@ import pytest
 from pellucid.core.config import read_toml
 from pellucid.text.corpus.facts import CorpusFacts, SideFacts
 from pellucid.training.config import RunConfig
+from pellucid.training.plan import SIZES, Choice, Pace, Plan, is_deterministic
 from pellucid.training.recipe import (
-    SIZES,
     TOKENS_PER_PARAMETER,
-    Choice,
-    Pace,
-    Plan,
     Recipe,
     choices,
     corpus_can_feed,
     first_batch,
-    is_deterministic,
     may_double_batch,
     minutes_can_train,
     optimizer_for,

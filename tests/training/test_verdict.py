@@ -10,15 +10,9 @@ from pellucid import phrasebook
 from pellucid.text.corpus.facts import CorpusFacts, PairSample, SideFacts, corpus_facts
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
+from pellucid.training.plan import SIZES, Pace, Plan, unit_of
 from pellucid.training.presets import read_config
-from pellucid.training.recipe import (
-    SIZES,
-    Pace,
-    Plan,
-    expectation_choice,
-    unit_of,
-    validation_choice,
-)
+from pellucid.training.recipe import expectation_choice, validation_choice
 from pellucid.training.train import set_up_run
 from pellucid.training.verdict import expectation, level_of, verdict
 
