@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import heapq
 import itertools
-import unicodedata
 from collections.abc import Iterator, Sequence
 
 from pellucid.documents.placement import Aligned, Placer, SentencePair, first_unit
@@ -20,6 +19,7 @@ from pellucid.documents.segments import (
     Span,
     all_nodes,
 )
+from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence
 
 
@@ -191,11 +191,6 @@ def _space(between: str, left: str, right: str, *, is_joined: bool) -> str:
     if between.strip(" ") or not left.strip() or not right or is_joined:
         return between
     return "" if is_wide(left[-1]) or is_wide(right[0]) else between or " "
-
-
-def is_wide(character: str) -> bool:
-    """Whether a character is of a script without spaces between sentences."""
-    return unicodedata.east_asian_width(character) in "WF"
 
 
 class _Spans:

@@ -21,7 +21,7 @@ from pellucid.decoding.warnings import (
     kinds_of,
     merged,
 )
-from pellucid.documents.assembly import Reading, assemble, is_wide
+from pellucid.documents.assembly import Reading, assemble
 from pellucid.documents.copies import (
     between_literals,
     cut_out,
@@ -35,6 +35,7 @@ from pellucid.documents.folding import Folded
 from pellucid.documents.placement import Aligned
 from pellucid.documents.protected import protect, unprotect
 from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, Span, all_nodes, read_tree
+from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences
 
 _MOST_MARKS = 400

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pellucid.decoding.warnings import Warnings
 from pellucid.documents.segments import Span
+from pellucid.text.scripts import is_wide
 
 Copy = tuple[Span, Span]
 """Characters of the source, and the same characters in the target."""
@@ -160,8 +161,8 @@ def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
             is_letter = True  # a soft hyphen or a joiner ends no word
         if begun is not None and character in "'’":
             is_letter = _SHORT_FORM.match(text, place) is not None
-        is_wide = is_letter and unicodedata.east_asian_width(character) in "WF"
-        if is_letter and not is_wide and not is_whole:
+        is_wide_letter = is_letter and is_wide(character)
+        if is_letter and not is_wide_letter and not is_whole:
             begun = place if begun is None else begun
             place += 1
             continue
@@ -171,7 +172,8 @@ def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
             begun = None
         end = ends.get(place, place + 1)
         if is_whole or not character.isspace():
-            units.append(Unit(place, end, is_wide or is_whole, is_wide and not is_whole))
+            is_word = is_wide_letter or is_whole
+            units.append(Unit(place, end, is_word, is_wide_letter and not is_whole))
         place = end
 
     if begun is not None:

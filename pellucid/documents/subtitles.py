@@ -203,6 +203,9 @@ def _divided(text: str, lines: Sequence[str]) -> list[str]:
 
 
 _WITHOUT_SPACES = re.compile(f"[{CHINESE_OR_JAPANESE}]")
+"""Characters between which a line may end. They are fewer than those of ``is_wide`` in
+``pellucid.text.scripts``: Korean words have spaces between them, and no line begins with a comma or
+a full stop."""
 
 
 def _cuts(text: str) -> Iterator[Span]:

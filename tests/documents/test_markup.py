@@ -343,6 +343,17 @@ def test_chinese_sentences_are_joined_without_spaces():
     assert found.text == "红色的房子。红色的房子。"
 
 
+def test_sentences_that_end_with_an_emoji_keep_their_space():
+    """An emoji is as wide as a Chinese character, but no script without spaces."""
+
+    class Smiling(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned("Rotes Haus! 😀")
+
+    [found] = translate_segments([Segment(("One house. Two houses.",))], Smiling())
+    assert found.text == "Rotes Haus! 😀 Rotes Haus! 😀"
+
+
 def test_any_alignment_keeps_every_mark_once_and_nested():
     """Random marks and random links, and also none: the marks are all there, well nested."""
 

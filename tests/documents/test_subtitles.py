@@ -4,6 +4,7 @@ import pytest
 
 from pellucid.core.errors import DataError
 from pellucid.documents.markup import Counts
+from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 from tests.documents.test_untouched_bytes import Capitals, Identity
@@ -115,6 +116,24 @@ def test_subtitles_in_windows_1252_stay_in_it_and_this_is_said():
     assert counts.notes[0].startswith("it is not UTF-8 and was read as Windows-1252")
     with pytest.raises(DataError, match=r"not UTF-8 .*, and not surely in another encoding"):
         translate_document((HEAD + "Красный дом").encode("cp1251"), Swapping(), "a.srt")
+
+
+@pytest.mark.parametrize(
+    ("translation", "lines"),
+    [
+        ("红色房子", ["红色", "房子"]),
+        ("红色，家", ["红", "色，家"]),  # no line begins with a comma
+        ("아름다운집 이다", ["아름다운집", "이다"]),  # no Korean word is cut
+    ],
+)
+def test_lines_end_where_the_script_lets_them(translation: str, lines: list[str]):
+    class Foreign(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned(translation)
+
+    source = f"{HEAD}One red\nhouse\n"
+    found = translate_document(source.encode(), Foreign(), "a.srt").decode()
+    assert found.removeprefix(HEAD).split() == lines
 
 
 def test_a_file_without_subtitles_is_refused():
