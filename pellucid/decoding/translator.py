@@ -25,10 +25,10 @@ from pellucid.decoding.requests import (
     read_requests,
     read_sources,
     source_limit,
-    spell_terms,
 )
 from pellucid.decoding.result import Alternative, Translation
 from pellucid.decoding.rewriting import Judgement, OddLines, Sentences, TermMarks, Terms
+from pellucid.decoding.spelling import spell_terms
 from pellucid.decoding.suspicious import judged, source_warnings
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.warnings import WarningLog

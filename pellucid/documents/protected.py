@@ -76,8 +76,11 @@ _PATTERN = re.compile(
 _JOINT = re.compile(r"[-:/.,x×+=~_]{0,2}")
 """The characters between two placeholders that are one, such as a date."""
 _PATTERN_WITH_NUMBERS = re.compile("|".join((_PATTERN.pattern, _NUMBER)))
-_LONGEST_BRACES = 2000
-"""Characters between two braces that stay; a message with several plurals has some hundreds."""
+_LONGEST_NESTED = 2000
+"""Characters between two braces with others inside; a message with several plurals has some
+hundreds."""
+_LONGEST_FLAT = 200
+"""Characters between two braces with none inside: a name, and perhaps a format."""
 
 _IN_TURN = re.compile(
     r"(?P<printf>%[-+ 0#,(']*(?:\d{1,4}(?!\d?\$)|\*(?!\d))?(?:\.(?:\d{1,4}|\*(?!\d)))?"
@@ -87,83 +90,59 @@ _IN_TURN = re.compile(
 """``%s`` of C, and ``{}`` of Python, Rust and the like: the next argument."""
 
 
+_Stretch = tuple[int, int, str | None]
+"""Where a stretch that is not translated begins and ends, and its kind, if it has one."""
+
+
 def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int, str]]:
     """The segment with marks for what is not translated, and the text of each of these marks.
 
-    Their numbers lie below those of ``OUTERMOST``, so that they meet none of the format's.
+    The numbers of the marks are below that of ``OUTERMOST``, so that no mark of the format has one.
     """
     pieces: list[Piece] = []
     kept: dict[int, str] = {}
 
     begins_line = True
+    """Whether only blanks are before the piece in its line: there a dash is a bullet."""
     for piece in segment.pieces:
         if not isinstance(piece, str):
             pieces.append(piece)
             if isinstance(piece, Alone):
                 begins_line = piece.breaks or (begins_line and not piece.text)
             continue
+
         at = 0
-        for start, end, kind in _found(piece, keep_numbers=keep_numbers):
+        for start, end, kind in _stretches(piece, keep_numbers=keep_numbers):
             if kind == "bullet" and start == 0 and not begins_line:
                 continue  # a sign behind a mark: "K+-ATPase"
+
             number = -2 - len(kept)
             kept[number] = piece[start:end]
-            # The dash before a line is no word of it: no model has to read it.
-            reads = "" if kind in ("bullet", "music") else kept[number]
-            if reads.startswith("[^"):
-                reads = ""  # a footnote's mark goes behind the word that it followed
+            # The dash before a line is no word of it: no model has to read it. A footnote's mark
+            # goes behind the word that it followed.
+            is_read = kind not in ("bullet", "music") and not kept[number].startswith("[^")
+            reads = kept[number] if is_read else ""
             mark = Alone(number, reads, breaks=kind == "statement")
             pieces += [piece[at:start], mark]
             at = end
+
         pieces.append(piece[at:])
         begins_line = begins_line and not piece.strip()
 
     return Segment(tuple(piece for piece in pieces if piece != "")), kept
 
 
-def _found(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | None]]:
-    """Where each stretch begins that is not translated, where it ends, and its kind."""
-    last: tuple[int, int, str | None] | None = None
-    for start, end, kind in _single(text, keep_numbers=keep_numbers):
-        # "%Y-%m-%d", "{host}:{port}": with what stands between them they are one.
-        if last and last[2] == kind == "program" and _JOINT.fullmatch(text, last[1], start):
-            last = (last[0], end, kind)
-            continue
-        if last:
-            yield last
-        last = (start, end, kind)
-    if last:
-        yield last
-
-
-def _single(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | None]]:
-    pattern = _PATTERN_WITH_NUMBERS if keep_numbers else _PATTERN
-    closing = closing_braces(text)
-    known: dict[str, bool] = {}
-    at = 0
-    while found := pattern.search(text, at):
-        start, end, kind = found.start(), found.end(), found.lastgroup
-        before = text[at:start]
-        at = end
-        if kind == "braces":
-            close = closing.get(end - 1, -1)
-            is_nested = text.find("{", end, close) >= 0
-            longest = _LONGEST_BRACES if is_nested else 200
-            if not 0 < close - end <= longest and close != end:
-                continue
-            if not is_nested and "\n" in text[end:close]:
-                continue
-            end = close + 1
-            if before.endswith("'") and text.startswith("'", end):
-                # "'{name}'": to some libraries the apostrophes are part of it.
-                start, end = start - 1, end + 1
-            at = end
-            kind = "program"
-        elif found[0][0] == "%" and _is_percentage(text, before, found[0], known):
-            continue
-        elif kind is None:
-            at = end = _with_brackets(text, found)
-        yield start, end, kind
+def unprotect(pieces: Sequence[Piece], kept: dict[int, str]) -> Segment:
+    """The pieces with their kept texts again instead of marks, and texts side by side joined."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, Alone) and piece.number in kept:
+            piece = kept[piece.number]
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        elif isinstance(piece, Open | Close | Alone) or piece:
+            joined.append(piece)
+    return Segment(tuple(joined))
 
 
 def is_statement(text: str) -> bool:
@@ -175,7 +154,7 @@ def is_statement(text: str) -> bool:
 def stays_whole(text: str) -> bool:
     """Whether nothing in a text is translated: numbers, addresses, placeholders and marks."""
     at = 0
-    for start, end, _ in _found(text, keep_numbers=False):
+    for start, end, _ in _stretches(text, keep_numbers=False):
         if any(map(str.isalpha, text[at:start])):
             return False
         at = end
@@ -184,60 +163,12 @@ def stays_whole(text: str) -> bool:
 
 def has_literals(text: str) -> bool:
     """Whether something in a text is not translated, such as an address or a placeholder."""
-    return any(True for _ in _found(text, keep_numbers=False))
+    return any(True for _ in _stretches(text, keep_numbers=False))
 
 
 def literals_in(text: str) -> list[Span]:
-    """Where each such stretch of a text begins and ends."""
-    return [(start, end) for start, end, _ in _found(text, keep_numbers=False)]
-
-
-def closing_braces(text: str) -> dict[int, int]:
-    """For each opening brace that is closed, where that is."""
-    closing: dict[int, int] = {}
-    opened: list[int] = []
-    for found in re.finditer(r"[{}]", text):
-        if found[0] == "{":
-            opened.append(found.start())
-        elif opened:
-            closing[opened.pop()] = found.start()
-    return closing
-
-
-_SINGLE = re.compile(r"(?<!\d)(?<!\d[ \u00a0\u202f])%(?:[sdiu@]|l[sdux])(?![A-Za-z])")
-_NUMBER_AT_END = re.compile(r"(?<![\w~])\d[\d.,]*[ \u00a0\u202f]?\Z")
-"""A number, and no name that ends with one: "SHA1 %s"."""
-
-
-def _is_percentage(text: str, before: str, found: str, known: dict[str, bool]) -> bool:
-    """Whether a percent sign is that of a number: ``50 %d`` of German, ``%50`` of Turkish.
-
-    ``before`` is the text from the last placeholder on. ``known`` keeps what the whole text says of
-    a placeholder, which is read once for each kind and not for each place.
-    """
-    if re.match(r"%(?:%|\d{1,2}\$|\(|<|#@|\w+%)", found):
-        return False
-    if found not in known:
-        known[found] = _may_be_percentage(text, found)
-    if not known[found]:
-        return False
-    if len(found) == 3 and found[1:].isdigit():
-        return True
-    if found[1:] in ("o", "x", "X") and re.search(r"(?<!\d)0\Z", before[-2:]):
-        return False  # 0%o and 0%x: octal and hexadecimal numbers
-    if re.search(r"(?<![\d.,])0\d+[ ]?\Z", before[-10:]):
-        return False  # "chmod 0700 %s"
-    return _NUMBER_AT_END.search(before[-20:]) is not None
-
-
-def _may_be_percentage(text: str, found: str) -> bool:
-    """Whether a text leaves open that this placeholder is the sign of a number."""
-    if len(found) == 3 and found[1:].isdigit():
-        return not re.search(r"%[1-9](?!\d)", text)
-    # %9.9s is one whatever is before it, and a text with one has more
-    return not (
-        len(found) > 2 or text.count(found) > 1 or _SINGLE.search(text.replace(found, "", 1))
-    )
+    """Where each stretch of a text that is not translated begins and ends."""
+    return [(start, end) for start, end, _ in _stretches(text, keep_numbers=False)]
 
 
 def order_of(text: str) -> str | None:
@@ -250,6 +181,68 @@ def order_of(text: str) -> str | None:
     found = re.fullmatch(r"%[A-Za-z_]\w{1,60}%|%\(.*|%L?\d{1,2}|%Ln", text)
     in_turn = None if found else _IN_TURN.search(text)
     return in_turn.lastgroup if in_turn else None
+
+
+def closing_braces(text: str) -> dict[int, int]:
+    """The place of the brace that closes each opening one; braces that stay open are left out."""
+    closing: dict[int, int] = {}
+    opened: list[int] = []
+    for found in re.finditer(r"[{}]", text):
+        if found[0] == "{":
+            opened.append(found.start())
+        elif opened:
+            closing[opened.pop()] = found.start()
+    return closing
+
+
+def _stretches(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
+    """The stretches of a text that are not translated, in order."""
+    last: _Stretch | None = None
+    for start, end, kind in _placeholders(text, keep_numbers=keep_numbers):
+        # "%Y-%m-%d", "{host}:{port}": with what stands between them they are one.
+        if last and last[2] == kind == "program" and _JOINT.fullmatch(text, last[1], start):
+            last = (last[0], end, kind)
+            continue
+        if last:
+            yield last
+        last = (start, end, kind)
+    if last:
+        yield last
+
+
+def _placeholders(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
+    pattern = _PATTERN_WITH_NUMBERS if keep_numbers else _PATTERN
+    closing = closing_braces(text)
+    known: dict[str, bool] = {}
+    at = 0
+
+    while found := pattern.search(text, at):
+        start, end, kind = found.start(), found.end(), found.lastgroup
+        before = text[at:start]
+        at = end
+
+        if kind == "braces":
+            # Braces that stay open, and those around a text of its own, are no placeholder.
+            close = closing.get(end - 1, -1)
+            is_nested = text.find("{", end, close) >= 0
+            longest = _LONGEST_NESTED if is_nested else _LONGEST_FLAT
+            if close < end or close - end > longest:
+                continue
+            if not is_nested and "\n" in text[end:close]:
+                continue
+
+            end = close + 1
+            if before.endswith("'") and text.startswith("'", end):
+                # "'{name}'": to some libraries the apostrophes are part of it.
+                start, end = start - 1, end + 1
+            at = end
+            kind = "program"
+        elif found[0][0] == "%" and _is_percentage(text, before, found[0], known):
+            continue
+        elif kind is None:
+            at = end = _with_brackets(text, found)
+
+        yield start, end, kind
 
 
 def _with_brackets(text: str, found: re.Match[str]) -> int:
@@ -265,14 +258,42 @@ def _with_brackets(text: str, found: re.Match[str]) -> int:
     return end
 
 
-def unprotect(pieces: Sequence[Piece], kept: dict[int, str]) -> Segment:
-    """The pieces with their kept texts again instead of marks, and texts side by side joined."""
-    joined: list[Piece] = []
-    for piece in pieces:
-        if isinstance(piece, Alone) and piece.number in kept:
-            piece = kept[piece.number]
-        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += piece
-        elif isinstance(piece, Open | Close | Alone) or piece:
-            joined.append(piece)
-    return Segment(tuple(joined))
+_OTHER_ARGUMENT = re.compile(r"(?<!\d)(?<!\d[ \u00a0\u202f])%(?:[sdiu@]|l[sdux])(?![A-Za-z])")
+"""A placeholder that stands behind no number, such as "%s files"."""
+_NUMBER_AT_END = re.compile(r"(?<![\w~])\d[\d.,]*[ \u00a0\u202f]?\Z")
+"""A number, and no name that ends with one: "SHA1 %s"."""
+
+
+def _is_percentage(text: str, before: str, found: str, known: dict[str, bool]) -> bool:
+    """Whether a percent sign is that of a number: ``50 %d`` of German, ``%50`` of Turkish.
+
+    ``before`` is the text from the last placeholder on. ``known`` keeps what the whole text says of
+    a placeholder, which is read once for each kind and not for each place.
+    """
+    if re.match(r"%(?:%|\d{1,2}\$|\(|<|#@|\w+%)", found):
+        return False  # no percentage is written like these
+    if found not in known:
+        known[found] = _may_be_percentage(text, found)
+    if not known[found]:
+        return False
+
+    # From here on what stands beside it decides: %50 is a percentage, "50 %d" may be one.
+    if len(found) == 3 and found[1:].isdigit():
+        return True
+    if found[1:] in ("o", "x", "X") and re.search(r"(?<!\d)0\Z", before[-2:]):
+        return False  # 0%o and 0%x: octal and hexadecimal numbers
+    if re.search(r"(?<![\d.,])0\d+[ ]?\Z", before[-10:]):
+        return False  # "chmod 0700 %s"
+    return _NUMBER_AT_END.search(before[-20:]) is not None
+
+
+def _may_be_percentage(text: str, found: str) -> bool:
+    """Whether a text leaves open that this placeholder is the sign of a number."""
+    if len(found) == 3 and found[1:].isdigit():
+        return not re.search(r"%[1-9](?!\d)", text)
+    # %9.9s is one whatever is before it, and a text with one has more
+    return not (
+        len(found) > 2
+        or text.count(found) > 1
+        or _OTHER_ARGUMENT.search(text.replace(found, "", 1))
+    )

@@ -62,9 +62,8 @@ def scaled_embedding(
     EQ: 15, 107.  Source: Single Page, Training Phase; Vaswani et al. (2017), §3.4.
     Symbols: weight = W_Embedding. Of the five sources only the Single Page has the factor (ER-50).
     """
-    # a tied matrix is initialized with a deviation of about 1/√d_model, as the output layer needs
-    # it; the factor brings its rows to the size of the sinusoids, whose entries lie between -1 and
-    # 1
+    # a tied matrix begins with a deviation of about 1/√d_model, as the output layer needs it; the
+    # factor brings its rows to the size of the sinusoids, whose entries lie between -1 and 1
     return math.sqrt(weight.shape[-1]) * embed(ids, weight)
 
 
@@ -94,7 +93,7 @@ def shift_right_zero(
     ``shift_right_3d``. See ER-44 for the two kinds of start.
     Symbols: embedded = the rows of the embedded labels.
     """
-    # after the embedding: the zero vector is the row of no word
+    # after the embedding, because no id has the zero vector for its row
     start = torch.zeros_like(embedded[..., :1, :])
     return torch.cat((start, embedded[..., :-1, :]), dim=-2)
 

@@ -4,8 +4,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
-from pellucid.equations.losses import Reduction, kl_divergence, reduce_losses
-from pellucid.equations.losses import smoothed_cross_entropy as smoothed
+from pellucid.equations.losses import (
+    Reduction,
+    kl_divergence,
+    reduce_losses,
+    smoothed_cross_entropy,
+)
 from pellucid.equations.shapes import Number, require_same_size
 from pellucid.equations.softmax import log_softmax, softmax
 
@@ -59,14 +63,17 @@ def r_drop_loss(
     EQ: none.  Source: Liang et al. (2021), eqs. (1) to (4).
     Symbols: softmax(first) = p, softmax(second) = p′, smoothing = ε of q, alpha = α.
     Raises: ConfigError if alpha is negative, and what ``smoothed_cross_entropy`` raises.
-    Differs: half of the paper's loss, so that a token weighs what it does in one pass; α is theirs.
+    Differs: it is half of the paper's loss, so that a token weighs as much as in a loss of one
+    pass; α is the paper's.
     """
     if alpha < 0:
         raise ConfigError(f"alpha must not be negative, got {alpha}")
-    right = [smoothed(each, labels, smoothing, reduction) for each in (first, second)]
+    losses = [
+        smoothed_cross_entropy(each, labels, smoothing, reduction) for each in (first, second)
+    ]
     divergence = reduce_losses(symmetric_divergence(first, second), reduction)
     # the paper's α/2 times J/2 is α/4 for both directions; its sum of two losses is a mean here
-    return (right[0] + right[1]) / 2 + alpha / 4 * divergence
+    return (losses[0] + losses[1]) / 2 + alpha / 4 * divergence
 
 
 def cut_tokens(
@@ -91,7 +98,7 @@ def simcut_loss(
     alpha: Number,
     reduction: Reduction = "sum",
 ) -> Float[Tensor, ""]:
-    """The loss of a pass, plus the divergence of a second one from it that misses some tokens.
+    """The loss of a pass, plus the divergence from it of a second pass that misses some tokens.
 
         L = Σᵢ {CE(qᵢ, pᵢ) + α KL(pᵢ ‖ p′ᵢ)},   p′ = the model's p for Cut(x), Cut(y)
 
@@ -105,7 +112,8 @@ def simcut_loss(
         raise ConfigError(f"alpha must not be negative, got {alpha}")
     # the target of the divergence is no constant: the whole pass moves towards the cut one, too
     divergence = reduce_losses(kl_divergence(softmax(whole), cut), reduction)
-    return smoothed(whole, labels, smoothing, reduction) + alpha * divergence
+    loss = smoothed_cross_entropy(whole, labels, smoothing, reduction)
+    return loss + alpha * divergence
 
 
 def distillation_loss(
@@ -122,7 +130,7 @@ def distillation_loss(
     Raises: ConfigError unless T > 0, ShapeError if the vocabularies differ in size.
 
     Softening divides the gradient by about T²; the factor keeps its size. Hinton et al. write the
-    cross-entropy, whose gradient is the same; this one is 0 for a student equal to its
+    cross-entropy, whose gradient is the same; the divergence is 0 for a student equal to its
     teacher.
     """
     if not temperature > 0:

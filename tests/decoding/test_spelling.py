@@ -7,16 +7,16 @@ from table_models import TableModel, sources
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.requests import (
-    Request,
+from pellucid.decoding.requests import Request
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.candidates import Constraints
+from pellucid.decoding.search.general_beam import general_beam_search
+from pellucid.decoding.spelling import (
     _spellings,
     continuing_ids,
     spell_banned,
     spell_required,
 )
-from pellucid.decoding.search.beam import beam_search
-from pellucid.decoding.search.candidates import Constraints
-from pellucid.decoding.search.general_beam import general_beam_search
 from pellucid.decoding.translator import Translator
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.sentencepiece_tokenizer import train_sentencepiece

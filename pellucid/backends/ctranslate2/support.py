@@ -7,7 +7,7 @@ import os
 import platform
 
 from pellucid.backends.capability import CTRANSLATE2
-from pellucid.backends.marian.vocabulary import special_pieces, taken_names
+from pellucid.backends.marian.vocabulary import piece_problems, special_pieces
 from pellucid.bundle import Bundle
 from pellucid.core.processor import processor_fields
 from pellucid.core.special import SPECIAL_COUNT
@@ -26,8 +26,7 @@ def ctranslate2_problems(bundle: Bundle) -> list[str]:
         ("target", bundle.target_tokenizer),
     ):
         # CTranslate2 looks tokens up by their piece, so two ids of one piece cannot be told apart.
-        taken = taken_names(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:])
-        problems += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+        problems += piece_problems(side, vocabulary_pieces(tokenizer)[SPECIAL_COUNT:])
     return problems
 
 

@@ -50,16 +50,16 @@ def number_for_marian(
     source_pieces, target_pieces = (_ordinary_pieces(each) for each in (source, target))
     was_marian = all(isinstance(each, MarianTokenizer) for each in (source, target))
     if was_marian and source_pieces == target_pieces and start_is_pad:
-        ids = _as_marian_orders(target_pieces)
+        ids = _in_marian_order(target_pieces)
         return ids, ids
-    return _as_we_order(source_pieces), _as_we_order(target_pieces)
+    return _in_our_order(source_pieces), _in_our_order(target_pieces)
 
 
 def _ordinary_pieces(tokenizer: SubwordTokenizer) -> tuple[str, ...]:
     return tuple(tokenizer.tokens(range(SPECIAL_COUNT, tokenizer.vocabulary_size)))
 
 
-def _as_marian_orders(pieces: tuple[str, ...]) -> MarianIds:
+def _in_marian_order(pieces: tuple[str, ...]) -> MarianIds:
     # Our ids begin with pad, unk, start and stop; the pieces follow in their own order.
     ordinary = range(SPECIAL_COUNT, SPECIAL_COUNT + len(pieces))
     pad = len(pieces) + 2  # after the stop, unk and the pieces
@@ -75,10 +75,17 @@ def _as_marian_orders(pieces: tuple[str, ...]) -> MarianIds:
     )
 
 
-def _as_we_order(pieces: tuple[str, ...]) -> MarianIds:
-    # Inputs and outputs alike: our ids are Marian's, and the tables map each to itself.
+def _in_our_order(pieces: tuple[str, ...]) -> MarianIds:
+    # Our ids are Marian's too, so inputs and outputs map each id to itself.
     ids = tuple(range(SPECIAL_COUNT + len(pieces)))
-    return MarianIds((*special_pieces(pieces), *pieces), ids, ids, PAD_ID, START_ID, STOP_ID)
+    return MarianIds(
+        pieces=(*special_pieces(pieces), *pieces),
+        inputs=ids,
+        outputs=ids,
+        pad=PAD_ID,
+        start=START_ID,
+        stop=STOP_ID,
+    )
 
 
 def special_pieces(ordinary: Collection[str]) -> tuple[str, str, str, str]:
@@ -87,9 +94,10 @@ def special_pieces(ordinary: Collection[str]) -> tuple[str, str, str, str]:
     return PAD_PIECE, UNK_PIECE, start, STOP_PIECE
 
 
-def taken_names(ordinary: Collection[str]) -> list[str]:
-    """Ordinary pieces that are spelled like a special one."""
-    return sorted(set(special_pieces(ordinary)) & set(ordinary))
+def piece_problems(side: str, ordinary: Collection[str]) -> list[str]:
+    """A problem for each ordinary piece of a side that is spelled like a special one."""
+    taken = sorted(set(special_pieces(ordinary)) & set(ordinary))
+    return [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
 
 
 def vocabulary_problems(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
@@ -102,8 +110,7 @@ def vocabulary_problems(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
                 f" cut, got {tokenizer.kind}"
             )
             continue
-        taken = taken_names(_ordinary_pieces(tokenizer))
-        problems += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+        problems += piece_problems(side, _ordinary_pieces(tokenizer))
     return problems
 
 
@@ -113,7 +120,7 @@ class ImportedIds:
 
     vocabulary: Vocabulary
     rows: tuple[int, ...]
-    """The Marian id of each of our ids."""
+    """The Marian id of each of our ids, which is its row in Marian's matrices."""
     start_is_copy: bool
     """Whether START has the row of another id, because Marian uses that id as the start too."""
 
@@ -139,15 +146,19 @@ def number_for_us(
     pieces = {id_: piece for piece, id_ in table.items()}
     pad = settings.pad_token_id if target else table[PAD_PIECE]
     stop = settings.eos_token_id if target else table[STOP_PIECE]
-    start, unk = settings.decoder_start_token_id, table[UNK_PIECE]
+    unk = table[UNK_PIECE]
+
+    # The start is an id of the target. The encoder never reads one, but our source vocabulary has
+    # an id for it: that of a start piece with the same number, or else a copy of the pad.
+    start = settings.decoder_start_token_id
     if not target and (start >= size or pieces[start] not in _START_PIECES):
-        start = pad  # the encoder never reads a start, but our vocabulary has an id for it
+        start = pad
 
     if len({pad, unk, stop}) < 3:
         return None, [f"pad, unk and stop must differ in {name}, are {pad}, {unk} and {stop}"]
 
     start_is_copy = pieces[start] not in _START_PIECES
-    # A start that copies an ordinary piece leaves that piece in the list.
+    # A start that copies another id's row leaves that id where it is.
     taken = {pad, unk, stop} if start_is_copy else {pad, unk, stop, start}
     rest = [id_ for id_ in range(size) if id_ not in taken]
 

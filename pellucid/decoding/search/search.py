@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher, token_batches
-from pellucid.decoding.requests import ReadLine, Translatable, continuing_ids, spell_banned
+from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.general_beam import general_beam_search
 from pellucid.decoding.search.greedy import greedy_search, sample
 from pellucid.decoding.search.recompute import Recomputing, repredict_search
+from pellucid.decoding.spelling import continuing_ids, spell_banned
 from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import MemoryT, Searchable
 
@@ -29,7 +30,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _MOST_WORKERS = 8
-"""The global interpreter lock limits how many threads pay; more than 8 were not measured."""
+"""Python's global lock limits how many threads are worth it; more than 8 were not measured."""
 
 
 def search_batches(
@@ -38,10 +39,10 @@ def search_batches(
     settings: DecodingConfig,
     watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of each line, best first, in the order of the lines; none is blank.
+    """The hypotheses of each line, best first, in the order of the lines; no line may be blank.
 
-    The longest lines go first, a batch on each thread that PyTorch may use. A watcher that needs
-    the steps gets those of one batch after the other. Raises as the searches do.
+    The longest lines go first, a batch on each thread that PyTorch may use. With a watcher that
+    needs the steps one batch is searched after the other. Raises as the searches do.
     """
     needs_steps = watcher is not None and watcher.needs_steps
     workers = worker_count() if is_on_cpu(bundle.model) and not needs_steps else 1
@@ -103,11 +104,11 @@ def search(
         recomputing = Recomputing(model, mask_at_inference=settings.mask_at_inference)
         return [[only] for only in repredict_search(recomputing, source, settings, watcher)]
 
-    # before the choice below: without a cache each of those searches works as well
+    # a model that recomputes is searched like one with a cache, so every kind below is open to it
     if not settings.use_cache:
-        slow = Recomputing(model, mask_at_inference=settings.mask_at_inference)
+        recomputing = Recomputing(model, mask_at_inference=settings.mask_at_inference)
         cached_settings = settings.changed({"use_cache": True, "mask_at_inference": True})
-        return search(slow, source, cached_settings, constraints, watcher)
+        return search(recomputing, source, cached_settings, constraints, watcher)
 
     if settings.sampling is not None:
         return sample(model, source, settings, settings.sampling, constraints, watcher)
@@ -133,8 +134,8 @@ def pad_targets(
 ) -> Int[Tensor, "sentence target"]:
     """START and each target, padded: what a decoder reads when the target is known (EQ-121).
 
-    Row t of the decoder's output then predicts token t of the target, and the last one the stop.
-    On the device of ``source``.
+    Row t of the decoder's output then predicts token t of the target, and the last row the stop.
+    The result is on the device of ``source``.
     """
     longest = max(len(ids) for ids in targets)
     rows = [[START_ID, *ids] + [PAD_ID] * (longest - len(ids)) for ids in targets]
@@ -198,11 +199,11 @@ def _pool(_process: int, workers: int, threads_each: int) -> ThreadPoolExecutor:
     Threads do not survive a fork, so each process has its own pool.
     """
     before = torch.get_num_threads()
-    # no thread can take a second ``begin`` before all have run theirs
+    # threads wait for each other, so that none takes a second ``begin`` before all have had theirs
     are_ready = threading.Barrier(workers + 1)
 
     def begin() -> None:
-        torch.get_num_threads()  # or PyTorch would set the number at the first product
+        torch.get_num_threads()  # else PyTorch would set the number again at the first product
         torch.set_num_threads(threads_each)
         are_ready.wait()
 

@@ -41,14 +41,15 @@ def softmax_jacobian(
 def numeric_jacobian(
     function: Callable[[Tensor], Tensor], s: Float[Tensor, " size"], step: Number = 1e-5
 ) -> Float[Tensor, "outputs size"]:
-    """The Jacobian by finite differences: move one input at a time.
+    """The Jacobian by finite differences, moving one input at a time.
 
         ∂pᵢ/∂sⱼ ≈ (pᵢ(s + h eⱼ) - pᵢ(s - h eⱼ)) / 2h
 
     EQ: 46.  Source: Lee, Scaled Dot-Product Attention (definition of the Jacobian).
     Symbols: function = p, s = s, step = h.
     """
-    # row j moves sⱼ alone; central differences have an error of h², one-sided ones of h
+    # row j moves sⱼ alone and gives column j of the Jacobian; central differences have an error of
+    # h², one-sided ones of h
     steps = step * torch.eye(s.shape[0], dtype=s.dtype, device=s.device)
     columns = [(function(s + move) - function(s - move)) / (2 * step) for move in steps]
     return torch.stack(columns, dim=-1)

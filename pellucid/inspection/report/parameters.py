@@ -20,7 +20,8 @@ _HIDDEN = Axis("hidden unit", "weight")
 _MIXED = Axis("head and feature", "weight")
 _ONE = Axis("learned", "single")
 
-Named = Iterator[tuple[str, Matrix]]
+_Named = Iterator[tuple[str, Matrix]]
+"""Matrices with their names in the report."""
 
 
 def parameter_matrices(model: SequenceModel) -> dict[str, Matrix]:
@@ -28,12 +29,12 @@ def parameter_matrices(model: SequenceModel) -> dict[str, Matrix]:
     named: list[tuple[str, Matrix]] = []
     match model:
         case Transformer():
-            named += _of_stack("encoder", model.encoder.layers, model.encoder.last_norm)
-            named += _of_stack("decoder", model.decoder.layers, model.decoder.last_norm)
+            named += _stack("encoder", model.encoder.layers, model.encoder.last_norm)
+            named += _stack("decoder", model.decoder.layers, model.decoder.last_norm)
         case EncoderOnly():
-            named += _of_stack("encoder", model.encoder.layers, model.encoder.last_norm)
+            named += _stack("encoder", model.encoder.layers, model.encoder.last_norm)
         case DecoderOnly():
-            named += _of_stack("decoder", model.layers, model.last_norm)
+            named += _stack("decoder", model.layers, model.last_norm)
         case _:  # what is inside a recurrent cell is not shown
             pass
     return {f"parameters.{name}": matrix for name, matrix in named}
@@ -46,11 +47,11 @@ def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
     # (words, d_model) → (d_model, words)
     found = {"parameters.output_weight": Matrix(weight[ids].T, _IN, columns)}
     if bias is not None:
-        found["parameters.output_bias"] = Matrix(bias[ids].unsqueeze(0), _ONE, columns)
+        found["parameters.output_bias"] = _row(bias[ids], columns)
     return found
 
 
-def _of_stack(side: str, layers: Iterable[nn.Module], last_norm: nn.Module) -> Named:
+def _stack(side: str, layers: Iterable[nn.Module], last_norm: nn.Module) -> _Named:
     for index, layer in enumerate(layers):
         assert isinstance(layer, Block)
         for sublayer in layer.sublayers:
@@ -60,55 +61,51 @@ def _of_stack(side: str, layers: Iterable[nn.Module], last_norm: nn.Module) -> N
                     yield from _attention(place, attention)
                 case FeedForward() as network:
                     yield from _feed_forward(place, network)
-                case _:  # a kind that is shown by its parts alone
+                case _:  # a kind of sublayer whose parameters a report does not show
                     pass
             yield from _norm(f"{place}.norm", sublayer.around.norm)
 
     yield from _norm(f"{side}.norm", last_norm)
 
 
-def _attention(place: str, attention: MultiHeadAttention) -> Named:
-    packed, bias = attention.packed_weight, attention.b_qkv
-
+def _attention(place: str, attention: MultiHeadAttention) -> _Named:
     # PyTorch stores (output, input): the rows of W^Q, W^K and W^V of all heads are stacked.
     widths = [attention.query_width, attention.query_width, attention.value_width]
-    # three tensors (heads · size, d_model)
-    weights = torch.split(packed, widths)
-    biases = (None, None, None) if bias is None else torch.split(bias, widths)
+    # three tensors (heads · size, d_model), and three (heads · size)
+    weights = torch.split(attention.packed_weight, widths)
+    packed_bias = attention.b_qkv
+    biases = (None, None, None) if packed_bias is None else torch.split(packed_bias, widths)
     axes = {"query": _KEY, "key": _KEY, "value": _VALUE}
 
-    for (part, axis), weight, offset in zip(axes.items(), weights, biases, strict=True):
+    for (part, axis), weight, bias in zip(axes.items(), weights, biases, strict=True):
         # the rows of a head lie together, the first head first
         for head, rows in enumerate(weight.chunk(attention.heads)):
             yield f"{place}.heads.{head}.{part}", Matrix(rows.T, _IN, axis)
-        if offset is not None:
-            for head, numbers in enumerate(offset.chunk(attention.heads)):
-                yield (
-                    f"{place}.heads.{head}.{part}_bias",
-                    Matrix(numbers.unsqueeze(0), _ONE, axis),
-                )
+        if bias is not None:
+            for head, numbers in enumerate(bias.chunk(attention.heads)):
+                yield f"{place}.heads.{head}.{part}_bias", _row(numbers, axis)
 
     yield f"{place}.output", Matrix(attention.w_o.T, _MIXED, _IN)
     if attention.b_o is not None:
-        yield f"{place}.output_bias", _single(attention.b_o)
+        yield f"{place}.output_bias", _row(attention.b_o, _IN)
 
 
-def _norm(place: str, norm: nn.Module) -> Named:
+def _norm(place: str, norm: nn.Module) -> _Named:
     # a post-norm stack ends with nn.Identity
     if not isinstance(norm, Norm):
         return
     if norm.gain is not None:
-        yield f"{place}_gain", _single(norm.gain)
+        yield f"{place}_gain", _row(norm.gain, _IN)
     if norm.bias is not None:
-        yield f"{place}_bias", _single(norm.bias)
+        yield f"{place}_bias", _row(norm.bias, _IN)
 
 
-def _feed_forward(place: str, network: FeedForward) -> Named:
+def _feed_forward(place: str, network: FeedForward) -> _Named:
     yield f"{place}.weight_1", Matrix(network.inner.weight.T, _IN, _HIDDEN)
-    yield f"{place}.bias_1", Matrix(network.inner.bias.unsqueeze(0), _ONE, _HIDDEN)
+    yield f"{place}.bias_1", _row(network.inner.bias, _HIDDEN)
     yield f"{place}.weight_2", Matrix(network.outer.weight.T, _HIDDEN, _IN)
-    yield f"{place}.bias_2", _single(network.outer.bias)
+    yield f"{place}.bias_2", _row(network.outer.bias, _IN)
 
 
-def _single(numbers: Tensor) -> Matrix:
-    return Matrix(numbers.unsqueeze(0), _ONE, _IN)
+def _row(numbers: Tensor, axis: Axis) -> Matrix:
+    return Matrix(numbers.unsqueeze(0), _ONE, axis)

@@ -1,4 +1,4 @@
-"""Two ways to keep the event loop from pausing: work in small lumps, and no large collections.
+"""Two ways to keep the event loop from pausing: no large garbage collections, and work in turns.
 
 Both ends of a request need them: the guard, where requests are read, and the application, where
 models are loaded and answers are written.
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
-    """A block that imports modules or loads models, after which their objects are never traced.
+    """A context that imports modules or loads models, and whose objects are never traced after it.
 
     A full garbage collection traces every container that the process has made, under Python's
     global lock, so that no request is answered meanwhile. With torch and a web framework imported
-    that takes 0.2 s of CPU time, and imports alone set off several. Within the block nothing is
+    that takes 0.2 s of CPU time, and imports alone set off several. Within the context nothing is
     collected; its objects are then frozen, and a full collection traces only what requests have
     made since, in about a millisecond.
 
@@ -45,31 +45,32 @@ class Turnstile:
         self._at_once = at_once
         self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
         self._passed = 0
-        """Tasks that passed in this turn."""
-        self._let_on = 0
-        """Tasks that were waiting and will pass in the next turn."""
+        """The number of tasks that passed in this turn."""
+        self._released = 0
+        """The number of tasks that were waiting and will pass in the next turn."""
 
     async def wait(self) -> None:
         """Return when it is this task's turn."""
         loop = asyncio.get_running_loop()
-        if self._passed >= self._at_once or self._let_on or self._waiting:
+        if self._passed >= self._at_once or self._released or self._waiting:
             turn: asyncio.Future[None] = loop.create_future()
             self._waiting.append(turn)
             await turn
         else:
             self._passed += 1
-            if self._passed == 1:  # the first after an idle turn: else the next call is scheduled
-                loop.call_soon(self._let_next)
+            # The first task after an idle turn starts the turns; they schedule each other.
+            if self._passed == 1:
+                loop.call_soon(self._begin_turn)
 
-    def _let_next(self) -> None:
-        # Those of the last call have just passed, in this turn.
-        self._passed, self._let_on = self._let_on, 0
-        while self._waiting and self._let_on < self._at_once:
+    def _begin_turn(self) -> None:
+        # The tasks that the last turn released pass in this one.
+        self._passed, self._released = self._released, 0
+        while self._waiting and self._released < self._at_once:
             turn = self._waiting.popleft()
             if not turn.done():  # it is if its task was cancelled
                 turn.set_result(None)
-                self._let_on += 1
+                self._released += 1
 
         # Scheduled only while tasks pass, so that an idle server does not spin.
-        if self._passed or self._let_on:
-            asyncio.get_running_loop().call_soon(self._let_next)
+        if self._passed or self._released:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
