@@ -3,12 +3,17 @@
 import dataclasses
 import logging
 import math
+import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine_bundles import random_bundle, said, saved, sentences, tokenizer
+from forks import fork
 from processors import pretend_processor
 
 from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
@@ -236,6 +241,62 @@ def test_threads_that_share_an_engine_get_what_each_would_get_alone(fast):
         thread.join()
     for one, other in zip(alone, together, strict=True):
         assert said(one) == said(other)
+
+
+def _end_soon() -> None:
+    """A fork that waits for a thread that it does not have would wait forever, in C++."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout's handler is Python
+    signal.alarm(60)
+
+
+def test_forks_of_a_process_whose_threads_translate_translate_as_it_does(bundle_folder: Path):
+    """A fork has the model but none of its threads, and must not wait for them."""
+    parent = load(bundle_folder, engine="ctranslate2", device="cpu")
+    settings: list[dict[str, Any]] = [{"beam_size": 1}, {"beam_size": 3, "n_best": 2}]
+    expected = [said(parent.translate(LINES[:20], **each)) for each in settings]
+    stops, wrong = threading.Event(), []
+
+    def work(number: int) -> None:
+        while not stops.is_set():
+            chosen = number % 2
+            if said(parent.translate(LINES[:20], **settings[chosen])) != expected[chosen]:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    children = []
+    for _ in range(4):
+        if (child := fork()) == 0:
+            _end_soon()
+            found = [said(parent.translate(LINES[:20], **each)) for each in settings]
+            os._exit(found != expected)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    stops.set()
+    for thread in threads:
+        thread.join()
+    assert codes == [0, 0, 0, 0]
+    assert not wrong
+
+
+_ENDS_IN_A_FORK = """
+import os, signal, sys
+from pellucid.backends.load import load
+
+translator = load(sys.argv[1], engine="ctranslate2", device="cpu")
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_that_only_holds_the_model_ends(bundle_folder: Path):
+    """The interpreter frees the model, which waits for its threads."""
+    command = [sys.executable, "-c", _ENDS_IN_A_FORK, str(bundle_folder)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "3\n"
 
 
 REFUSED = {

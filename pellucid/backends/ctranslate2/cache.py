@@ -208,7 +208,8 @@ def locked_folder(folder: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        # closing releases the lock, and so does the end of the process
+        # Closing alone would not release it while a fork made meanwhile has the descriptor too.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

@@ -3,7 +3,9 @@
 import functools
 import logging
 import math
+import os
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -91,6 +93,8 @@ class Ctranslate2Engine(Engine):
         self._sources = vocabulary_pieces(bundle.source_tokenizer)
         self._targets = vocabulary_pieces(bundle.target_tokenizer)
         self._target_ids = {piece: id_ for id_, piece in enumerate(self._targets)}
+        self._has_threads = True
+        _engines.add(self)
 
     @property
     def name(self) -> str:
@@ -182,7 +186,7 @@ class Ctranslate2Engine(Engine):
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
         """``search`` for a call that it supports, with the model as it was converted."""
-        workers = self._workers
+        workers = self._own_workers()
         lengths = [len(line.source_ids) for line in lines]
         limits = length_limits(lengths, settings, self._bundle.max_length)
         rows = [
@@ -217,6 +221,24 @@ class Ctranslate2Engine(Engine):
 
         return results
 
+    def _own_workers(self) -> Workers:
+        """The workers of this process. A fork opens the model again at its first search."""
+        if not self._has_threads:
+            with self._lock:
+                if not self._has_threads:  # no other thread has opened it meanwhile
+                    self._workers = self._workers.reopened(self._bundle)
+                    self._has_threads = True
+        return self._workers
+
+    def in_fork(self) -> None:
+        """Forget what a fork does not have: the threads of the workers, and those that hold locks.
+
+        Called in every fork, before anything else.
+        """
+        self._workers.keep()
+        self._has_threads = False
+        self._lock = threading.Lock()
+
     def _follow_the_model(self) -> None:
         """Convert the model again if it was changed since then. Raises ConfigError."""
         # only one thread converts; the others wait, and then use its result
@@ -233,6 +255,17 @@ class Ctranslate2Engine(Engine):
             _log.info("the model was changed and is converted for CTranslate2 again")
             self._workers = open_changed(self._bundle, self._workers.compute_type)
             self._watch = self._watch.begun_again()
+
+
+_engines: weakref.WeakSet[Ctranslate2Engine] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    for engine in list(_engines):
+        engine.in_fork()
+
+
+os.register_at_fork(after_in_child=_in_fork)
 
 
 def _ask(watcher: SearchWatcher | None) -> None:

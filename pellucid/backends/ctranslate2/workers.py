@@ -1,5 +1,6 @@
 """A bundle opened by CTranslate2: the type that it computes in, and its workers."""
 
+import ctypes
 import dataclasses
 import os
 import sys
@@ -32,6 +33,16 @@ class Workers:
     count: int
     compute_type: ComputeType
     """``float32`` or ``int8``."""
+    convert: Convert
+    """The function that gave the converted model."""
+
+    def reopened(self, bundle: Bundle) -> "Workers":
+        """The same model opened once more, for a fork. Raises as ``open_workers`` does."""
+        return _open(bundle, self.compute_type, self.convert)
+
+    def keep(self) -> None:
+        """Never free the model. In a fork that would wait forever for threads it does not have."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.model))
 
     @property
     def description(self) -> str:
@@ -115,7 +126,7 @@ def _open(bundle: Bundle, compute_type: ComputeType, convert: Convert = converte
         model = ctranslate2.Translator(
             str(folder), compute_type=compute_type, inter_threads=count, intra_threads=1
         )
-    return Workers(model, count, compute_type)
+    return Workers(model, count, compute_type, convert)
 
 
 def _seconds_of(workers: Workers, bundle: Bundle) -> float:
