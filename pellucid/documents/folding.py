@@ -29,7 +29,7 @@ from pellucid.documents.items import (
     text_of,
     tree_of,
 )
-from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
+from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment, joined
 from pellucid.documents.side_by_side import (
     SPACED_BAR,
     badge_at,
@@ -96,12 +96,8 @@ class Folded:
                 pieces = parts[number]
                 if number in self._drop_caps:
                     pieces = _with_drop_cap(pieces, self._drop_caps[number])
-            for each in itertools.chain.from_iterable(map(self._content, pieces)):
-                if isinstance(each, str) and written and isinstance(written[-1], str):
-                    written[-1] += each
-                elif each != "":
-                    written.append(each)
-        return Segment(tuple(_in_order(written)))
+            written += itertools.chain.from_iterable(map(self._content, pieces))
+        return Segment(tuple(_in_order(joined(written))))
 
     def _content(self, piece: Piece) -> Sequence[Piece]:
         """Return the pieces that one piece stands for."""

@@ -16,7 +16,7 @@ from pellucid.documents.html_groups import groups, with_opaque, with_outline
 from pellucid.documents.html_rules import PAGE, TagRules
 from pellucid.documents.html_tokens import Token, tokens_of
 from pellucid.documents.plain import byte_order_mark
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, joined
 
 _BLANKS = " \t\r\n\f"
 """White space as HTML defines it; a no-break space is text."""
@@ -186,13 +186,7 @@ def _read(
             number += 1
 
     # Texts beside each other, as entities divide them, are one.
-    joined: list[Piece] = []
-    for piece in pieces:
-        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += piece
-        elif piece != "":
-            joined.append(piece)
-    return joined, sources
+    return joined(pieces), sources
 
 
 def _one_space(text: str) -> str:

@@ -26,7 +26,7 @@ from pellucid.documents.markdown_dialects import (
 )
 from pellucid.documents.plain import decode, encode
 from pellucid.documents.protected import is_statement, protect
-from pellucid.documents.segments import Alone, Close, Open, Piece, Ranges, Segment
+from pellucid.documents.segments import Alone, Close, Open, Piece, Ranges, Segment, joined
 
 _SEARCHING = re.compile(r"[\[<`]")
 _MOST_SEARCHED = 10**9
@@ -450,15 +450,12 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
             text = text[len(head[0]) :]
         if token.type != "softbreak":
             head = None
-        if text is not None:
-            if pieces and isinstance(pieces[-1], str):
-                pieces[-1] += text
-            elif text:
-                pieces.append(text)
+        if text:
+            pieces.append(text)
         elif mark is not None:
             pieces.append(mark)
             number += not isinstance(mark, Close)
-    return pieces, sources
+    return joined(pieces), sources
 
 
 def _whole_element(tokens: Sequence[Any], index: int, content: str) -> tuple[int, str, str] | None:

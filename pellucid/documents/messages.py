@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pellucid.documents.plurals import categories_of
 from pellucid.documents.protected import closing_braces
-from pellucid.documents.segments import Alone, Close, Document, Open, Piece, Segment, notes_of
+from pellucid.documents.segments import (
+    Alone,
+    Close,
+    Document,
+    Open,
+    Piece,
+    Segment,
+    joined,
+    notes_of,
+)
 
 _FORMS = re.compile(r"\{\s*([^\s{},]{1,100})\s*,\s*(plural|select|selectordinal)\s*,\s*")
 _CHOICE = re.compile(r"\{\s*\w{1,100}\s*,\s*choice\s*,")
@@ -289,17 +298,13 @@ def _joined(pieces: Iterable[Piece], *, safe: str = "") -> Segment:
     """A segment of pieces, of which texts beside each other are one. No apostrophe stands before a
     sign of ``safe``, where "<" is any mark.
     """
-    joined: list[Piece] = []
-    for piece in pieces:
-        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += piece
-        elif piece != "":
-            if "<" in safe and joined and isinstance(joined[-1], str):
-                joined[-1] = re.sub("'$", "’", joined[-1])
-            joined.append(piece)
-    if not safe:
-        return Segment(tuple(joined))
-    return Segment(tuple(p.replace("'{", "’{") if isinstance(p, str) else p for p in joined))
+    whole = joined(pieces)
+    for number, piece in enumerate(whole if safe else ()):
+        if isinstance(piece, str):
+            if "<" in safe and number + 1 < len(whole):
+                piece = re.sub("'$", "’", piece)
+            whole[number] = piece.replace("'{", "’{")
+    return Segment(tuple(whole))
 
 
 class MessageDocument:

@@ -24,6 +24,7 @@ from pellucid.documents.segments import (
     Range,
     Ranges,
     Segment,
+    joined,
 )
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
@@ -108,11 +109,31 @@ class Paragraph:
     """By holder, such as a link: a run with the formatting that most of it has."""
 
 
+class _Runs:
+    """The properties of the runs of a paragraph. Each run is searched once, as a search goes
+    through all of its parts, which may be thousands.
+    """
+
+    def __init__(self, words: ElementNames) -> None:
+        self._tag = f"{words.namespace}rPr"
+        self._found: dict[Element, Element | None] = {}
+
+    def properties_of(self, run: Element) -> Element | None:
+        """The element with the properties of a run, if it has one."""
+        if run not in self._found:
+            self._found[run] = self._search(run)
+        return self._found[run]
+
+    def _search(self, run: Element) -> Element | None:
+        return run.find(self._tag)
+
+
 class ParagraphWriter:
     """Writes the pieces of a segment into a paragraph, whose properties stay."""
 
     def __init__(self, paragraph: Paragraph) -> None:
         self._paragraph, self._words = paragraph, paragraph.names
+        self._runs = _Runs(paragraph.names)
 
     def write(self, segment: Segment) -> None:
         """Replace what the paragraph holds."""
@@ -164,9 +185,8 @@ class ParagraphWriter:
 
     def _new_run(self, holder: Element, run: Element | None) -> Element:
         """A new run with the properties of another one."""
-        namespace = self._words.namespace
-        added = new_element(holder, f"{namespace}r")
-        properties = None if run is None else run.find(f"{namespace}rPr")
+        added = new_element(holder, f"{self._words.namespace}r")
+        properties = None if run is None else self._runs.properties_of(run)
         if properties is not None:
             added.append(copy.deepcopy(properties))
         return added
@@ -217,10 +237,13 @@ class ParagraphReader:
         self.opened: dict[int, Element | _Field] = {}
         self.alone: dict[int, tuple[_Part, ...]] = {}
         self.bases: dict[int, Element | None] = {}
+        self._runs = _Runs(words)
+        self._formats: dict[Element, tuple[bytes, Kind]] = {}
+        """By run, the formatting of all of its texts, and their role in a sentence."""
 
     def pieces_of(self, paragraph: Element) -> list[Piece]:
         """The pieces of a paragraph."""
-        return self._merged(self._atoms(list(self._items(paragraph))), OUTERMOST)
+        return joined(self._merged(self._atoms(list(self._items(paragraph))), OUTERMOST))
 
     def _number(self) -> int:
         self._next += 1
@@ -309,7 +332,9 @@ class ParagraphReader:
         runs: dict[bytes, Element] = {}
         keys: list[bytes | None] = []
         for pieces, run in atoms:
-            key = None if run is None else self._formatting(run)
+            if run is not None and run not in self._formats:
+                self._formats[run] = self._formatting(run), self._kind(run)
+            key = None if run is None else self._formats[run][0]
             keys.append(key)
             if key is not None:
                 sizes[key] = sizes.get(key, 0) + sum(
@@ -333,20 +358,16 @@ class ParagraphReader:
                 if wanted != base:
                     number = self._number()
                     self.opened[number] = run
-                    merged.append(Open(number, self._kind(run)))
+                    merged.append(Open(number, self._formats[run][1]))
                 current = wanted
-            for piece in pieces:
-                if isinstance(piece, str) and merged and isinstance(merged[-1], str):
-                    merged[-1] += piece
-                else:
-                    merged.append(piece)
+            merged += pieces
         if current != base:
             merged.append(Close(number))
         return merged
 
-    def _kind(self, run: Element | None) -> Kind:
+    def _kind(self, run: Element) -> Kind:
         """Return the role of a run's text in a sentence: raised, lowered, or in another format."""
-        properties = None if run is None else run.find(f"{self._words.namespace}rPr")
+        properties = self._runs.properties_of(run)
         if properties is None:
             return "format"
         if properties.get("baseline", "0").strip("0%") not in ("", "-"):
@@ -362,7 +383,7 @@ class ParagraphReader:
 
     def _formatting(self, run: Element) -> bytes:
         """The properties of a run that a reader sees, as bytes to compare."""
-        properties = run.find(f"{self._words.namespace}rPr")
+        properties = self._runs.properties_of(run)
         if properties is None:
             return b""
         ignored = self._words.ignored

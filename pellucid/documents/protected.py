@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, Span
+from pellucid.documents.segments import Alone, Piece, Segment, Span, joined
 
 _URL = (
     r"(?:(?:https?|ftp|file)://|www\.|mailto:|tel:)[^\s<>\"'“”„«»]*[^\s<>\"'“”„«».,;:!?)\]}…。，]"
@@ -134,15 +134,10 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
 
 def unprotect(pieces: Sequence[Piece], kept: dict[int, str]) -> Segment:
     """The pieces with their kept texts again instead of marks, and texts side by side joined."""
-    joined: list[Piece] = []
-    for piece in pieces:
-        if isinstance(piece, Alone) and piece.number in kept:
-            piece = kept[piece.number]
-        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += piece
-        elif isinstance(piece, Open | Close | Alone) or piece:
-            joined.append(piece)
-    return Segment(tuple(joined))
+    with_texts = (
+        kept.get(piece.number, piece) if isinstance(piece, Alone) else piece for piece in pieces
+    )
+    return Segment(tuple(joined(with_texts)))
 
 
 def is_statement(text: str) -> bool:

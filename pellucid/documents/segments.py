@@ -6,6 +6,7 @@ knows which element, run or tag it stands for, the translation knows only where 
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
@@ -51,6 +52,20 @@ class Alone:
 
 
 Piece = str | Open | Close | Alone
+
+
+def joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """The pieces, with texts beside each other as one and none that is empty.
+
+    Each is copied once: a text that grows by one piece at a time takes quadratic time.
+    """
+    found: list[Piece] = []
+    for is_text, group in itertools.groupby(pieces, lambda piece: isinstance(piece, str)):
+        if not is_text:
+            found += group
+        elif text := "".join(piece for piece in group if isinstance(piece, str)):
+            found.append(text)
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable
+from types import FrameType
 
 import docx
 import pytest
@@ -16,10 +17,12 @@ from document_grammar import file_of, random_files
 from limited import run_limited
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.documents import office_paragraphs
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import translate_segments
 from pellucid.documents.names import FORMATS, Format
 from pellucid.documents.placement import Aligned
+from pellucid.documents.segments import Alone, Close, Open, joined
 from pellucid.documents.translate import translate_document
 
 COUNT = int(os.environ.get("PELLUCID_FUZZ_COUNT", "100"))
@@ -34,6 +37,11 @@ class Upper:
 
     def translate(self, sentences, *, align):
         return [Aligned(sentence.upper()) for sentence in sentences]
+
+
+def options_of(kind: Format) -> ReadOptions | None:
+    """The first column of a table; of other formats all that is translated."""
+    return ReadOptions(("1",)) if kind in ("csv", "tsv") else None
 
 
 def archive(members: dict[str, bytes], *, packed: bool = True) -> bytes:
@@ -262,7 +270,7 @@ def test_every_cut_and_changed_byte_is_answered(kind: str):
             data[:place] + bytes([data[place] ^ 0x21]) + data[place + 1 :],
         ):
             with contextlib.suppress(DataError, ConfigError):
-                document = read_document(spoilt, kind, f"a.{kind}", ReadOptions(("1",)))
+                document = read_document(spoilt, kind, f"a.{kind}", options_of(kind))
                 document.write(document.segments)
 
 
@@ -271,7 +279,7 @@ def test_files_of_the_tokens_of_each_format_are_translated_or_refused(kind: Form
     """No error but those of ours, whatever stands beside what."""
     for data in random_files(kind, COUNT // 4, seed=0):
         with contextlib.suppress(DataError, ConfigError):
-            document = read_document(data, kind, f"a.{kind}", ReadOptions(("1",)))
+            document = read_document(data, kind, f"a.{kind}", options_of(kind))
             document.write(translate_segments(document.segments, Upper()))
 
 
@@ -296,6 +304,8 @@ def repeated(before: str, token: str, after: str = "") -> Callable[[int], str]:
         ("html", repeated("", "a<![CDATA[")),
         ("html", repeated("<p translate=no>", "<i>")),
         ("html", repeated("", "<code>")),
+        ("html", repeated("<p>", "&amp;", "</p>")),
+        ("html", repeated("", "<textarea>")),
         ("epub", repeated("", "<p>red house.</p>")),
         ("srt", repeated("1 --> 2\n", "<i>r</i> ")),
         ("vtt", repeated("WEBVTT\n\n1 --> 2\n", "<00:01.000>a")),
@@ -306,9 +316,11 @@ def repeated(before: str, token: str, after: str = "") -> Callable[[int], str]:
         ("yaml", repeated("[", "a,", "a]")),
         ("yaml", repeated("- &a red\n", "- *a\n")),
         ("po", repeated("", '\nmsgid "red"\nmsgstr ""\n')),
+        ("po", repeated('msgid "', "a | ", '"\nmsgstr ""\n')),
         ("po", repeated('msgid "a"\nmsgid_plural "b"\n', 'msgstr[0] ""\n')),
         ("xliff", repeated("<trans-unit><source>", "<g>r</g> ", "</source></trans-unit>")),
         ("docx", repeated("<w:p>", "<w:r><w:rPr><w:b/></w:rPr><w:t>r </w:t></w:r>", "</w:p>")),
+        ("docx", repeated("<w:p><w:r>", "<w:t>red </w:t><w:br/>", "</w:r></w:p>")),
         ("docx", repeated("<w:p>", '<w:r><w:fldChar w:fldCharType="begin"/></w:r>', "</w:p>")),
         ("pptx", repeated("", "<a:p><a:r><a:t>red</a:t></a:r></a:p>")),
         ("odt", repeated("<text:p>", "<text:span>r </text:span>o ", "</text:p>")),
@@ -320,6 +332,45 @@ def test_twice_as_much_takes_twice_the_work(kind: Format, make: Callable[[int], 
     counts = [calls_of(kind, file_of(kind, make(times))) for times in (50, 100, 200)]
     # Beside what every document takes.
     assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0]) + 500, counts
+
+
+def test_a_run_is_searched_for_its_format_once_however_many_texts_it_has():
+    """Each search goes through all parts of the run, in C, where no call is counted."""
+    searches = [
+        searches_of(f"<w:p><w:r>{'<w:t>red </w:t><w:br/>' * n}</w:r></w:p>") for n in (2, 50)
+    ]
+    assert searches[0] == searches[1] > 0
+
+
+def searches_of(body: str) -> int:
+    """Searches for the properties of runs while a document is read, translated and written."""
+    found = 0
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal found
+        found += event == "call" and frame.f_code is office_paragraphs._Runs._search.__code__
+
+    sys.setprofile(count)
+    try:
+        document = read_document(word(body), "docx", "a.docx")
+        document.write(translate_segments(document.segments, Upper()))
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+class Grown(str):
+    """A text that cannot be added to, which would copy all of it for each piece."""
+
+    __slots__ = ()
+
+    def __add__(self, other: str) -> str:
+        raise AssertionError("it is added to")
+
+
+def test_texts_beside_each_other_are_joined_and_never_added_to():
+    pieces = [Grown("a"), Grown(""), Grown("b"), Alone(0), Grown(""), Open(1), Grown("c"), Close(1)]
+    assert joined(pieces) == ["ab", Alone(0), Open(1), "c", Close(1)]
 
 
 class Lengthening:
@@ -384,7 +435,7 @@ def calls_of(kind: Format, data: bytes) -> int:
     sys.setprofile(count)
     try:
         with contextlib.suppress(DataError, ConfigError):
-            document = read_document(data, kind, f"a.{kind}", ReadOptions(("1",)))
+            document = read_document(data, kind, f"a.{kind}", options_of(kind))
             document.write(translate_segments(document.segments, Upper()))
     finally:
         sys.setprofile(None)
