@@ -67,6 +67,7 @@ def running(
     environment: dict[str, str] | None = None,
     largest_file: int | None = None,
     umask: int | None = None,
+    obeys_modes: bool = False,
     closed: tuple[int, ...] = (),
 ) -> Iterator[Running]:
     """Run ``pellucid`` with ``arguments`` beside the block; ``result`` is there when it ends."""
@@ -87,6 +88,7 @@ def running(
             "streams": [None if n in closed else path for n, path in enumerate(paths)],
             "largest_file": largest_file,
             "umask": umask,
+            "obeys_modes": obeys_modes,
         }
         server = _server()
         assert server.stdin is not None
@@ -113,6 +115,7 @@ def pellucid(
     environment: dict[str, str] | None = None,
     largest_file: int | None = None,
     umask: int | None = None,
+    obeys_modes: bool = False,
     closed: tuple[int, ...] = (),
 ) -> Result:
     """Run ``pellucid`` with ``arguments`` to its end."""
@@ -124,6 +127,7 @@ def pellucid(
         environment=environment,
         largest_file=largest_file,
         umask=umask,
+        obeys_modes=obeys_modes,
         closed=closed,
     ) as command:
         pass

@@ -6,6 +6,7 @@ What many commands import is imported here, or each fork would import it again; 
 ``prometheus_client``, which at its import looks whether there are several workers.
 """
 
+import ctypes
 import gc
 import json
 import os
@@ -58,12 +59,21 @@ from pellucid.model.build import parameter_shapes
 from pellucid.model.config import TransformerConfig
 
 
+def give_up_capabilities() -> None:
+    """Let root obey the modes of files and folders as everybody else does."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
+    none = (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None).capset(header, none) == 0
+
+
 def run_here(request: dict) -> None:
     """Become the command: streams, folder, umask, environment, limits, arguments."""
     os.chdir(request["folder"])
     if request["umask"] is not None:
         os.umask(request["umask"])
     os.environ.update(request["environment"])
+    if request["obeys_modes"]:
+        give_up_capabilities()
     streams = ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY))
     for (number, flags), path in zip(streams, request["streams"], strict=True):
         if path is None:

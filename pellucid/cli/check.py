@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pellucid.cli.options import LanguagePair, json_option
+from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
     from pellucid.text.check.check import Diagnosis, Finding
@@ -169,11 +170,7 @@ def _paragraph(name: str, finding: "Finding") -> list[str]:
 def _shown(text: str) -> str:
     """The text with control characters escaped and cut to one short line."""
     # Cut before escaping: a line of megabytes may be what is wrong with the file.
-    visible = "".join(letter if letter.isprintable() else _escape(letter) for letter in text[:200])
-    if len(visible) <= _WIDEST_EXAMPLE:
-        return visible
-    return visible[: _WIDEST_EXAMPLE - 3] + "..."
-
-
-def _escape(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
+    shown = visible(text[:200])
+    if len(shown) <= _WIDEST_EXAMPLE:
+        return shown
+    return shown[: _WIDEST_EXAMPLE - 3] + "..."

@@ -249,7 +249,8 @@ def next_commands(
         TranslatorSettings,
     )
 
-    folder = shlex.quote(str(run))
+    # A name that begins with a dash would be read as an option.
+    folder = shlex.quote(f"./{run}" if str(run).startswith("-") else str(run))
     match config.model:
         case TranslatorSettings():
             sentence = _quoted(sample or "...")

@@ -1,5 +1,6 @@
 """``pellucid translate MODEL report.docx``: documents in, documents out, with their formatting."""
 
+import os
 import shlex
 import sys
 import time
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pellucid.cli.options import Choices
-from pellucid.cli.streams import standard_input, standard_output
+from pellucid.cli.streams import standard_input, standard_output, visible
 from pellucid.core.errors import DataError, InputMissingError, PellucidError, WriteError
 from pellucid.core.files import open_user_file, write_errors
 
@@ -113,7 +114,7 @@ def translate_files(
             # One bad file does not stop a folder, and each is named with its reason.
             failures += 1
             hint = f"; hint: {error.hint}" if error.hint else ""
-            click.echo(f"error: {path}: {error}{hint}", err=True)
+            click.echo(visible(f"error: {path}: {error}{hint}"), err=True)
     return 1 if failures else 0
 
 
@@ -123,7 +124,7 @@ def _name_left_out(reason: str, files: Sequence[Path], target: Path) -> None:
     if outside:
         more = f" and {len(outside) - _SHOWN:,} more" if len(outside) > _SHOWN else ""
         names = ", ".join(each.name for each in outside[:_SHOWN])
-        click.echo(f"left out, {reason}: {names}{more}", err=True)
+        click.echo(visible(f"left out, {reason}: {names}{more}"), err=True)
 
 
 def _translate_one(
@@ -168,7 +169,7 @@ def _translate_one(
         with open_user_file(Path(output)) as out:
             out.write(translated)
     for note in counts.notes:
-        click.echo(f"{name}: {note}", err=True)
+        click.echo(f"{visible(name)}: {note}", err=True)
 
 
 def _check_output(output: str, kind: "Format") -> None:
@@ -185,6 +186,10 @@ def _check_output(output: str, kind: "Format") -> None:
             f"cannot write {output}: there is no folder {path.parent}",
             hint=f"mkdir -p {shlex.quote(str(path.parent))}",
         )
+    # Of a link, the file that it names is replaced; a device is written to where it is.
+    is_replaced = path.is_file() or not path.exists()
+    if is_replaced and not os.access(path.resolve().parent, os.W_OK):
+        raise WriteError(f"cannot write {output}: its folder may not be written to")
     if is_document(output) and kind_of_ending(ending_of(output)) != kind:
         raise click.UsageError(
             f"-o must end as a {kind} does, got {path.name!r}: a document is not converted"
@@ -216,7 +221,7 @@ class _Reports:
     """Reports the progress of one document on stderr: a line that changes on a terminal."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self._name = visible(name)
         self._last = time.monotonic()
         self._shows = sys.stderr is not None and sys.stderr.isatty()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pellucid.cli.options import json_option
+from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -165,25 +166,17 @@ def _colored(token: str, probability: float, suffix: str = "") -> "Text":
     from rich.text import Text
 
     style = "green" if probability >= _SURE else "red" if probability < _UNSURE else "yellow"
-    return Text(_clean(token) + suffix, style=style)
+    return Text(visible(token) + suffix, style=style)
 
 
 def _visible(text: str) -> "Text":
     from rich.text import Text
 
-    return Text(_clean(text))
+    return Text(visible(text))
 
 
 def _say(console: "Console", text: str) -> None:
     console.print(_visible(text))
-
-
-def _clean(text: str) -> str:
-    """The text with control characters escaped, which could otherwise steer the terminal."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
-        for letter in text
-    )
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -320,7 +313,7 @@ def _explain(
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
     else:
-        click.echo("\n".join(_clean(line) for line in str(found).splitlines()))
+        click.echo("\n".join(visible(line) for line in str(found).splitlines()))
 
 
 def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pellucid.cli.options import json_option
+from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
     from pellucid.inspection.figures.run_curves import Horizontal
@@ -47,7 +48,7 @@ def runs(folder: Path, as_json: bool) -> None:
         click.echo(line)
     for summary in summaries:
         for problem in summary.problems:
-            click.echo(_as_text(f"{summary.path}: {problem}"), err=True)
+            click.echo(visible(f"{summary.path}: {problem}"), err=True)
 
 
 def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
@@ -71,7 +72,7 @@ def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
 
 
 def _name(path: Path, folder: Path) -> str:
-    return _as_text(str(path) if path == folder else str(path.relative_to(folder)))
+    return visible(str(path) if path == folder else str(path.relative_to(folder)))
 
 
 def _as_text(name: str) -> str:

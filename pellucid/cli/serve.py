@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pellucid.backends import ComputeType, EngineName
+from pellucid.cli.streams import visible
 from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
 from pellucid.serve.limits import Limits
 from pellucid.serve.server import SHARED_FIGURES
@@ -437,7 +438,7 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         text = f"{moment}Z {record.levelname} {record.getMessage()}"
-        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        return visible(text)
 
 
 def _log_in_lines(*, quiet: bool) -> None:

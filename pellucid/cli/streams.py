@@ -20,6 +20,15 @@ from typing_extensions import Buffer
 from pellucid.core.errors import InputMissingError, WriteError
 from pellucid.core.files import open_user_file, write_errors
 
+
+def visible(text: str) -> str:
+    """``text`` in one line, with each control character escaped, which could steer the terminal."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )
+
+
 FILTERS = frozenset(
     (
         "compare",

@@ -279,6 +279,23 @@ def open_user_file(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
+_LONGEST_NAME = 255
+"""Bytes of a name that Linux and macOS take."""
+
+
+def name_with_room(name: str, room: int) -> str:
+    """``name``, to which ``room`` bytes can still be added.
+
+    Of one that is too long, the end is replaced by a hash of the whole.
+    """
+    given = os.fsencode(name)
+    if len(given) <= _LONGEST_NAME - room:
+        return name
+    digest = hashlib.sha256(given).hexdigest()[:16]
+    start = given[: _LONGEST_NAME - room - len(digest) - 1].decode(errors="ignore")
+    return f"{start}-{digest}"
+
+
 def refuse_to_overwrite(out: Path) -> None:
     """Raise OutputExistsError unless ``out`` is free or an empty folder."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):

@@ -9,7 +9,14 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from pellucid.core.errors import ConfigError, CorruptError, LockedError, OutputExistsError
-from pellucid.core.files import LARGEST_MANIFEST, read_plain, sync_folder, write_errors, write_file
+from pellucid.core.files import (
+    LARGEST_MANIFEST,
+    name_with_room,
+    read_plain,
+    sync_folder,
+    write_errors,
+    write_file,
+)
 from pellucid.core.limits import parse_json
 
 _MOST_VALUES = 100_000
@@ -34,8 +41,9 @@ class GrowingFile:
         """How many lines are synced."""
         # As it will be read back: JSON turns tuples into lists.
         self._origin = json.loads(json.dumps(dict(origin)))
-        self._partial = path.with_name(f"{path.name}.partial")
-        self._state = path.with_name(f"{path.name}.partial.json")
+        name = name_with_room(path.name, len(".partial.json"))
+        self._partial = path.with_name(f"{name}.partial")
+        self._state = path.with_name(f"{name}.partial.json")
         self._size = 0
 
     def __enter__(self) -> Self:

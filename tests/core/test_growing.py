@@ -140,3 +140,18 @@ def test_a_state_that_is_damaged_is_told_of(text: str, tmp_path: Path):
     with pytest.raises(CorruptError, match=r"out\.partial\.json is damaged"):
         GrowingFile(path, ORIGIN).__enter__()
     assert partial(path).read_bytes() == b"one\ntwo\n"
+
+
+def test_a_file_with_the_longest_name_there_is_can_grow(tmp_path: Path):
+    """Two that only differ at the end do not share what they have so far."""
+    path, other = (tmp_path / (f"{'é' * 127}{end}") for end in "ab")
+    for each in (path, other):
+        with GrowingFile(each, {"a": 1}) as file:
+            file.append(b"first\n", 1)
+    assert len(list(tmp_path.iterdir())) == 4
+    with GrowingFile(path, {"a": 1}) as file:
+        assert file.line_count == 1
+        file.append(b"second\n", 1)
+        file.finish()
+    assert path.read_bytes() == b"first\nsecond\n"
+    assert len(list(tmp_path.iterdir())) == 3

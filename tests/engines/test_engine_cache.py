@@ -41,6 +41,17 @@ def _informed(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pellucid.backends")
 
 
+def test_a_bundle_with_the_longest_name_there_is_is_kept_converted_too(tmp_path: Path, caplog):
+    long = saved(tmp_path / ("é" + "b" * 253))
+    for _ in range(2):
+        load(long, engine="ctranslate2", device="cpu")
+    assert times_converted(caplog) == 1
+    load(saved(tmp_path / "other"), engine="ctranslate2", device="cpu")
+    assert len(conversions(tmp_path)) == 2, (
+        "neither is taken for the leftover of a bundle that went"
+    )
+
+
 def test_the_second_start_takes_what_the_first_converted(
     tmp_path: Path, caplog, monkeypatch: pytest.MonkeyPatch
 ):

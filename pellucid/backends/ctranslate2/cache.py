@@ -28,6 +28,7 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 from pellucid.core.files import (
     MANIFEST_NAME,
+    name_with_room,
     read_plain,
     remove_folder,
     remove_leftovers,
@@ -56,7 +57,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
     """
     secret = own_secret()
     key = _key(bundle)
-    name = "imported" if bundle.path is None else bundle.path.resolve().name
+    name = "imported" if bundle.path is None else _short_name(bundle.path.resolve())
 
     with contextlib.ExitStack() as stack:
         # without a secret nothing kept could be proven, so nothing is kept
@@ -148,11 +149,17 @@ def _remove_outdated(folder: Path, bundle: Bundle) -> None:
     if bundle.path is None or folder.parent.parent != bundle.path.resolve().parent:
         return
     bundle_name, key, _ = folder.name.rsplit("-", 2)
+    present = {_short_name(each) for each in folder.parent.parent.iterdir()}
     for other in folder.parent.glob("[!.]*-*-*"):
         name, other_key, _ = other.name.rsplit("-", 2)
         replaced = name == bundle_name and other_key != key
-        if replaced or not (folder.parent.parent / name).exists():
+        if replaced or name not in present:
             remove_folder(other)
+
+
+def _short_name(path: Path) -> str:
+    """The name of a bundle, with room for the rest of the name of its conversion."""
+    return name_with_room(path.name, len(f"-{'0' * _KEY_LENGTH}-float32"))
 
 
 def _key(bundle: Bundle) -> str:
