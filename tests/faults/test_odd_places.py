@@ -45,9 +45,7 @@ def test_moved_from_one_odd_name_to_another(copied: Path, tmp_path: Path):
     """Relative, and resumed under each name: the longest there is, and what a shell would twist."""
     longest = "r" * os.pathconf(tmp_path, "PC_NAME_MAX")
     run = copied
-    for step, name in enumerate(
-        (longest, "-a\n \u202eb", "re\u0301sume\u0301 \U0001f600"), 5
-    ):
+    for step, name in enumerate((longest, "-a\n \u202eb", "re\u0301sume\u0301 \U0001f600"), 5):
         run = run.rename(tmp_path / name)
         options = set_options([*SETTINGS, f"training.max_steps={step}"])
         result = pellucid("train", "demo", *options, "--out", name, "--resume", folder=tmp_path)
