@@ -4,8 +4,8 @@
 
 Each text repeats a few characters until the document has the size. It is read and written with the
 segments as they are, in a process that may use 60 seconds of CPU time and 4 GiB. Larger sizes are
-left out after one that took more than 20 seconds. A refused size has the first words of the
-message.
+left out after one that took more than ``--longest`` seconds. A refused size has the first words of
+the message.
 """
 
 import argparse
@@ -31,7 +31,6 @@ from pellucid.documents.names import FORMATS, Format
 RESULT = Path(__file__).parent / "results" / "document_growth.md"
 _MEGABYTES = (1, 2, 4, 8)
 _MOST_SECONDS = 60
-_LONGEST_SECONDS = 20
 _MOST_BYTES = 4 << 30
 _SHORTEST = 0.2
 """Seconds of the smaller document of a doubling; some clocks have steps of 0.01."""
@@ -100,17 +99,19 @@ TEXTS: dict[Format, tuple[tuple[str, str, str], ...]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--only", default=",".join(FORMATS), help="formats, with commas between")
-    only = parser.parse_args().only.split(",")
+    parser.add_argument("--longest", type=float, default=20, help="seconds of one document")
+    options = parser.parse_args()
+    only = options.only.split(",")
     facts = machine.describe(())
     texts = [(kind, text) for kind in FORMATS if kind in only for text in TEXTS[kind]]
     # Each is read in a process of its own; the threads only wait for them.
     with concurrent.futures.ThreadPoolExecutor(machine.cores()) as pool:
-        rows = list(pool.map(lambda each: _row(*each), texts))
+        rows = list(pool.map(lambda each: _row(*each, options.longest), texts))
     if set(only) >= set(FORMATS):
-        RESULT.write_text("\n".join(_page(rows, facts)))
+        RESULT.write_text("\n".join(_page(rows, options.longest, facts)))
 
 
-def _row(kind: Format, text: tuple[str, str, str]) -> tuple[str, list[float]]:
+def _row(kind: Format, text: tuple[str, str, str], longest: float) -> tuple[str, list[float]]:
     """The line of the table for a text, and how many times the time each doubling takes."""
     before, repeated, after = text
     small = file_of(kind, before + repeated + after)
@@ -122,7 +123,7 @@ def _row(kind: Format, text: tuple[str, str, str]) -> tuple[str, list[float]]:
         cells.append(f"refused: {message}" if message else f"{took:.2f}")
         if not message:
             seconds.append(took)
-            if took > _LONGEST_SECONDS:
+            if took > longest:
                 break
 
     cells += ["left out"] * (len(_MEGABYTES) - len(cells))
@@ -168,7 +169,9 @@ def _run(kind: Format, data: bytes) -> tuple[float, str]:
     return time.process_time() - began, message
 
 
-def _page(rows: Sequence[tuple[str, list[float]]], facts: dict[str, object]) -> list[str]:
+def _page(
+    rows: Sequence[tuple[str, list[float]]], longest: float, facts: dict[str, object]
+) -> list[str]:
     doublings = [each for _, grown in rows for each in grown]
     refused = sum(row.count("refused: ") for row, _ in rows)
     return [
@@ -181,7 +184,7 @@ def _page(rows: Sequence[tuple[str, list[float]]], facts: dict[str, object]) -> 
         f" at most 2.2 times the time, the largest {max(doublings):.2f} times. {refused} of"
         f" {len(rows) * len(_MEGABYTES)} documents are refused. `inf`: more than {_MOST_SECONDS} s"
         f" or {_MOST_BYTES >> 30} GiB. Left out: larger than one that took over"
-        f" {_LONGEST_SECONDS} s. Doublings are counted from {_SHORTEST} s on.",
+        f" {longest:g} s. Doublings are counted from {_SHORTEST} s on.",
         "",
         f"| format | repeated | {' | '.join(f'{each} MB' for each in _MEGABYTES)} | doublings |",
         "|---|---|" + "---|" * (len(_MEGABYTES) + 1),
