@@ -39,8 +39,9 @@ _SHOWN = 45
 
 _RUN = "<w:r><w:t>red </w:t></w:r>"
 _BOLD = "<w:r><w:rPr><w:b/></w:rPr><w:t>old </w:t></w:r>"
+# Even in length, as are the texts between: the grammar then writes a file of XLIFF 1.
 _UNIT = "<file><body><trans-unit id='1'><source>"
-_END = "</source></trans-unit></body></file>"
+_END = " </source></trans-unit></body></file>"
 _SPOKEN = "Dialogue: 0,1,2,3,4,5,6,7,8,"
 TEXTS: dict[Format, tuple[tuple[str, str, str], ...]] = {
     "txt": (("", "{% if x %}a ", ""), ("a", "\n", "b")),
@@ -77,7 +78,7 @@ TEXTS: dict[Format, tuple[tuple[str, str, str], ...]] = {
         ("", '\nmsgid "red"\nmsgstr ""\n', ""),
         ('msgid ""\n', '"red house "\n', 'msgstr ""\n'),
     ),
-    "xliff": ((_UNIT, "<g>r</g> ", _END), (_UNIT, '<bpt id="1"/>red<ept id="1"/> ', _END)),
+    "xliff": ((_UNIT, "<g>re</g> ", _END), (_UNIT, '<bpt id="1"/>red<ept id="1"/> ', _END)),
     "csv": (("", '"red ""x"" house",b\n', ""), ('"', "a | ", '"\n')),
     "tsv": (("", "red house\tb\n", ""), ("", "%<a>d ", "\n")),
     "json": (
