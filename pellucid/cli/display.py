@@ -143,7 +143,7 @@ class Display:
                     f" {event['target_vocabulary']:,} target tokens,"
                     f" {event['threads']} threads on {event['device']}, {event['precision']}"
                 )
-                if self.tells_expectation and event["step"] == 0 and event["expected"]:
+                if self.tells_expectation and event["step"] == 0 and event.get("expected"):
                     self._say(event["expected"])
             case "train":
                 self._show_training(event)

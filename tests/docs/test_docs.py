@@ -244,7 +244,7 @@ def test_every_error_is_explained_with_its_exit_code():
     assert {each.__name__.lower() for each in error_classes()} <= anchors(page)
     codes = set(re.findall(r"^\| (\d+) \|", (DOCS / "commands.md").read_text("utf-8"), re.M))
     own = {str(each.exit_code) for each in error_classes()}
-    assert codes == own | {"0", "2", str(MEMORY_ERROR), "130", "143"}
+    assert codes == own | {"0", "2", str(MEMORY_ERROR), "129", "130", "143"}
 
 
 def _unequal_files(folder: Path) -> None:

@@ -31,6 +31,7 @@ export function callModel(model, method, parameters) {
   if (!METHODS.has(method)) throw new Error(`the engine has no ${method}`);
   const result = model[method](...parameters);
   if (method === "parameter") return { ...result, values: result.values.slice() };
+  if (method === "readSource") return { ...result, restored: undefined }; // a function cannot be sent
   if (method !== "run") return result;
   // heads are parts of one stack, whose memory is sent once; what is not theirs is cut out of its table
   return new Map(
