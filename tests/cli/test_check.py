@@ -141,7 +141,8 @@ def test_unrelated_files_are_called_unrelated(files):
         "200 source lines, 200 target lines",
         "unrelated: no line resembles its partner in length, digits or marks; line n of one side"
         " must be the translation of line n of the other",
-        "usable: training on it works, but it teaches nothing if the two sides do not belong together",
+        "usable: training on it works, but it teaches nothing if the two sides do not belong"
+        " together",
     ]
     shuffled(files, 180)
     said = pellucid("check", "a.fr", "b.en", folder=files)
