@@ -134,13 +134,13 @@ def walk_through(
     is_file = request.format == "html"
     budget = BUDGET if is_file else _WALK_BYTES
     content = report_content(capture, inside.model, views, budget=budget)
-    content["warnings"] = _warnings(capture)
 
     inside.before_pass()
 
     if is_file:
         return render_page(content)
 
+    content["warnings"] = _warnings(capture)
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
