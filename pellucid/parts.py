@@ -291,7 +291,7 @@ def _read_manifest(path: Path) -> _Made:
             _digest(table["text_sha256"]),
             dict(table["made_from"]),
             str(table["processor"]),
-            {str(kind): _whole(count) for kind, count in dict(table["warnings"]).items()},
+            _counts(table["warnings"]),
         )
 
         # The lines of a part follow from its number, so other ones are a sign of damage.
@@ -308,6 +308,13 @@ def _whole(value: object) -> int:
     if type(value) is not int or not 0 <= value < 1 << 62:
         raise ValueError("counts must be whole numbers, at least 0")
     return value
+
+
+def _counts(value: object) -> dict[str, int]:
+    """The counts of lines with warnings, and of all lines that were looked at."""
+    if not isinstance(value, dict) or not {*value} <= {"lines", *KINDS} or "lines" not in value:
+        raise ValueError("the lines with warnings must be counted by kind")
+    return {str(kind): _whole(count) for kind, count in value.items()}
 
 
 def _digest(value: object) -> str:

@@ -14,7 +14,7 @@ def test_two_models_are_compared_for_people_and_programs(tiny_run, tmp_path):
     (tmp_path / "a.en").write_text(REFERENCES)
     said = pellucid("-q", "compare", tiny_run, tiny_run, "a.fr", "a.en", *FEW, folder=tmp_path)
     assert said.code == 0
-    assert said.err.splitlines()[0] == "WARNING: line 1: the model does not know “.”"
+    assert said.err.splitlines()[0] == (f"WARNING: {tiny_run}, line 1: the model does not know “.”")
     bleu, chrf, words, differ = said.out.splitlines()
     assert bleu.startswith("bleu  A ")
     assert chrf.startswith("chrf  A ")
