@@ -21,11 +21,11 @@ from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.candidates import best_continuations, first_largest
 from pellucid.decoding.search.greedy import greedy_search
 from pellucid.equations.fused import for_attention, fused_attention, fused_linear_cross_entropy
-from pellucid.model.attention import mask_for_heads
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.layers import stream_dtype
+from pellucid.model.state import mask_for_heads
 from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch
 from pellucid.training import precision

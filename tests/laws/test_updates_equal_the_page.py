@@ -12,6 +12,7 @@ from pellucid.equations.optimizers import adam_update, clip_gradient, muon_updat
 from pellucid.equations.regularization import dropout
 from pellucid.model.config import TransformerConfig
 from pellucid.model.dropout import Dropout, DropoutSource
+from pellucid.model.state import Reading
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import CrossEntropy
@@ -185,4 +186,4 @@ def test_rows_one_by_one_on_kept_keys_are_the_rows_of_masked_self_attention():
         row, keys, values = cached_attention(*newest, keys, values)
         rows.append(row)
     heads = merge_heads(torch.cat(rows, dim=-2))
-    torch.testing.assert_close(heads @ attention.w_o.T, attention(x, None, causal=True), **EXACT)
+    torch.testing.assert_close(heads @ attention.w_o.T, attention(x, Reading(causal=True)), **EXACT)

@@ -46,7 +46,7 @@ def test_a_file_that_vanishes_while_it_is_hashed_is_named(tmp_path, monkeypatch)
         path.unlink()
         return path.open("rb")
 
-    monkeypatch.setattr("pellucid.core.files.sha256_of", vanish)
+    monkeypatch.setattr("pellucid.core.known_files.sha256_of", vanish)
     with pytest.raises(InputMissingError, match=r"cannot read .*s: No such file or directory"):
         build(tmp_path, files)
 
