@@ -54,5 +54,6 @@ def tiny_run(base: Path) -> Path:
 
 def copy_of_tiny_run(base: Path, to: Path) -> Path:
     """A copy of ``tiny_run`` that a test may harm."""
-    shutil.copytree(tiny_run(base), to)
+    # Without what another test may have converted beside its bundles.
+    shutil.copytree(tiny_run(base), to, ignore=shutil.ignore_patterns(".ctranslate2"))
     return to
