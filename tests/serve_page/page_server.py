@@ -96,12 +96,17 @@ def serving_with_key(path: Path, key: str, limits: Limits | None = None) -> Iter
             for connection in site.connections:
                 connection.abort()
 
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        thread = threading.Thread(target=runner.run, args=[serve()])
-        thread.start()
+    def run() -> None:
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            loop.run_until_complete(serve())
         finally:
-            loop.call_soon_threadsafe(stopping.set)
-            thread.join()
-            service.stop(10.0)
+            loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        loop.call_soon_threadsafe(stopping.set)
+        thread.join()
+        service.stop(10.0)
