@@ -28,7 +28,7 @@ import machine
 from pellucid.backends.ctranslate2.cache import converted
 from pellucid.backends.load import load
 from pellucid.bundle import Bundle, load_bundle, save_bundle
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.model.build import build_model
@@ -104,9 +104,9 @@ def _base_bundle(tiny: Bundle, folder: Path) -> Bundle:
     )
     size = tiny.source_tokenizer.vocabulary_size
     model = build_model(config, size, tiny.target_tokenizer.vocabulary_size, seed=0)
-    stop = model.get_parameter("output_weight").data[STOP_ID]
+    stop = model.get_parameter("output_weight").data[EOS_ID]
     stop *= 10 / stop.norm()  # at its position the logit is 10 · √512 = 226, elsewhere some ±30
-    model.get_parameter("output_bias").data[STOP_ID] -= 100
+    model.get_parameter("output_bias").data[EOS_ID] -= 100
     model.get_parameter("target_embedding.positions.learned").data[BASE_TOKENS] += 100 * stop
     settings = {"model": config.to_table()}
     bundle = Bundle(model, tiny.source_tokenizer, tiny.target_tokenizer, settings, {})

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.equations.choices import Activation, NormKind, PositionKind
 from pellucid.model.build import build_model
 from pellucid.model.config import KINDS, TransformerConfig, own_settings, parse_model_config
@@ -96,16 +96,16 @@ def sources(*lengths: int, seed: int = 5) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
     for row, length in enumerate(lengths):
-        ids[row, length - 1] = STOP_ID
+        ids[row, length - 1] = EOS_ID
         ids[row, length:] = PAD_ID
     return ids
 
 
 def targets(count: int, length: int, seed: int = 6) -> Tensor:
-    """Random decoder inputs, each opening with START."""
+    """Random decoder inputs, each opening with BOS."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(4, VOCABULARY, (count, length), generator=generator)
-    ids[:, 0] = START_ID
+    ids[:, 0] = BOS_ID
     return ids
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from book.examples.page import Cell, Example, Table, matrix, table
-from pellucid.core.special import SPECIAL_COUNT, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, SPECIAL_COUNT
 from pellucid.equations.embedding import (
     shift_right,
 )
@@ -28,7 +28,7 @@ from pellucid.equations.weights import (
 )
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 
-START, STOP = "<start>", "<stop>"
+BOS, EOS = "<start>", "<stop>"
 
 
 # --- Training
@@ -46,7 +46,7 @@ def right_shift() -> Example:
         ("input = (start, y₁, …, yₙ₋₁),   labels = (y₁, …, yₙ)",),
         (
             _shifted("As printed, without a stop token:", words),
-            _shifted("As Pellucid trains it:", [*words, STOP]),
+            _shifted("As Pellucid trains it:", [*words, EOS]),
         ),
         note="Without a stop token among the labels a model never learns to end (ER-45). Agarwal"
         " states yᵢ = y′ᵢ₋₁ for i > 2; it must be i ≥ 2, or the second row has no word (ER-09).",
@@ -65,19 +65,19 @@ def _shifted(title: str, words: Sequence[str]) -> Table:
 def _shift(labels: Sequence[str]) -> list[str]:
     """The input of the decoder, by ``shift_right``, in words."""
     # A small vocabulary of these words, because ``shift_right`` takes ids.
-    known = Vocabulary.of([word for word in dict.fromkeys(labels) if word != STOP])
-    ids = [STOP_ID if word == STOP else known.encode([word])[0] for word in labels]
-    shifted = shift_right(torch.tensor(ids), START_ID)
-    return [START if id_ == START_ID else known.decode([id_])[0] for id_ in shifted.tolist()]
+    known = Vocabulary.of([word for word in dict.fromkeys(labels) if word != EOS])
+    ids = [EOS_ID if word == EOS else known.encode([word])[0] for word in labels]
+    shifted = shift_right(torch.tensor(ids), BOS_ID)
+    return [BOS if id_ == BOS_ID else known.decode([id_])[0] for id_ in shifted.tolist()]
 
 
 def teacher_forcing() -> Example:
     """The training table of the Transformers report, as printed and as it must be (ER-39)."""
-    source, labels = "I live in Paris", ["Je", "vis", "à", "Paris", STOP]
+    source, labels = "I live in Paris", ["Je", "vis", "à", "Paris", EOS]
     # the start, then all labels but the last (EQ-106)
     read = _shift(labels)
     printed = [
-        ("I", START, "𝓛(pred1, Je)"),
+        ("I", BOS, "𝓛(pred1, Je)"),
         ("live", "Je", "𝓛(pred2, vis)"),
         ("in", "vis", "…"),
     ]
@@ -192,8 +192,8 @@ def learning_rate() -> Example:
 
 def inference() -> Example:
     """The decoding table of the Transformers report, as printed and as it must be (ER-39)."""
-    source, printed = "I live in Paris", [("I", START, "pred1"), ("live", "pred1", "pred2")]
-    prefix, right = [START], []
+    source, printed = "I live in Paris", [("I", BOS, "pred1"), ("live", "pred1", "pred2")]
+    prefix, right = [BOS], []
     for step in range(1, 5):
         right.append((source, " ".join(prefix), f"pred{step}"))
         prefix.append(f"pred{step}")
@@ -217,7 +217,7 @@ def inference() -> Example:
 
 def re_predicting() -> Example:
     """Single Page's decoding loop, in which an earlier word changes (ER-37)."""
-    final = ["i", "am", "a", "good", "student", STOP]
+    final = ["i", "am", "a", "good", "student", EOS]
 
     def without_mask(read: Sequence[str]) -> list[str]:
         """Every row sees all that is read: “he” in the second row makes the first say “i”."""
@@ -259,8 +259,8 @@ def _predict_again(predict: Callable[[Sequence[str]], list[str]]) -> list[tuple[
     """The steps of the loop until it predicts the stop token."""
     words: list[str] = []
     rows: list[tuple[int, str, str]] = []
-    while STOP not in words:
-        read = [START, *words]
+    while EOS not in words:
+        read = [BOS, *words]
         words = predict(read)
         rows.append((len(rows) + 1, " ".join(read), " ".join(words)))
     return rows
@@ -271,14 +271,14 @@ def beam_search() -> Example:
     names = ("A", "B")
     a, b = SPECIAL_COUNT, SPECIAL_COUNT + 1
     model = _table_model(
-        {START_ID: {a: 0.6, b: 0.4}, a: {a: 0.3, b: 0.3, STOP_ID: 0.4},
-         b: {a: 0.05, b: 0.05, STOP_ID: 0.9}}
+        {BOS_ID: {a: 0.6, b: 0.4}, a: {a: 0.3, b: 0.3, EOS_ID: 0.4},
+         b: {a: 0.05, b: 0.05, EOS_ID: 0.9}}
     )  # fmt: skip
     # An empty source: the model has no blocks that could read one.
-    source = torch.tensor([[STOP_ID]])
+    source = torch.tensor([[EOS_ID]])
 
     def sentence(ids: Sequence[int]) -> str:
-        return " ".join(STOP if id_ == STOP_ID else names[id_ - SPECIAL_COUNT] for id_ in ids)
+        return " ".join(EOS if id_ == EOS_ID else names[id_ - SPECIAL_COUNT] for id_ in ids)
 
     [by_greedy] = greedy(model, source, 2).tolist()
     # P of a whole sentence is the product of its words, stop included
@@ -288,8 +288,8 @@ def beam_search() -> Example:
         words, _ = beam(model, source, width, 0.0, 2)
         found.append((f"beam of {width}", sentence(words), _probability(model, words)))
 
-    every: list[tuple[int, ...]] = [(STOP_ID,), (a, STOP_ID), (b, STOP_ID)]
-    every += [(one, other, STOP_ID) for one in (a, b) for other in (a, b)]
+    every: list[tuple[int, ...]] = [(EOS_ID,), (a, EOS_ID), (b, EOS_ID)]
+    every += [(one, other, EOS_ID) for one in (a, b) for other in (a, b)]
     # seven sentences in all, so the best one is known without a search
     ranked = sorted(
         ((sentence(ids), _probability(model, ids)) for ids in every), key=lambda r: -r[1]
@@ -321,7 +321,7 @@ def _table_model(after: dict[int, dict[int, float]]) -> Transformer:
     """A Transformer without blocks that looks up p(next word | last word), and stops after two.
 
     Row i of its embedding holds the logarithms for what follows word i, W^S is the identity, and
-    the learned vector of position 2 forbids everything but STOP.
+    the learned vector of position 2 forbids everything but EOS.
     """
     size = SPECIAL_COUNT + 2
     never = -1e4  # exp of it is 0; two of them are still finite
@@ -331,7 +331,7 @@ def _table_model(after: dict[int, dict[int, float]]) -> Transformer:
             log_probs[last, word] = math.log(probability)
     positions = torch.zeros(3, size, dtype=torch.float64)
     positions[2] = 3 * never
-    positions[2, STOP_ID] = 0.0
+    positions[2, EOS_ID] = 0.0
     embedding = EmbeddingWeights(log_probs, positions={"table": positions})
     settings = Settings(positions="learned", scale_embeddings=False)
     identity = torch.eye(size, dtype=torch.float64)
@@ -341,5 +341,5 @@ def _table_model(after: dict[int, dict[int, float]]) -> Transformer:
 def _probability(model: Transformer, labels: Sequence[int]) -> float:
     """P(sentence) by teacher forcing."""
     ids = torch.tensor([labels])
-    z = logits(model, torch.tensor([[STOP_ID]]), shift_right(ids, START_ID))
+    z = logits(model, torch.tensor([[EOS_ID]]), shift_right(ids, BOS_ID))
     return sequence_log_prob(z, ids).exp().item()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
-from pellucid.core.special import SPECIAL_COUNT, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, SPECIAL_COUNT
 from pellucid.decoding.search.search import inference
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
@@ -45,7 +45,7 @@ def forced_log_probs(model: SequenceModel, source: Tensor, target: Tensor) -> Te
     source.
     """
     device = next(model.parameters()).device
-    start, stop = torch.tensor([START_ID]), torch.tensor([STOP_ID])
+    start, stop = torch.tensor([BOS_ID]), torch.tensor([EOS_ID])
     read = torch.cat([source, stop])[None].to(device)
     written = torch.cat([start, target])[None].to(device)
     expected = torch.cat([target, stop])

@@ -4,13 +4,13 @@ PAD_ID = 0
 """Fills batches up; never attended to, never scored."""
 UNK_ID = 1
 """Stands for what a vocabulary does not hold (EQ-07)."""
-START_ID = 2
+BOS_ID = 2
 """The token that the decoder reads before the first word (EQ-106)."""
-STOP_ID = 3
+EOS_ID = 3
 """The token that the decoder generates after the last word (EQ-128)."""
 
-MASK_ID = START_ID
-"""The token that an encoder reads in place of a hidden word (EQ-137); it never reads a START."""
+MASK_ID = BOS_ID
+"""The token that an encoder reads in place of a hidden word (EQ-137); it never reads a BOS."""
 
 SPECIAL_COUNT = 4
 """How many ids are taken before the first ordinary token."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID
+from pellucid.core.special import BOS_ID, PAD_ID, SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
@@ -76,13 +76,13 @@ def longest_prefix(bundle: Translatable, settings: DecodingConfig, source_length
 def _next_tokens(
     bundle: Translatable, line: ReadLine, prefix: Sequence[int], count: int
 ) -> list[tuple[int, float]]:
-    """The likeliest ids after the prefix, PAD and START left out, with their probabilities."""
+    """The likeliest ids after the prefix, PAD and BOS left out, with their probabilities."""
     source = pad_sources([line.source_ids], bundle.model)
-    target_input = source.new_tensor([[START_ID, *prefix]])
+    target_input = source.new_tensor([[BOS_ID, *prefix]])
     # (sentence, position, vocabulary): the last position predicts the token after the prefix
     logits = bundle.model.forward(source, target_input)[0, -1]
     probabilities = logits.double().softmax(dim=-1)
-    probabilities[[PAD_ID, START_ID]] = -torch.inf
+    probabilities[[PAD_ID, BOS_ID]] = -torch.inf
     # stable, so that equal probabilities keep the order of the vocabulary
     ordered, ids = probabilities.sort(descending=True, stable=True)
     pairs = zip(ids.tolist(), ordered.tolist(), strict=True)

@@ -51,7 +51,7 @@ def cross_attention(
     lengths = [max(len(source), len(target)) for source, target in pairs]
     for batch in token_batches(lengths, _BATCH_TOKENS):
         source = pad_sources([pairs[index][0] for index in batch], model)
-        # the row of attention that predicts token t reads token t - 1, the first one START
+        # the row of attention that predicts token t reads token t - 1, the first one BOS
         target_input = pad_targets([pairs[index][1] for index in batch], source)
 
         # (sentence, target, source), the mean of all models

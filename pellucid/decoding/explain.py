@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import ReadLine, Request, Translatable, as_requests, read_requests
@@ -182,7 +182,7 @@ def explain_search(
         settings=_plain(settings),
         nodes=tuple(recorder.nodes),
         translations=translations,
-        ends=tuple(recorder.number_of[(*each.ids, STOP_ID)] for each in hypotheses),
+        ends=tuple(recorder.number_of[(*each.ids, EOS_ID)] for each in hypotheses),
         reference=verdict,
     )
 
@@ -333,7 +333,7 @@ def _judge(
 
 def _lost(ids: tuple[int, ...], recorder: _Recorder) -> tuple[int | None, str, bool]:
     """The first of these ids that the search did not follow, why, and whether by a rule."""
-    sequence = (*ids, STOP_ID)
+    sequence = (*ids, EOS_ID)
 
     for position in range(len(sequence)):
         number = recorder.number_of.get(sequence[: position + 1])

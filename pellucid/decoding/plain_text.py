@@ -6,7 +6,7 @@ import torch
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError, ConfigError, DataError
-from pellucid.core.special import MASK_ID, SPECIAL_COUNT, STOP_ID
+from pellucid.core.special import EOS_ID, MASK_ID, SPECIAL_COUNT
 from pellucid.core.texts import check_texts
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.candidates import Constraints
@@ -74,14 +74,14 @@ def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Fill
 
 
 def encode_masked(bundle: Bundle[SequenceModel], text: str) -> list[int]:
-    """Ids with MASK between the parts and STOP at the end."""
+    """Ids with MASK between the parts and EOS at the end."""
     ids: list[int] = []
     for index, part in enumerate(text.split(MASK)):
         if index:
             ids.append(MASK_ID)
         if part.strip():
             ids += bundle.target_tokenizer.encode(part.strip())
-    return [*ids, STOP_ID]
+    return [*ids, EOS_ID]
 
 
 def continue_text(
@@ -106,7 +106,7 @@ def continue_text(
     wanted = settings.changed({"max_length": len(prefix) + new_tokens})
     device = next(model.parameters()).device
     # the model reads no source; the search takes the size of the batch and the device from it
-    source = torch.tensor([[*prefix, STOP_ID]], device=device)
+    source = torch.tensor([[*prefix, EOS_ID]], device=device)
     with inference(model):
         [found] = search(model, source, wanted, Constraints(prefixes=(prefix,)))
     return [bundle.target_tokenizer.decode(hypothesis.ids) for hypothesis in found]

@@ -6,7 +6,7 @@ import string
 from collections.abc import Callable, Sequence
 
 from pellucid.core.errors import PellucidError
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.warnings import Warnings
 
 OTHER_WAY_SHARE = 0.1
@@ -56,7 +56,7 @@ class Translation:
     """Whether the source was longer than the model, or the settings, can take."""
     sentences: tuple["Translation", ...] = ()
     """The translation of each sentence, if the source was split. Then ``score`` is the sum of
-    theirs, and all that counts tokens has a ``[STOP]`` between two sentences."""
+    theirs, and all that counts tokens has an ``[EOS]`` between two sentences."""
     warnings: Warnings = ()
     """Why this translation should not be trusted; of a split source, those of its sentences."""
 
@@ -127,7 +127,7 @@ class Alternative:
     """A token that may come next, and the best translation with it."""
 
     token: str
-    """The token, written as in ``Translation.tokens``; ``[STOP]`` ends the translation."""
+    """The token, written as in ``Translation.tokens``; ``[EOS]`` ends the translation."""
     probability: float
     """p(token | prefix, source) under the model."""
     translation: Translation
@@ -155,7 +155,7 @@ def make_hypothesis(
     if the model gave NaN or infinity.
     """
     assert len(ids) == len(token_log_probs) >= 1
-    assert ids[-1] == STOP_ID
+    assert ids[-1] == EOS_ID
     # exact, so the order in which a search summed makes no difference
     total = math.fsum(token_log_probs)
     if not math.isfinite(total):

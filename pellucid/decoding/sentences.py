@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.requests import MOST_CHARACTERS, Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.warnings import merged
@@ -116,13 +116,13 @@ class SplitLine:
         return Translation(
             text=text,
             score=sum(part.score for part in parts),
-            tokens=_with_stops([part.tokens for part in parts], SPECIAL_TOKENS[STOP_ID]),
+            tokens=_with_stops([part.tokens for part in parts], SPECIAL_TOKENS[EOS_ID]),
             token_log_probs=_log_probs_of(parts),
             n_best=(),
             source=self.request.source,
-            token_ids=_with_stops([part.token_ids for part in parts], STOP_ID),
+            token_ids=_with_stops([part.token_ids for part in parts], EOS_ID),
             source_tokens=_with_stops(
-                [part.source_tokens for part in parts], SPECIAL_TOKENS[STOP_ID]
+                [part.source_tokens for part in parts], SPECIAL_TOKENS[EOS_ID]
             ),
             alignment=_shifted([part.alignment for part in parts], source_offsets, target_offsets),
             word_alignment=self._word_alignment(parts, text, starts),

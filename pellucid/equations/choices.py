@@ -29,7 +29,7 @@ PositionKind = Literal[
 embeddings: three act inside attention, the fourth nowhere."""
 
 StartSymbol = Literal["token", "zero"]
-"""The first input of a decoder: the embedding of START, or a vector of zeros."""
+"""The first input of a decoder: the embedding of BOS, or a vector of zeros."""
 
 Cell = Literal["lstm", "gru"]
 """The cell of a recurrent layer."""

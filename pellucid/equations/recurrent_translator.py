@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pellucid.core.special import PAD_ID, START_ID
+from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.equations.alignment import (
     additive_attention,
     attentional_state,
@@ -110,7 +110,7 @@ def encode(
 
     ends: list[LayerState] = []
     for directions in model.encoder:
-        # With ``reverse_source`` the words are read from the last to the first; STOP stays last.
+        # With ``reverse_source`` the words are read from the last to the first; EOS stays last.
         x = reverse_sequences(x, lengths - 1) if model.reverse_source else x
         start = _zeros(x, directions[0], model.cell)
         outputs, states = read(x, start, directions[0], model.cell)
@@ -212,7 +212,7 @@ def loss(
 
     EQ: 118, 120, 121, 133.  Source: Lee, Before Transformers. Labels that are PAD do not count.
     """
-    z = logits(model, source, shift_right(labels, START_ID))
+    z = logits(model, source, shift_right(labels, BOS_ID))
     return smoothed_cross_entropy(z, labels, smoothing, "sum", PAD_ID)
 
 

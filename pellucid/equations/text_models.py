@@ -6,7 +6,7 @@ The blocks are those of ``transformer.py``; who attends to whom differs, and wha
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pellucid.core.special import PAD_ID, START_ID
+from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.equations.embedding import output_logits, shift_right
 from pellucid.equations.losses import smoothed_cross_entropy
 from pellucid.equations.masks import causal_mask, padding_mask
@@ -48,7 +48,7 @@ def continue_logits(model: TextModel, ids: Ids) -> Logits:
 
         Z = Y⁽ᴺ⁾ W^S + b^S, with causal masks
 
-    EQ: 138.  Source: Lee, Conclusion; Radford et al. (2018), §3.1. The first id is START.
+    EQ: 138.  Source: Lee, Conclusion; Radford et al. (2018), §3.1. The first id is BOS.
     """
     # (1, length, length), the same for every text; padding comes after all words, so no word
     # attends to it
@@ -61,7 +61,7 @@ def continue_loss(model: TextModel, labels: Ids, smoothing: Number) -> Float[Ten
     EQ: 106, 118, 138.  Source: Radford et al. (2018), eq. (1).
     """
     # one pass gives the loss of every next word, because the causal mask hides the words to come
-    z = continue_logits(model, shift_right(labels, START_ID))
+    z = continue_logits(model, shift_right(labels, BOS_ID))
     return smoothed_cross_entropy(z, labels, smoothing, "sum", PAD_ID)
 
 

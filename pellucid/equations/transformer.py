@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.equations.attention import attention_scores
 from pellucid.equations.embedding import embed, output_logits, scaled_embedding, shift_right
 from pellucid.equations.feed_forward import activate, feed_forward
@@ -64,7 +64,7 @@ def embed_tokens(ids: Ids, weights: EmbeddingWeights, settings: Settings) -> Row
     x = lookup(ids, weights.weight)
     # Single Page: the decoder starts from a zero vector, to which only a position is added
     if settings.start_symbol == "zero":
-        x = x.masked_fill((ids == START_ID).unsqueeze(-1), 0.0)
+        x = x.masked_fill((ids == BOS_ID).unsqueeze(-1), 0.0)
 
     if weights.network is not None:
         x = network_embedding(x, *weights.network)
@@ -306,47 +306,47 @@ def loss(
 ) -> Float[Tensor, ""]:
     """The training loss: cross-entropy against smoothed labels, summed over tokens, in nats.
 
-        L = Σᵢ CE(qᵢ, softmax(zᵢ)),   Z = logits(source, (START, y₁, …, yₙ₋₁))
+        L = Σᵢ CE(qᵢ, softmax(zᵢ)),   Z = logits(source, (BOS, y₁, …, yₙ₋₁))
 
     EQ: 106, 118, 120, 121.  Source: Vaswani et al. (2017), §5.4; the decoder reads the true words
     (teacher forcing). Labels that are PAD do not count.
     """
     # one pass for all positions: the mask hides the words to come
-    z = logits(model, source, shift_right(labels, START_ID))
+    z = logits(model, source, shift_right(labels, BOS_ID))
     return smoothed_cross_entropy(z, labels, smoothing, "sum", PAD_ID)
 
 
 def greedy(model: Transformer, source: Int[Tensor, "sentence source"], max_length: int) -> Ids:
-    """Translations by the likeliest next word, until STOP or ``max_length`` words.
+    """Translations by the likeliest next word, until EOS or ``max_length`` words.
 
         eₜ = argmaxᵥ p(v | e₁, …, eₜ₋₁, source)
 
-    EQ: 123, 125.  Source: Cho et al. (2014), §3. PAD and START are never generated; a sentence
+    EQ: 123, 125.  Source: Cho et al. (2014), §3. PAD and BOS are never generated; a sentence
     that has ended is filled up with PAD.
     """
     # once: the source does not change while the target grows
     memory = encode(model, source)
-    # (sentence, 1): every translation begins with START
-    prefix = torch.full_like(source[:, :1], START_ID)
+    # (sentence, 1): every translation begins with BOS
+    prefix = torch.full_like(source[:, :1], BOS_ID)
     has_ended = torch.zeros_like(prefix, dtype=torch.bool)
     for length in range(max_length + 1):
         # the whole prefix again at every step, as there is no KV cache
         z = decode(model, memory, source, prefix)[:, -1:]  # (sentence, 1, vocabulary)
         # (sentence, 1)
-        word = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, START_ID]), -math.inf))
+        word = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, BOS_ID]), -math.inf))
 
         # a translation that reaches the limit is ended by force
         if length == max_length:
-            word = torch.full_like(word, STOP_ID)
+            word = torch.full_like(word, EOS_ID)
 
         # a sentence that has ended keeps its place in the batch and gets PAD
         prefix = torch.cat((prefix, word.masked_fill(has_ended, PAD_ID)), dim=1)
-        has_ended = has_ended | (word == STOP_ID)
+        has_ended = has_ended | (word == EOS_ID)
 
         if bool(has_ended.all()):
             break
 
-    # without START
+    # without BOS
     return prefix[:, 1:]
 
 
@@ -363,9 +363,9 @@ def beam(
 
     EQ: 123, 127, 128.  Source: Lee, Before Transformers; Wu et al. (2016), §7, eq. (14); Vaswani
     et al. (2017), §6.1, with four beams and α = 0.6.
-    Symbols: alpha = α; |Y| counts STOP, which a translation of ``max_length`` words is made to end
+    Symbols: alpha = α; |Y| counts EOS, which a translation of ``max_length`` words is made to end
     with. A prefix that ends is set aside; the search ends when ``beam_size`` of them have ended.
-    PAD and START are never generated.
+    PAD and BOS are never generated.
     """
     memory = encode(model, source)
     prefixes: list[tuple[float, list[int]]] = [(0.0, [])]
@@ -374,27 +374,27 @@ def beam(
     while prefixes and len(finished) < beam_size:
         candidates: list[tuple[float, list[int]]] = []
         for log_prob, words in prefixes:
-            target_input = torch.tensor([[START_ID, *words]])
+            target_input = torch.tensor([[BOS_ID, *words]])
             next_words = log_softmax(decode(model, memory, source, target_input)[0, -1]).tolist()
-            # at the limit STOP is the only continuation, with the model's own probability
+            # at the limit EOS is the only continuation, with the model's own probability
             if len(words) == max_length:
-                candidates.append((log_prob + next_words[STOP_ID], [*words, STOP_ID]))
+                candidates.append((log_prob + next_words[EOS_ID], [*words, EOS_ID]))
             else:
                 candidates += [
                     (log_prob + each, [*words, word])
                     for word, each in enumerate(next_words)
-                    if word not in (PAD_ID, START_ID)
+                    if word not in (PAD_ID, BOS_ID)
                 ]
 
         # Python's sort is stable: of equal scores the earlier prefix and the lower id stay first
         candidates.sort(key=lambda candidate: -candidate[0])
 
-        # a STOP that is not among the best ``beam_size`` candidates is lost
+        # an EOS that is not among the best ``beam_size`` candidates is lost
         for log_prob, words in candidates[:beam_size]:
-            if words[-1] == STOP_ID:
+            if words[-1] == EOS_ID:
                 finished.append((float(log_prob / length_penalty(len(words), alpha)), words))
 
-        prefixes = [each for each in candidates if each[1][-1] != STOP_ID][:beam_size]
+        prefixes = [each for each in candidates if each[1][-1] != EOS_ID][:beam_size]
 
     score, words = max(finished, key=lambda each: each[0])
     return words, score
@@ -403,23 +403,23 @@ def beam(
 def repredict(model: Transformer, source: Int[Tensor, "1 source"], max_length: int) -> list[int]:
     """A translation all of whose words are predicted again at every step, without a mask.
 
-        w⁽ᵏ⁾ = argmax decoder(START, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
+        w⁽ᵏ⁾ = argmax decoder(BOS, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
 
-    EQ: 84, 124.  Source: Single Page, Concrete Example (ER-36, ER-37). It ends with the first STOP,
+    EQ: 84, 124.  Source: Single Page, Concrete Example (ER-36, ER-37). It ends with the first EOS,
     which takes the place of the last word after ``max_length`` words.
     """
     memory = encode(model, source)
     words = source.new_empty(0)
 
     while True:
-        prefix = torch.cat((words.new_tensor([START_ID]), words)).unsqueeze(0)
+        prefix = torch.cat((words.new_tensor([BOS_ID]), words)).unsqueeze(0)
         # one logit row for each position of the prefix, so ``words`` grows by one word a step
         z = decode(model, memory, source, prefix, causal=False)
-        words = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, START_ID]), -math.inf))[0]
-        # the loop has to end even if the model never predicts STOP
+        words = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, BOS_ID]), -math.inf))[0]
+        # the loop has to end even if the model never predicts EOS
         if len(words) > max_length:
-            words[-1] = STOP_ID
+            words[-1] = EOS_ID
 
         predicted = words.tolist()
-        if STOP_ID in predicted:
-            return predicted[: predicted.index(STOP_ID) + 1]
+        if EOS_ID in predicted:
+            return predicted[: predicted.index(EOS_ID) + 1]

@@ -46,7 +46,7 @@ class Evaluation(Scores):
     seconds: float
     """How long translating took, without scoring."""
     tokens_per_second: float
-    """Generated target tokens per second of translating, each sentence's STOP included."""
+    """Generated target tokens per second of translating, each sentence's EOS included."""
     warnings: dict[WarningKind, int] = dataclasses.field(default_factory=dict)
     """How many translations have a warning of each kind (``Translation.warnings``)."""
     by_sentence: dict[str, SentenceScores] | None = None
@@ -141,7 +141,7 @@ def evaluate(
             for name, each in lines.items()
         }
 
-    # One more for STOP; blank lines are not translated.
+    # One more for EOS; blank lines are not translated.
     token_count = sum(len(each.tokens) + 1 for each in translations if each.source.strip())
     values: dict[str, Any] = {
         name: None if score is None else score.score for name, score in found.items()

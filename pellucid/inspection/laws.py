@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError, PellucidError
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.greedy import greedy_search
@@ -155,7 +155,7 @@ def _random_batch(model: Seq2Seq) -> _Batch:
     )
 
     for row, length in enumerate(_LENGTHS):
-        source[row, length - 1] = STOP_ID
+        source[row, length - 1] = EOS_ID
         source[row, length:] = PAD_ID  # the lengths differ, so that masks of padding matter
 
     target = torch.randint(
@@ -165,7 +165,7 @@ def _random_batch(model: Seq2Seq) -> _Batch:
         generator=generator,
     )
     # As the decoder reads it: the start, then words, without a stop.
-    target[:, 0] = START_ID
+    target[:, 0] = BOS_ID
 
     return _Batch(source.to(device), target.to(device))
 
@@ -219,7 +219,7 @@ def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
         for run in (_run, _page):
             model.dropout_source.seed(7)  # both ways draw the same masks
             # Any function of all logits would do.
-            loss = run(model, batch).log_softmax(-1)[:, :, STOP_ID].sum()
+            loss = run(model, batch).log_softmax(-1)[:, :, EOS_ID].sum()
             gradients.append(torch.autograd.grad(loss, parameters, allow_unused=True))
 
     # One vector for each way; a parameter that a way does not use has a gradient of zero.
@@ -243,7 +243,7 @@ def _watched(model: Seq2Seq, batch: _Batch) -> float:
 
 def _loss(model: Seq2Seq, batch: _Batch) -> float:
     """Compare the chunked loss, which never holds all logits, with the plain cross-entropy."""
-    labels = torch.cat([batch.target[:, 1:], batch.target.new_full((3, 1), STOP_ID)], dim=1)
+    labels = torch.cat([batch.target[:, 1:], batch.target.new_full((3, 1), EOS_ID)], dim=1)
     # Labels are the input shifted left, with a stop at the end.
     sums = model.loss(batch.source, batch.target, labels, 0.0)
     log_probs = _run(model, batch).log_softmax(-1).gather(-1, labels.unsqueeze(-1))
@@ -305,7 +305,7 @@ def _causal(model: Seq2Seq, batch: _Batch) -> float:
     for position in range(1, _TARGET_LENGTH):
         changed = batch.target.clone()
         # Another word at one position; logits before it must not notice.
-        changed[:, position] = STOP_ID
+        changed[:, position] = EOS_ID
         after = model(batch.source, changed)
         largest = max(largest, _difference(after[:, :position], before[:, :position]))
     return largest

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request, Translatable, source_limit
@@ -181,10 +181,10 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         source=source,
         text=text,
         # The encoder reads the stop, as in training.
-        source_ids=(*source_words, STOP_ID),
+        source_ids=(*source_words, EOS_ID),
         # Shifted right by one (EQ-106): position i reads word i - 1 and predicts word i.
-        target_input_ids=(START_ID, *words),
-        target_ids=(*words, STOP_ID),
+        target_input_ids=(BOS_ID, *words),
+        target_ids=(*words, EOS_ID),
         source_tokens=(*opened.source_tokenizer.tokens(source_words), STOP_MARK),
         target_input_tokens=(START_MARK, *target_tokens),
         target_tokens=(*target_tokens, STOP_MARK),

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.bundle import Bundle, load_any_bundle
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import MASK_ID, PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, MASK_ID, PAD_ID
 from pellucid.decoding.plain_text import encode_masked
 from pellucid.inspection.attribution import (
     Attributable,
@@ -296,7 +296,7 @@ def _explain(
 
 def _likeliest_others(logits: Tensor, word_id: int, count: int) -> list[int]:
     others = logits.clone()
-    others[[word_id, PAD_ID, START_ID]] = -torch.inf  # none ever generates the last two
+    others[[word_id, PAD_ID, BOS_ID]] = -torch.inf  # none ever generates the last two
     count = min(count, int(others.isfinite().sum()))
     return others.topk(count).indices.tolist()
 
@@ -330,7 +330,7 @@ def _read_text(
     if isinstance(model, DecoderOnly):
         ids = tokenizer.encode(text)
         # Shifted by one: position i reads token i - 1 and predicts token i.
-        read, predicted = (START_ID, *ids), (*ids, STOP_ID)
+        read, predicted = (BOS_ID, *ids), (*ids, EOS_ID)
     elif isinstance(model, EncoderOnly):
         read = predicted = tuple(encode_masked(bundle, text))
     else:
@@ -358,7 +358,7 @@ def _read_text(
 
 def _marked(ids: Sequence[int], tokenizer: Tokenizer, model: Attributable) -> tuple[str, ...]:
     start = MASK_MARK if isinstance(model, EncoderOnly) else START_MARK
-    marks = {START_ID: start, STOP_ID: STOP_MARK}
+    marks = {BOS_ID: start, EOS_ID: STOP_MARK}
     tokens = tokenizer.tokens(ids)
     return tuple(marks.get(id_, token) for id_, token in zip(ids, tokens, strict=True))
 
@@ -367,7 +367,7 @@ def _candidates(logits: Tensor, ids: Sequence[int], tokenizer: Tokenizer) -> tup
     probabilities = logits.softmax(-1)
     return tuple(
         Candidate(
-            STOP_MARK if id_ == STOP_ID else tokenizer.tokens([id_])[0],
+            STOP_MARK if id_ == EOS_ID else tokenizer.tokens([id_])[0],
             id_,
             float(logits[id_]),
             float(probabilities[id_]),
@@ -427,7 +427,7 @@ def _choose(
 
 def _ids_of(word: str, tokenizer: Tokenizer) -> list[int]:
     if word == STOP_MARK:
-        return [STOP_ID]
+        return [EOS_ID]
     ids = tokenizer.encode(word)
     if not ids:
         raise ConfigError(f"a word must have a token, got {word!r}")

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.errors import ShapeError
-from pellucid.core.special import PAD_ID, START_ID
+from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.equations.choices import StartSymbol
 from pellucid.equations.positions import (
     encode_positions,
@@ -138,7 +138,7 @@ class Embedding(nn.Module):
         rows = trace.keep("lookup", rows) * self.scale
         # the decoder of the Single Page starts from a zero vector
         if self.starts_from_zero:
-            rows = rows.masked_fill((ids == START_ID).unsqueeze(-1), 0.0)
+            rows = rows.masked_fill((ids == BOS_ID).unsqueeze(-1), 0.0)
 
         if self.w_x is not None and self.w_zx is not None:
             rows = network_embedding(rows, self.w_x, self.w_zx)

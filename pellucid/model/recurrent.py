@@ -53,7 +53,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     def encode(
         self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED
     ) -> RecurrentMemory:
-        """Read source ids, each row ending in STOP and filled up with PAD."""
+        """Read source ids, each row ending in EOS and filled up with PAD."""
         if source.shape[1] == 0:  # no words at all: read as one of padding
             source = functional.pad(source, (0, 1), value=PAD_ID)
 

@@ -331,7 +331,7 @@ class RecurrentEncoder(nn.Module):
     def _as_read(
         self, x: Float[Tensor, "sentence source d_model"], lengths: Int[Tensor, " sentence"]
     ) -> Float[Tensor, "sentence source d_model"]:
-        """Change between the order of reading and the order of the words. STOP stays last."""
+        """Change between the order of reading and the order of the words. EOS stays last."""
         return reverse_sequences(x, lengths.to(x.device) - 1) if self.reverse_source else x
 
 

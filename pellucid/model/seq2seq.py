@@ -161,7 +161,7 @@ class Seq2Seq(PredictsTokens):
 
     @abstractmethod
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
-        """Read source ids, each row ending in STOP and filled up with PAD."""
+        """Read source ids, each row ending in EOS and filled up with PAD."""
 
     def forward(
         self,
@@ -205,7 +205,7 @@ class Searchable(Protocol[MemoryT]):
         ...
 
     def encode(self, source: Int[Tensor, "sentence source"]) -> MemoryT:
-        """Read source ids, each row ending in STOP and filled up with PAD."""
+        """Read source ids, each row ending in EOS and filled up with PAD."""
         ...
 
     def start(self, memory: MemoryT) -> State:

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.core.special import EOS_ID, PAD_ID
 from pellucid.equations.fused import fused_linear_cross_entropy
 from pellucid.equations.word2vec import keep_probability, noise_distribution
 from pellucid.model.config import SkipGramConfig
@@ -55,8 +55,8 @@ class SkipGram(SequenceModel):
         non_padding: Int[Tensor, " real"] | None = None,  # noqa: ARG002
     ) -> LossSums:
         """The negative log-likelihood of the neighbors, summed over (center, context), in nats."""
-        # STOP is no word: it is nobody's neighbor
-        ids = labels.masked_fill(labels == STOP_ID, PAD_ID)
+        # EOS is no word: it is nobody's neighbor
+        ids = labels.masked_fill(labels == EOS_ID, PAD_ID)
         if self.training and self.config.subsample > 0:
             ids = self._thin_out(ids)
 

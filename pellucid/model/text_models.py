@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.core.special import MASK_ID, PAD_ID, SPECIAL_COUNT, STOP_ID
+from pellucid.core.special import EOS_ID, MASK_ID, PAD_ID, SPECIAL_COUNT
 from pellucid.model.blocks import (
     Stack,
     blocks,
@@ -84,7 +84,7 @@ class EncoderOnly(SequenceModel):
         """The sentences with words masked or replaced, and which words must be predicted."""
         # in evaluation a new source, which starts from the same seed at every call
         source = self.dropout_source if self.training else DropoutSource()
-        is_word = (ids != PAD_ID) & (ids != STOP_ID)
+        is_word = (ids != PAD_ID) & (ids != EOS_ID)
         # three numbers for each word: whether it is chosen, what becomes of it, and by which word
         draw, change, word = (source.uniform(ids.shape).to(ids.device) for _ in range(3))
         chosen = (draw < self.config.mask_rate) & is_word
@@ -143,7 +143,7 @@ class DecoderOnly(PredictsTokens):
     def forward(
         self, ids: Int[Tensor, "text length"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "text length vocabulary"]:
-        """The logits of every next word given the words before it, the first being START."""
+        """The logits of every next word given the words before it, the first being BOS."""
         hidden = self.hidden_states(ids, ids, trace)
         return trace.keep("logits", functional.linear(hidden, self.output_weight, self.output_bias))
 

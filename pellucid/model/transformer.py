@@ -53,7 +53,7 @@ class Transformer(Seq2Seq):
         )
 
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
-        """Read source ids, each row ending in STOP and filled up with PAD."""
+        """Read source ids, each row ending in EOS and filled up with PAD."""
         inner = trace.under("encoder")
         x = self.source_embedding(source, trace=inner)
 

@@ -157,7 +157,7 @@ class Alternative(_Message):
     """One possible next token, and the likeliest translation that begins with the prefix and it."""
 
     token: str
-    """A token of the target vocabulary; ``[STOP]`` ends the translation."""
+    """A token of the target vocabulary; ``[EOS]`` ends the translation."""
     probability: float
     """p(token | prefix, source)."""
     text: str

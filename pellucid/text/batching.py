@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from pellucid.core.errors import ConfigError, CorruptError, DataError
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.shuffling import Mixture, Shuffle
 
@@ -57,7 +57,7 @@ class BatchSampler:
 
     Pairs of similar length go together, so that little is padded. Which of them, and the order of
     the batches, is drawn in each epoch from ``seed``. A batch of n pairs costs
-    n * (longest side + 1) tokens on either side (the 1 is START or STOP) and costs at most
+    n * (longest side + 1) tokens on either side (the 1 is BOS or EOS) and costs at most
     ``batch_tokens``; a pair that alone costs more is a batch of its own.
 
     A large corpus is shuffled first and then planned a block at a time, each a random sample of
@@ -206,7 +206,7 @@ class BatchSampler:
             order = self._mixture.at(epoch, order)
 
         # Sorting keeps the random order among pairs of equal lengths, so that other pairs share a
-        # batch in each epoch. One is added for STOP, and for START before the target.
+        # batch in each epoch. One is added for EOS, and for BOS before the target.
         source, target = (side.astype(np.int64) for side in self._lengths(epoch, order))
         by_length = _by_length(source, target)
         source, target = source[by_length] + 1, target[by_length] + 1
@@ -269,11 +269,11 @@ class Batch:
     """Padded pairs, ready for teacher forcing (EQ-106, 121)."""
 
     source: torch.Tensor
-    """int64 (sentence, source): words, STOP, then PAD."""
+    """int64 (sentence, source): words, EOS, then PAD."""
     target_input: torch.Tensor
-    """int64 (sentence, target): START, words, then PAD."""
+    """int64 (sentence, target): BOS, words, then PAD."""
     labels: torch.Tensor
-    """int64 (sentence, target): words, STOP, then PAD; the token to predict at each position."""
+    """int64 (sentence, target): words, EOS, then PAD; the token to predict at each position."""
     target_token_count: int
     """Labels that are not PAD."""
     non_padding: torch.Tensor | None = None
@@ -325,26 +325,26 @@ def collate_gathered(source: tuple[Indices, Indices], target: tuple[Indices, Ind
 
 
 def collate_pairs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """One batch of pairs that are given as lists of ids without START and STOP."""
+    """One batch of pairs that are given as lists of ids without BOS and EOS."""
     return _to_batch(*_flatten(sources), *_flatten(targets))
 
 
 def collate_sources(sources: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Ids without STOP as int64 (sentence, source): words, STOP, then PAD."""
-    return _pad(*_flatten(sources), STOP_ID)
+    """Ids without EOS as int64 (sentence, source): words, EOS, then PAD."""
+    return _pad(*_flatten(sources), EOS_ID)
 
 
 def _to_batch(
     source: Indices, source_lengths: Indices, target: Indices, target_lengths: Indices
 ) -> Batch:
-    labels = _pad(target, target_lengths, STOP_ID)
+    labels = _pad(target, target_lengths, EOS_ID)
 
-    # Teacher forcing: the input is the target moved right by one, behind START.
-    target_input = torch.full_like(labels, START_ID)
+    # Teacher forcing: the input is the target moved right by one, behind BOS.
+    target_input = torch.full_like(labels, BOS_ID)
     target_input[:, 1:] = _pad(target, target_lengths, PAD_ID)[:, :-1]
 
     return Batch(
-        source=_pad(source, source_lengths, STOP_ID),
+        source=_pad(source, source_lengths, EOS_ID),
         target_input=target_input,
         labels=labels,
         target_token_count=len(target) + len(target_lengths),

@@ -189,7 +189,7 @@ class DataConfig(Config):
     """``auto`` decides by the suffix before any ``.gz``, ``.zst`` or ``.xz``: ``.tsv``,
     ``.jsonl``, a table (``.csv``, ``.parquet``), else plain text."""
     max_length: int = pydantic.Field(256, gt=0)
-    """Longest sentence on either side, in tokens without START and STOP; longer pairs are
+    """Longest sentence on either side, in tokens without BOS and EOS; longer pairs are
     dropped, counted and reported."""
     weights: tuple[float, ...] = ()
     """Shares of the files of ``source`` (or ``text``) in the pairs of an epoch: one number for each

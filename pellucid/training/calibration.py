@@ -222,7 +222,7 @@ class Bench:
     def _validation_seconds(self, plan: Plan) -> float:
         """Time a validation on a few pairs of the sample.
 
-        An untrained model hardly predicts STOP, so translations are cut at the length of the
+        An untrained model hardly predicts EOS, so translations are cut at the length of the
         longest reference.
         """
         config = self._config(plan.size, plan.batch_tokens)

@@ -411,7 +411,7 @@ class RunConfig(Config):
                 " (begin with that model by --init)"
             )
 
-        # A sentence of max_length tokens has one position more, for START or STOP.
+        # A sentence of max_length tokens has one position more, for BOS or EOS.
         limit = self.model.max_length
         if limit is not None and self.data.max_length + 1 > limit:
             problems.append(

@@ -291,7 +291,7 @@ def _timed_update(run: Run, batches: list[Batch]) -> tuple[float, int]:
 def _validate(run: Run) -> tuple[float, int]:
     """Seconds of a whole validation, estimated from a few pairs, and the bytes of its bundle.
 
-    An untrained model hardly predicts STOP, so translations are cut at the length of the longest
+    An untrained model hardly predicts EOS, so translations are cut at the length of the longest
     reference.
     """
     few = _some_validation_pairs(run.data)

@@ -39,7 +39,7 @@ class Progress:
     seconds: float = 0.0
     """Time spent in this run, all resumed parts together."""
     target_tokens: int = 0
-    """Target tokens learned from, STOP included, padding not."""
+    """Target tokens learned from, EOS included, padding not."""
     skipped_steps: int = 0
     """Updates left out because something was not finite, or as spikes."""
     skipped_in_a_row: int = 0

@@ -253,7 +253,7 @@ class StepReport:
     negative_log_likelihood: float
     """Mean cross-entropy per target token, in nats."""
     token_count: int
-    """Target tokens that are not padding, STOP included."""
+    """Target tokens that are not padding, EOS included."""
     gradient_norm: float
     """The 2-norm before clipping, of the gradient of the mean loss."""
     applied: bool

@@ -69,7 +69,7 @@ class TeacherTokens:
         if a file is damaged."""
         verify_folder(folder)
         begins = np.zeros(len(store) + 1, dtype=np.int64)
-        np.cumsum(store.target_lengths.astype(np.int64) + 1, out=begins[1:])  # one more for STOP
+        np.cumsum(store.target_lengths.astype(np.int64) + 1, out=begins[1:])  # one more for EOS
 
         found = cls(
             FileIds(folder / _IDS, _ID_TYPE), FileIds(folder / _LOGITS, _LOGIT_TYPE), begins, top_k
@@ -185,7 +185,7 @@ class AskedTeachers:
     def seconds_of_all(self) -> float:
         """About how many seconds the teachers take for all pairs; they must have read some."""
         store = self._data.store
-        positions = int(store.target_lengths.sum(dtype=np.int64)) + len(store)  # one for each STOP
+        positions = int(store.target_lengths.sum(dtype=np.int64)) + len(store)  # one for each EOS
         return self.seconds * positions / self._positions
 
 

@@ -142,7 +142,7 @@ def mean_loss(model: SequenceModel, store: TokenStore, batch_tokens: int) -> flo
     device = next(model.parameters()).device
     total, token_count = 0.0, 0
 
-    # Of similar length for little padding; one is added for START or STOP.
+    # Of similar length for little padding; one is added for BOS or EOS.
     lengths = (store.target_lengths + 1).tolist()
     with torch.inference_mode():
         for indices in token_batches(lengths, batch_tokens):

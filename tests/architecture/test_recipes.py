@@ -96,13 +96,13 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.backends.ctranslate2.engine import setting_refusals
 from pellucid.evaluation.signature import search_signature
 from table_models import A, B, C, TableModel, sources as lines
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.search.beam import beam_search
 
 def language(source, prefix):  # "A" is likelier than "B B B", whose later tokens are certain
     if not prefix:
         return {A: 0.5, B: 0.35, C: 0.15}
-    return {STOP_ID: 1.0} if prefix[0] == A or len(prefix) == 3 else {B: 1.0}
+    return {EOS_ID: 1.0} if prefix[0] == A or len(prefix) == 3 else {B: 1.0}
 
 searched = {"beam_size": 3, "length_penalty": 1.0, "patience": math.inf, "max_length": 9}
 [[usual]] = beam_search(TableModel(language), lines([A]), DecodingConfig(**searched))
@@ -207,7 +207,7 @@ assert not Path("none").exists()
 from pellucid.backends.load import choose_engine
 from pellucid.inspection.capture import inspect
 from pellucid.inspection.why import why
-from pellucid.core.special import START_ID
+from pellucid.core.special import BOS_ID
 from tiny_models import tiny_bundle
 new = {"residual_scale": 0.5}, {"residual_scale": 0.5, "norm": "pre"}
 new += {"decoder_mixing": "recurrence"}, {"decoder_mixing": "recurrence", "norm": "pre"}
@@ -246,10 +246,10 @@ assert not any("self_attention" in name for name in names), names
 
 beams = DecodingConfig(beam_size=3, n_best=3, max_length=6)  # crossed, as the laws above cross them
 hypotheses = Translator(kept, beams).translate(sentence).n_best
-kept_source = [*kept.source_tokenizer.encode(sentence), STOP_ID]
+kept_source = [*kept.source_tokenizer.encode(sentence), EOS_ID]
 assert len({each.token_ids for each in hypotheses}) == 3
 for each in hypotheses:  # each beam has the state of its own words: it is scored so alone
-    target = [START_ID, *each.token_ids, STOP_ID][: len(each.token_log_probs) + 1]
+    target = [BOS_ID, *each.token_ids, EOS_ID][: len(each.token_log_probs) + 1]
     logits = kept.model(torch.tensor([kept_source]), torch.tensor([target[:-1]]))
     log_probs = logits.log_softmax(-1)[0].gather(-1, torch.tensor(target[1:]).unsqueeze(-1))
     expected = torch.tensor(each.token_log_probs).unsqueeze(-1)

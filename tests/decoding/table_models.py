@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from pellucid.core.special import SPECIAL_COUNT, STOP_ID
+from pellucid.core.special import EOS_ID, SPECIAL_COUNT
 
 A, B, C = SPECIAL_COUNT, SPECIAL_COUNT + 1, SPECIAL_COUNT + 2
 Prefix = tuple[int, ...]
 Distribution = Callable[[Prefix, Prefix], dict[int, float]]
-"""From the source (with its STOP, without padding) and the prefix to p(token)."""
+"""From the source (with its EOS, without padding) and the prefix to p(token)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,10 +86,10 @@ def toy(source: Prefix, prefix: Prefix) -> dict[int, float]:
     """EQ-127: greedy goes for A, but the best sentence begins with B."""
     table = {
         (): {A: 0.6, B: 0.4},
-        (A,): {A: 0.3, B: 0.3, STOP_ID: 0.4},
-        (B,): {A: 0.05, B: 0.05, STOP_ID: 0.9},
+        (A,): {A: 0.3, B: 0.3, EOS_ID: 0.4},
+        (B,): {A: 0.05, B: 0.05, EOS_ID: 0.9},
     }
-    return table.get(prefix, {STOP_ID: 1.0})
+    return table.get(prefix, {EOS_ID: 1.0})
 
 
 def random_language(seed: int, words: Sequence[int] = (A, B, C)) -> Distribution:
@@ -98,7 +98,7 @@ def random_language(seed: int, words: Sequence[int] = (A, B, C)) -> Distribution
     def distribution(source: Prefix, prefix: Prefix) -> dict[int, float]:
         key = hashlib.sha256(repr((seed, source, prefix)).encode()).digest()
         draw = random.Random(key)
-        weights = {token: draw.expovariate(1.0) + 1e-3 for token in (*words, STOP_ID)}
+        weights = {token: draw.expovariate(1.0) + 1e-3 for token in (*words, EOS_ID)}
         total = sum(weights.values())
         return {token: weight / total for token, weight in weights.items()}
 
@@ -117,7 +117,7 @@ def every_sentence(
             if probability == 0:
                 continue
             total = log_prob + math.log(probability)
-            if token == STOP_ID:
+            if token == EOS_ID:
                 found.append((total / ((5 + len(prefix) + 1) / 6) ** alpha, prefix))
             elif len(prefix) < longest:
                 waiting.append(((*prefix, token), total))
@@ -125,6 +125,6 @@ def every_sentence(
 
 
 def sources(*rows: Sequence[int]) -> torch.Tensor:
-    """Source ids with their STOP, filled up."""
+    """Source ids with their EOS, filled up."""
     longest = max(len(row) for row in rows) + 1
-    return torch.tensor([[*row, STOP_ID] + [0] * (longest - 1 - len(row)) for row in rows])
+    return torch.tensor([[*row, EOS_ID] + [0] * (longest - 1 - len(row)) for row in rows])

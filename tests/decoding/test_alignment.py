@@ -8,7 +8,7 @@ from small_bundle import SENTENCES, small_bundle, tokenizer
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
-from pellucid.core.special import START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, UNK_ID
 from pellucid.decoding.attention import (
     align_tokens,
     align_words,
@@ -85,7 +85,7 @@ def test_the_layer_and_head_asked_for_are_those_that_look():
     model = small_bundle().model
     source, target = [5, 6, 7, 8], [9, 10]
     trace = Trace("*cross_attention.weights")
-    model(torch.tensor([[*source, STOP_ID]]), torch.tensor([[START_ID, *target]]), trace)
+    model(torch.tensor([[*source, EOS_ID]]), torch.tensor([[BOS_ID, *target]]), trace)
     for layer in (0, 1):
         weights = trace.values[f"decoder.layers.{layer}.cross_attention.weights"][0]
         pairs = [(source[:1], target), (source, target), (source, [])]

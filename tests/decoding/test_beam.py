@@ -16,7 +16,7 @@ from table_models import (
 )
 
 from pellucid.core.errors import PellucidError
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.greedy import greedy_search
@@ -60,7 +60,7 @@ def test_a_beam_as_wide_as_all_prefixes_is_exhaustive_search(alpha, patience):
             beam_size=40, n_best=10, length_penalty=alpha, max_length=3, patience=patience
         )
         [found] = beam_search(TableModel(language), sources([A + seed]), wanted)
-        expected = every_sentence(language, (A + seed, STOP_ID), longest=3, alpha=alpha)[:10]
+        expected = every_sentence(language, (A + seed, EOS_ID), longest=3, alpha=alpha)[:10]
         assert [h.ids for h in found] == [ids for _, ids in expected]
         assert [h.score for h in found] == pytest.approx([s for s, _ in expected], rel=1e-12)
 
@@ -107,7 +107,7 @@ def test_leaving_a_sentence_early_loses_nothing(beam_size):
         wanted = settings(beam_size=beam_size, n_best=2, max_length=6, patience=math.inf)
         model = TableModel(language)
         [found] = beam_search(model, sources([A + seed]), wanted)
-        expected = slow_beam_search(language, (A + seed, STOP_ID), beam_size, 6, 0.6)[:2]
+        expected = slow_beam_search(language, (A + seed, EOS_ID), beam_size, 6, 0.6)[:2]
         assert [h.ids for h in found] == [ids for _, ids in expected]
 
 
@@ -116,8 +116,8 @@ def test_the_bound_counts_on_the_largest_penalty_to_come():
 
     def language(source, prefix):
         if prefix:
-            return {A: 1.0} if len(prefix) < 6 else {STOP_ID: 1.0}
-        return {STOP_ID: 0.7, A: 0.3}
+            return {A: 1.0} if len(prefix) < 6 else {EOS_ID: 1.0}
+        return {EOS_ID: 0.7, A: 0.3}
 
     wanted = settings(beam_size=2, length_penalty=2.0, max_length=6, patience=math.inf)
     [[found]] = beam_search(TableModel(language), sources([A]), wanted)
@@ -132,7 +132,7 @@ def test_by_length_to_the_alpha_the_longer_of_two_sentences_may_win():
     def language(source, prefix):
         if not prefix:
             return {A: 0.5, B: 0.35, C: 0.15}
-        return {STOP_ID: 1.0} if prefix[0] == A or len(prefix) == 3 else {B: 1.0}
+        return {EOS_ID: 1.0} if prefix[0] == A or len(prefix) == 3 else {B: 1.0}
 
     for kind, expected, score in (
         ("gnmt", (A,), math.log(0.5) / (7 / 6)),
@@ -161,8 +161,8 @@ def test_the_heuristic_bound_loses_what_gets_better_later():
         if not prefix:
             return {A: 0.4, B: 0.35, C: 0.25}
         if prefix == (B,):
-            return {STOP_ID: 0.6, B: 0.4}
-        return {B: 1.0} if prefix[0] == B and len(prefix) < 7 else {STOP_ID: 1.0}
+            return {EOS_ID: 0.6, B: 0.4}
+        return {B: 1.0} if prefix[0] == B and len(prefix) < 7 else {EOS_ID: 1.0}
 
     assert by_current_score(language, "exact", 2) == (B,) * 7
     assert by_current_score(language, "current", 2) == (A,)
@@ -176,8 +176,8 @@ def test_the_heuristic_bound_compares_with_the_worst_of_as_many_as_there_are_bea
         if not prefix:
             return {A: 0.4, B: 0.35, C: 0.25}
         if prefix in ((B,), (B, B)):
-            return {STOP_ID: 0.2, B: 0.8}
-        return {B: 1.0} if prefix[0] == B and len(prefix) < 7 else {STOP_ID: 1.0}
+            return {EOS_ID: 0.2, B: 0.8}
+        return {B: 1.0} if prefix[0] == B and len(prefix) < 7 else {EOS_ID: 1.0}
 
     assert by_current_score(language, "current", 3) == (B,) * 7
 
@@ -186,7 +186,7 @@ def test_a_forced_stop_can_be_free():
     """The model never stops by itself: p(stop) is .01 after each word."""
 
     def language(source, prefix):
-        return {A: 0.99, STOP_ID: 0.01}
+        return {A: 0.99, EOS_ID: 0.01}
 
     for beam_size in (1, 3):
         asked = {"beam_size": beam_size, "max_length": 3, "length_penalty": 0.0, "patience": 9.0}
@@ -208,16 +208,16 @@ def slow_beam_search(language, source, beam_size, longest, alpha):
                 (total + math.log(p), (*ids, token))
                 for total, ids in live
                 for token, p in language(source, ids).items()
-                if (token == STOP_ID) or length < longest
+                if (token == EOS_ID) or length < longest
             ),
             key=lambda candidate: -candidate[0],
         )[: 2 * beam_size]
         finished += [
             (total / ((5 + len(ids)) / 6) ** alpha, ids[:-1])
             for total, ids in candidates[:beam_size]
-            if ids[-1] == STOP_ID
+            if ids[-1] == EOS_ID
         ]
-        live = [(total, ids) for total, ids in candidates if ids[-1] != STOP_ID][:beam_size]
+        live = [(total, ids) for total, ids in candidates if ids[-1] != EOS_ID][:beam_size]
     return sorted(finished, key=lambda item: -item[0])
 
 
@@ -227,10 +227,10 @@ def test_patience_one_waits_for_as_many_hypotheses_as_beams():
     def language(source, prefix):
         table = {
             (): {A: 0.5, B: 0.5},
-            (A,): {STOP_ID: 0.6, A: 0.4},
-            (B,): {STOP_ID: 0.6, B: 0.4},
+            (A,): {EOS_ID: 0.6, A: 0.4},
+            (B,): {EOS_ID: 0.6, B: 0.4},
         }
-        return table.get(prefix, {STOP_ID: 1.0})
+        return table.get(prefix, {EOS_ID: 1.0})
 
     wanted = {"beam_size": 2, "length_penalty": 3.0, "max_length": 5}
     [[hasty]] = beam_search(TableModel(language), sources([A]), settings(**wanted))
@@ -244,8 +244,8 @@ def test_stops_cannot_starve_the_live_beams():
     """Both beams would rather stop; four candidates still leave two that go on."""
 
     def language(source, prefix):
-        table = {(): {A: 0.6, B: 0.4}, (A,): {STOP_ID: 0.9, A: 0.1}, (B,): {STOP_ID: 0.9, B: 0.1}}
-        return table.get(prefix, {STOP_ID: 1.0})
+        table = {(): {A: 0.6, B: 0.4}, (A,): {EOS_ID: 0.9, A: 0.1}, (B,): {EOS_ID: 0.9, B: 0.1}}
+        return table.get(prefix, {EOS_ID: 1.0})
 
     wanted = settings(beam_size=2, n_best=2, patience=math.inf, length_penalty=0.0, max_length=4)
     model = TableModel(language)
@@ -260,7 +260,7 @@ def test_a_sentence_that_is_done_leaves_the_batch(search):
     """The source's first id is the number of words said."""
 
     def as_told(source, prefix):
-        return {STOP_ID: 1.0} if len(prefix) == source[0] - 10 else {A: 1.0}
+        return {EOS_ID: 1.0} if len(prefix) == source[0] - 10 else {A: 1.0}
 
     model = TableModel(as_told)
     found = search(model, sources([11], [13], [12]), settings(beam_size=1))
@@ -275,7 +275,7 @@ def test_a_model_that_never_stops_is_stopped(search):
     """N9, ER-71: the limit of each sentence is its own, and log p(stop) counts."""
 
     def endless(source, prefix):
-        return {A: 0.7, B: 0.2, STOP_ID: 0.1} if prefix else {A: 1.0}
+        return {A: 0.7, B: 0.2, EOS_ID: 0.1} if prefix else {A: 1.0}
 
     wanted = settings(beam_size=1, max_length_ratio=2.0, max_length_extra=1, length_penalty=0.0)
     found = search(TableModel(endless), sources([A], [A, B, C]), wanted)
@@ -299,7 +299,7 @@ def test_a_stop_that_cannot_be_is_forced_all_the_same(search):
 
 
 def test_nothing_is_longer_than_the_model_can_number():
-    """A model of six positions reads START and five words before it says STOP."""
+    """A model of six positions reads BOS and five words before it says EOS."""
     model = TableModel(lambda source, prefix: {A: 1.0}, max_length=6)
     [[found]] = beam_search(model, sources([A]), settings())
     assert found.ids == (A,) * 5
@@ -307,7 +307,7 @@ def test_nothing_is_longer_than_the_model_can_number():
 
 def test_padding_and_start_are_never_said():
     def tempted(source, prefix):
-        return {PAD_ID: 0.4, START_ID: 0.3, A: 0.1, UNK_ID: 0.15, STOP_ID: 0.05}
+        return {PAD_ID: 0.4, BOS_ID: 0.3, A: 0.1, UNK_ID: 0.15, EOS_ID: 0.05}
 
     [found] = beam_search(
         TableModel(tempted), sources([A]), settings(beam_size=9, n_best=9, max_length=3)
@@ -354,8 +354,8 @@ def test_scores_are_log_probs_over_the_penalty():
         TableModel(language), sources([A]), settings(beam_size=4, n_best=4, max_length=2)
     )
     for hypothesis in found:
-        source, total = (A, STOP_ID), 0.0
-        for place, token in enumerate((*hypothesis.ids, STOP_ID)):
+        source, total = (A, EOS_ID), 0.0
+        for place, token in enumerate((*hypothesis.ids, EOS_ID)):
             expected = math.log(language(source, hypothesis.ids[:place])[token])
             assert hypothesis.token_log_probs[place] == pytest.approx(expected, rel=1e-12)
             total += expected

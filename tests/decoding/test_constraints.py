@@ -5,7 +5,7 @@ import torch
 from table_models import A, B, C, TableModel, every_sentence, random_language, sources, toy
 
 from pellucid.core.errors import ConfigError
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.search.beam import beam_search
@@ -29,7 +29,7 @@ def both(
 
 def best_that(holds, seed: int, longest: int) -> tuple[int, ...]:
     """The best of all sentences of a random language for which ``holds`` is true."""
-    ranked = every_sentence(random_language(seed), (A, STOP_ID), longest, alpha=0.6)
+    ranked = every_sentence(random_language(seed), (A, EOS_ID), longest, alpha=0.6)
     return next(ids for _, ids in ranked if holds(ids))
 
 
@@ -105,7 +105,7 @@ def test_a_translation_begins_as_it_is_told_to(seed):
     assert [h.ids[: len(p)] for h, p in zip(greedy, constraints.prefixes, strict=True)] == list(
         constraints.prefixes
     )
-    first = math.log(language((A, STOP_ID), ())[C])
+    first = math.log(language((A, EOS_ID), ())[C])
     assert greedy[0].token_log_probs[0] == wide[0].token_log_probs[0] == pytest.approx(first)
 
 
@@ -120,7 +120,7 @@ def test_what_is_forced_goes_before_what_is_barred():
 
 def test_a_forced_word_that_cannot_be_is_said_all_the_same():
     constraints = Constraints(prefixes=((C,),))
-    model = TableModel(lambda source, prefix: {A: 0.5, STOP_ID: 0.5})
+    model = TableModel(lambda source, prefix: {A: 0.5, EOS_ID: 0.5})
     wide, greedy = both(model, sources([A]), {"max_length": 2, "length_penalty": 0.0}, constraints)
     for found in (wide[0], greedy[0]):
         assert found.ids[0] == C
@@ -140,7 +140,7 @@ def test_a_beginning_that_is_too_long_is_refused():
 def test_bfloat16_logits_are_summed_in_float32():
     """In bfloat16, 300 equal tokens would get log-probabilities off by 1%."""
     model = TableModel(
-        lambda source, prefix: dict.fromkeys(range(4, 300), 1.0) | {STOP_ID: 1.0},
+        lambda source, prefix: dict.fromkeys(range(4, 300), 1.0) | {EOS_ID: 1.0},
         vocabulary_size=300,
         dtype=torch.bfloat16,
     )

@@ -43,7 +43,7 @@ def test_the_tree_is_that_of_the_search(changes):
     assert [node.number for node in tree.nodes] == list(range(len(tree.nodes)))
     for end, translation in zip(tree.ends, tree.translations, strict=True):
         path = tree.path(end)
-        assert tuple(node.token for node in path) == (*translation.tokens, "[STOP]")
+        assert tuple(node.token for node in path) == (*translation.tokens, "[EOS]")
         assert [node.log_prob for node in path] == pytest.approx(translation.token_log_probs)
         assert path[-1].score == pytest.approx(translation.score)
         assert path[-1].verdict == "finished"

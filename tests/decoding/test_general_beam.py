@@ -17,7 +17,7 @@ from table_models import (
 )
 
 from pellucid.core.errors import CancelledError, ConfigError, PellucidError
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.search.beam import beam_search
@@ -121,7 +121,7 @@ def test_a_token_costs_a_group_once_for_each_group_before_that_chose_it():
     share = 1 / (1 + math.exp(-1.5 * strength))
 
     def language(source, prefix):
-        return {STOP_ID: 1.0} if prefix else {A: share, B: 1 - share}
+        return {EOS_ID: 1.0} if prefix else {A: share, B: 1 - share}
 
     wanted = settings(
         beam_size=3, diverse_groups=3, n_best=3, diversity_strength=strength, max_length=2
@@ -181,7 +181,7 @@ def test_of_alternatives_one_suffices_and_the_best_sentence_with_one_is_found(se
     model = TableModel(random_language(seed))
     wanted = settings(beam_size=400, max_length=5, patience=math.inf)
     [[found]] = general_beam_search(model, sources([A]), wanted, Constraints(required=(groups,)))
-    ranked = every_sentence(random_language(seed), (A, STOP_ID), 5, alpha=0.6)
+    ranked = every_sentence(random_language(seed), (A, EOS_ID), 5, alpha=0.6)
     fits = [
         ids for _, ids in ranked if all(any(contains(ids, p) for p in group) for group in groups)
     ]
@@ -209,7 +209,7 @@ def test_a_wide_beam_finds_the_best_sentence_that_holds_every_word(seed, phrases
     [[found]] = general_beam_search(
         model, sources([A]), wanted, Constraints(required=(alone(phrases),))
     )
-    ranked = every_sentence(random_language(seed), (A, STOP_ID), 5, alpha=0.6)
+    ranked = every_sentence(random_language(seed), (A, EOS_ID), 5, alpha=0.6)
     fits = [ids for _, ids in ranked if all(contains(ids, phrase) for phrase in phrases)]
     assert found.ids == fits[0]
 
@@ -249,14 +249,14 @@ def test_the_longest_translation_allowed_is_a_reason_of_its_own():
 
 def test_a_word_must_end_where_it_ends():
     """C goes on with the word before it: « B C » does not hold the word B, « C B » does."""
-    model = TableModel(lambda source, prefix: {A: 0.1, B: 0.3, C: 0.5, STOP_ID: 0.1})
+    model = TableModel(lambda source, prefix: {A: 0.1, B: 0.3, C: 0.5, EOS_ID: 0.1})
     constraints = Constraints(required=(alone(((B,),)),), continues_word=frozenset({C}))
     [found] = general_beam_search(
         model, sources([A]), settings(beam_size=60, n_best=20, max_length=3), constraints
     )
     assert len(found) == 20
     for hypothesis in found:
-        followers = zip(hypothesis.ids, (*hypothesis.ids[1:], STOP_ID), strict=True)
+        followers = zip(hypothesis.ids, (*hypothesis.ids[1:], EOS_ID), strict=True)
         assert any(token == B and following != C for token, following in followers)
 
 
@@ -279,7 +279,7 @@ def test_a_prefix_counts_towards_the_required_phrases():
 
 
 def test_a_phrase_that_the_model_cannot_generate_is_refused():
-    model = TableModel(lambda source, prefix: {A: 0.5, STOP_ID: 0.5})
+    model = TableModel(lambda source, prefix: {A: 0.5, EOS_ID: 0.5})
     with pytest.raises(PellucidError, match="rule out every token"):
         general_beam_search(
             model, sources([A]), settings(max_length=3), Constraints(required=(alone(((B,),)),))

@@ -27,7 +27,7 @@ ODD = {
     "control characters": "le\x01chat\x7f\x1b[31m dort",
     "carriage return inside": "le chat\rdort",
     "other line ends": "le\u2028chat\u2029noir\x85dort\x0b\x0c",
-    "special tokens": "</s> <pad> <s> <unk> [PAD] [UNK] [START] [STOP]",
+    "special tokens": "</s> <pad> <s> <unk> [PAD] [UNK] [BOS] [EOS]",
     "piece marks": "le\u2581chat ##dort <0x41>",
     "combining marks": "e" + "\u0301" * 50,
     "no spaces": "lechatdort" * 20,
@@ -76,12 +76,12 @@ def test_odd_text_is_scored_token_by_token(translator: Translator):
 
 def test_special_tokens_as_text_are_text(translator: Translator):
     """None of them steers the model: they are spelled, or unknown words."""
-    for text in ("</s>", "<pad>", "[STOP]", "[PAD]", "<s>"):
+    for text in ("</s>", "<pad>", "[EOS]", "[PAD]", "<s>"):
         ids = translator.bundle.source_tokenizer.encode(text)
         assert ids
         assert not set(ids) & {0, 2, 3}
         found = translator.translate(f"le chat {text} dort")
-        assert found.source_tokens.count("[STOP]") == 0
+        assert found.source_tokens.count("[EOS]") == 0
         assert "[PAD]" not in found.tokens
 
 

@@ -4,7 +4,7 @@ import torch
 from small_bundle import tokenizer
 
 from pellucid.bundle import Bundle
-from pellucid.core.special import MASK_ID, SPECIAL_COUNT, STOP_ID
+from pellucid.core.special import EOS_ID, MASK_ID, SPECIAL_COUNT
 from pellucid.decoding.plain_text import fill_masks
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
@@ -23,7 +23,7 @@ def test_a_mask_gets_the_likeliest_ordinary_token_of_its_own_position():
 
     [le], [chat] = words.encode("le"), words.encode("chat")
     with torch.inference_mode():
-        logits = model(torch.tensor([[le, MASK_ID, chat, MASK_ID, STOP_ID]]))[0]
+        logits = model(torch.tensor([[le, MASK_ID, chat, MASK_ID, EOS_ID]]))[0]
     best = []
     for position, candidates in zip((1, 3), filled.candidates, strict=True):
         probabilities = logits[position, SPECIAL_COUNT:].softmax(dim=-1)

@@ -8,7 +8,7 @@ from small_bundle import SENTENCES, small_bundle
 from tiny_models import sources, tiny_model
 
 from pellucid.core.errors import CancelledError, ConfigError
-from pellucid.core.special import START_ID
+from pellucid.core.special import BOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.explain import explain_search
 from pellucid.decoding.requests import Request
@@ -63,10 +63,10 @@ def test_without_the_mask_each_word_is_the_likeliest_given_all_words_said():
     [ids] = found(0, use_cache=False, mask_at_inference=False)[:1]
     memory = model.encode(sources(5, 3, 4)[:1])
     for length in range(min(4, len(ids))):
-        prefix = torch.tensor([[START_ID, *ids[:length]]])
+        prefix = torch.tensor([[BOS_ID, *ids[:length]]])
         hidden = model.decode(memory, prefix, causal=False)
         logits = hidden[0, -1] @ model.output_weight.T
-        logits[[0, START_ID]] = -torch.inf
+        logits[[0, BOS_ID]] = -torch.inf
         assert most_likely(logits).item() == ids[length]
 
 
@@ -77,7 +77,7 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
     with torch.inference_mode():
         [[only]] = search(model, source, wanted, NO_CONSTRAINTS)
         memory = model.encode(source)
-        prefix = torch.tensor([[[START_ID, *only.ids]]])
+        prefix = torch.tensor([[[BOS_ID, *only.ids]]])
         again = Recomputing(model, mask_at_inference=False).logits(memory, prefix[:, :, :-1])
     assert len(only.token_log_probs) == len(only.ids) + 1  # the stop's comes last
     assert again.shape[2] == len(only.ids)

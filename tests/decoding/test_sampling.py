@@ -7,7 +7,7 @@ from small_bundle import SENTENCES, small_bundle
 from table_models import A, B, C, TableModel, random_language, sources, toy
 
 from pellucid.core.errors import ConfigError
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.search.candidates import NO_CONSTRAINTS, Constraints
 from pellucid.decoding.search.greedy import draw_tokens, greedy_search, sample
@@ -116,7 +116,7 @@ def test_samples_obey_prefixes_and_bans():
     assert {h.ids[0] for h in first} == {B}
     assert len({h.ids[:1] for h in second}) > 1
     assert not any(C in h.ids for h in (*first, *second))
-    assert STOP_ID not in first[0].ids
+    assert EOS_ID not in first[0].ids
 
 
 def test_a_translator_samples_when_it_is_told_to():

@@ -6,7 +6,7 @@ import re
 import pytest
 from small_bundle import SENTENCES, small_bundle
 
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
@@ -35,9 +35,9 @@ def test_each_sentence_is_translated_as_if_it_were_alone():
     assert found.source == LINE
     assert found.sentences == (first, second)
     assert found.score == first.score + second.score
-    assert found.tokens == (*first.tokens, "[STOP]", *second.tokens)
-    assert found.token_ids == (*first.token_ids, STOP_ID, *second.token_ids)
-    assert found.source_tokens == (*first.source_tokens, "[STOP]", *second.source_tokens)
+    assert found.tokens == (*first.tokens, "[EOS]", *second.tokens)
+    assert found.token_ids == (*first.token_ids, EOS_ID, *second.token_ids)
+    assert found.source_tokens == (*first.source_tokens, "[EOS]", *second.source_tokens)
     assert found.token_log_probs == first.token_log_probs + second.token_log_probs
     assert len(found.token_log_probs) == len(found.tokens) + 1
     assert len(found.n_best) == 2

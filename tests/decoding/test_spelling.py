@@ -5,7 +5,7 @@ from small_bundle import small_bundle, tokenizer
 from table_models import TableModel, sources
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.search.beam import beam_search
@@ -57,7 +57,7 @@ def test_no_search_finds_a_way_around_a_ban(search):
 
     def language(source, prefix):
         following = [way[len(prefix)] for way in ways if way[: len(prefix)] == prefix != way]
-        return dict.fromkeys(following, 1 / len(following)) if following else {STOP_ID: 1.0}
+        return dict.fromkeys(following, 1 / len(following)) if following else {EOS_ID: 1.0}
 
     model = TableModel(language, vocabulary_size=cut.vocabulary_size)
     wanted = DecodingConfig(beam_size=20, n_best=20, max_length=6)

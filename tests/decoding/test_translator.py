@@ -373,7 +373,7 @@ def test_alternatives_are_the_models_own_next_tokens(beam_size):
         probabilities = [other.probability for other in others]
         assert probabilities == sorted(probabilities, reverse=True)
         for other in others:
-            assert (*other.translation.tokens, "[STOP]")[: place + 1] == (*prefix, other.token)
+            assert (*other.translation.tokens, "[EOS]")[: place + 1] == (*prefix, other.token)
             said = other.translation.token_log_probs[place]
             assert other.probability == pytest.approx(math.exp(said), rel=1e-9)
     assert (
@@ -383,7 +383,7 @@ def test_alternatives_are_the_models_own_next_tokens(beam_size):
     everything = small.alternatives("un", count=10_000)
     assert sum(other.probability for other in everything) == pytest.approx(
         1.0, abs=0.1
-    )  # all but PAD and START
+    )  # all but PAD and BOS
     assert len(everything) == tokenizer().vocabulary_size - 2
 
 
@@ -414,8 +414,8 @@ def test_alternatives_to_nothing_are_refused():
     small = translator()
     with pytest.raises(DataError, match=r"the vocabulary must hold each token .*, got 'xyz'"):
         small.alternatives("un", ["xyz"])
-    with pytest.raises(DataError, match=r"must hold each token of the prefix, got '\[STOP\]'"):
-        small.alternatives("un", ["[STOP]"])
+    with pytest.raises(DataError, match=r"must hold each token of the prefix, got '\[EOS\]'"):
+        small.alternatives("un", ["[EOS]"])
     with pytest.raises(DataError, match="need a source that holds a word"):
         small.alternatives("  ")
     with pytest.raises(

@@ -7,7 +7,7 @@ import torch
 from table_models import A, B, TableModel, random_language, sources, toy
 
 from pellucid.core.errors import CancelledError
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.candidates import NO_CONSTRAINTS, WatchedStep
@@ -77,7 +77,7 @@ def test_what_two_beams_consider_finish_and_keep_in_the_toy_language():
     assert not first.finishes.any()
     assert first.done == (False,)
     assert (second.length, second.beam_count, second.sentences) == (1, 2, (0,))
-    assert second.candidates.id.tolist() == [[STOP_ID, STOP_ID, A, B]]
+    assert second.candidates.id.tolist() == [[EOS_ID, EOS_ID, A, B]]
     assert second.candidates.row.tolist() == [[1, 0, 0, 0]]
     expected = torch.tensor([[0.36, 0.24, 0.18, 0.18]], dtype=torch.float64)
     torch.testing.assert_close(second.candidates.total.exp(), expected)
@@ -116,7 +116,7 @@ def test_the_rows_of_the_steps_lead_back_to_every_finished_hypothesis():
 def test_greedy_search_tells_the_token_it_chose():
     watcher = Watcher()
     greedy_search(TableModel(toy), sources([A]), settings(), NO_CONSTRAINTS, watcher)
-    assert [step.candidates.id.tolist() for step in watcher.steps] == [[[A]], [[STOP_ID]]]
+    assert [step.candidates.id.tolist() for step in watcher.steps] == [[[A]], [[EOS_ID]]]
     assert watcher.steps[1].candidates.total.exp().item() == pytest.approx(0.24)
     assert [step.done for step in watcher.steps] == [(False,), (True,)]
     assert watcher.steps[1].finishes.item()

@@ -21,7 +21,7 @@ from pellucid.backends.ctranslate2.support import int8_problem
 from pellucid.backends.ctranslate2.workers import open_workers
 from pellucid.backends.load import choose_engine, load
 from pellucid.core.errors import CancelledError, ConfigError, PellucidError
-from pellucid.core.special import PAD_ID, START_ID
+from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.requests import ReadLine, Request
 from pellucid.decoding.result import Translation
@@ -135,7 +135,7 @@ def test_without_log_probabilities_the_answers_and_scores_are_the_same(fast, bea
     assert sum(not each.token_log_probs for each in bare) > 100
     assert all(len(each.tokens) == 30 for each in bare if each.token_log_probs), "cut short"
     for one, other in zip(full, bare, strict=True):
-        # the beam rules PAD and START out and shares their part of p, large here, out anew
+        # the beam rules PAD and BOS out and shares their part of p, large here, out anew
         assert one.score == pytest.approx(other.score, abs=5e-4 if beam_size == 1 else 1.0)
     assert any(math.isnan(each.perplexity) for each in bare)
 
@@ -184,7 +184,7 @@ def test_it_searches_with_the_settings_of_an_imported_model(fast, ours, beam_siz
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_pad_and_start_are_never_said(tmp_path: Path, beam_size: int):
     bundle = random_bundle()
-    for id_ in (PAD_ID, START_ID):
+    for id_ in (PAD_ID, BOS_ID):
         bundle.model.get_parameter("output_bias").data[id_] = 3.0
     settings = DecodingConfig(beam_size=beam_size, max_length=20)
     found = Translator(bundle, settings, choose_engine(bundle, "ctranslate2")).translate(LINES)
@@ -420,7 +420,7 @@ def test_a_translation_longer_than_its_table_of_positions_is_left_to_torch(tmp_p
 def test_several_hypotheses_are_weighed_by_their_probabilities_with_and_without_figures(
     fast, changes: dict
 ):
-    """CTranslate2's own sums leave out PAD and START, and a posterior needs a number for each."""
+    """CTranslate2's own sums leave out PAD and BOS, and a posterior needs a number for each."""
     settings = fast.settings.changed({"beam_size": 4, **changes})
     lines = list(LINES)
     found = fast.translate(lines, settings.changed({"token_log_probs": True}))

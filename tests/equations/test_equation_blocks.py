@@ -122,13 +122,13 @@ def test_the_decoder_and_the_whole_transformer():
 
 
 def test_the_loss():
-    """EQ-121: the decoder reads START and the true words; here both are zero rows but the last.
+    """EQ-121: the decoder reads BOS and the true words; here both are zero rows but the last.
 
     A row of zeros has no LayerNorm without ε: with it, its logits are what the memory adds.
     """
     page = dataclasses.replace(model(), settings=dataclasses.replace(settings(), norm_eps=1e-30))
     source = torch.tensor([[A, B]])
-    # START is (0, 0): all scores are 0, so it gets the mean of the memory, (1, 1); no FFN
+    # BOS is (0, 0): all scores are 0, so it gets the mean of the memory, (1, 1); no FFN
     z = transformer.logits(page, source, torch.tensor([[2]]))
     close(z, [[[1.0, 1.0]]])
     close(transformer.loss(page, source, torch.tensor([[1]]), 0.0), math.log(2.0))
@@ -154,12 +154,12 @@ def test_greedy_search_and_a_beam_stop_where_the_stop_is_likeliest():
         model(),
         settings=dataclasses.replace(settings(), norm_eps=1e-30),
         w_s=torch.zeros(2, 6),
-        b_s=torch.tensor([9.0, 0, 9, 1, 0, 2]),  # PAD and START are likeliest, and never generated
+        b_s=torch.tensor([9.0, 0, 9, 1, 0, 2]),  # PAD and BOS are likeliest, and never generated
     )
     source = torch.tensor([[A, B]])
     assert transformer.greedy(page, source, 2).tolist() == [[B, B, 3]]
     assert transformer.beam(page, source, 1, 0.0, 2)[0] == [B, B, 3]
-    # two beams meet STOP at once; alone it is the likeliest whole sentence
+    # two beams meet EOS at once; alone it is the likeliest whole sentence
     words, score = transformer.beam(page, source, 2, 0.0, 2)
     assert words == [3]
     total = 2 * math.exp(9) + 2 + math.exp(1) + math.exp(2)

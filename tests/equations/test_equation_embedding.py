@@ -68,7 +68,7 @@ def test_both_languages_may_share_one_matrix():
 
 @pytest.mark.by_hand
 def test_shift_by_hand():
-    """EQ-106: [i, am, a, student, STOP] → [START, i, am, a, student]."""
+    """EQ-106: [i, am, a, student, EOS] → [BOS, i, am, a, student]."""
     assert shift_right(torch.tensor([7, 8, 9, 6, 3]), start_id=2).tolist() == [2, 7, 8, 9, 6]
     batch = torch.tensor([[7, 3, 0], [8, 9, 3]])
     assert shift_right(batch, 2).tolist() == [[2, 7, 3], [2, 8, 9]]

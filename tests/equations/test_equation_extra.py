@@ -20,7 +20,7 @@ from pellucid.equations.residual import add_and_norm
 from pellucid.equations.search import most_likely
 from pellucid.equations.softmax import softmax
 
-START = 0
+BOS = 0
 
 
 def block_weights(d_model: int = 6, heads: int = 2) -> list[Tensor]:
@@ -51,7 +51,7 @@ class Speaker:
         """Greedy, appending."""
         said: list[int] = []
         for _ in range(length):
-            said.append(self.predict([START, *said])[-1])
+            said.append(self.predict([BOS, *said])[-1])
         return said
 
 
@@ -130,10 +130,10 @@ def test_er_37_predicting_anew_is_appending_as_long_as_there_is_a_mask():
         said: list[int] = []
         unmasked: list[int] = []
         for _ in range(4):
-            anew = speaker.predict([START, *said])
+            anew = speaker.predict([BOS, *said])
             assert anew[:-1] == said
             said = anew
-            before, unmasked = unmasked, speaker.predict([START, *unmasked], masked=False)
+            before, unmasked = unmasked, speaker.predict([BOS, *unmasked], masked=False)
             changed += unmasked[:-1] != before
         assert said == speaker.say(4)
     assert changed > 0
@@ -144,11 +144,11 @@ def test_er_39_the_table_of_inference_reads_whole_prefixes():
     """ER-39, EQ-129: row k is (start, prediction 1, …, k - 1); one word alone would not do."""
     speaker = Speaker()
     said = speaker.say(4)
-    table = [[START, *said[:k]] for k in range(4)]
+    table = [[BOS, *said[:k]] for k in range(4)]
     assert [speaker.predict(row)[-1] for row in table] == speaker.predict(table[3]) == said
-    assert table[3] == shift_right(torch.tensor(said), START).tolist()
+    assert table[3] == shift_right(torch.tensor(said), BOS).tolist()
     wholes = [Speaker() for _ in range(20)]
-    prefix = [START, 3, 5, 1]
+    prefix = [BOS, 3, 5, 1]
     assert any(each.predict(prefix)[-1] != each.predict(prefix[-1:])[-1] for each in wholes)
 
 

@@ -8,7 +8,7 @@ from tiny_models import tiny_bundle
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.equations.normalization import layer_norm
 from pellucid.equations.positions import sinusoidal_positions
@@ -18,7 +18,7 @@ from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.transformer import Transformer
 
 SOURCE, TARGET = "a b c d", "c a b"
-SOURCE_IDS, TARGET_IDS = [4, 5, 6, 7, STOP_ID], [START_ID, 6, 4, 5]
+SOURCE_IDS, TARGET_IDS = [4, 5, 6, 7, EOS_ID], [BOS_ID, 6, 4, 5]
 
 
 def assert_close(got: Tensor, expected: Tensor) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pellucid.bundle import Bundle, load_bundle
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.decoding.explain import explain_search
 from pellucid.equations.masks import causal_mask
 from pellucid.equations.positions import sinusoidal_positions
@@ -56,8 +56,8 @@ def test_what_is_hidden_stays_hidden():
 def test_every_matrix_is_that_of_a_forward_pass(bundle: Bundle):
     """Against the model itself: no capture between."""
     content = content_of(bundle)
-    source = [*bundle.source_tokenizer.encode(SOURCE), STOP_ID]
-    target = [START_ID, *bundle.target_tokenizer.encode(TARGET)]
+    source = [*bundle.source_tokenizer.encode(SOURCE), EOS_ID]
+    target = [BOS_ID, *bundle.target_tokenizer.encode(TARGET)]
     trace = Trace("*")
     with torch.no_grad():
         logits = bundle.model(torch.tensor([source]), torch.tensor([target]), trace)
@@ -78,7 +78,7 @@ def test_every_matrix_is_that_of_a_forward_pass(bundle: Bundle):
         checked += 1
     assert checked > 100
     shown = content["words"]["candidates"]
-    ids = [bundle.target_tokenizer.encode(word)[0] if word != "</s>" else STOP_ID for word in shown]
+    ids = [bundle.target_tokenizer.encode(word)[0] if word != "</s>" else EOS_ID for word in shown]
     plain = [place for place, word in enumerate(shown) if not word.startswith("<")]
     for name, expected in (("logits", logits[0]), ("probabilities", logits[0].softmax(-1))):
         wanted = expected[:, [ids[place] for place in plain]].double()

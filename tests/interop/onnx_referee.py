@@ -16,7 +16,7 @@ import torch
 from small_bundles import NEW_TOKENS, greedy_ids
 
 from pellucid.bundle import Bundle, load_bundle
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 
 BATCH = 40
 
@@ -42,20 +42,20 @@ class Graphs:
     def greedy(self, source: np.ndarray) -> list[list[int]]:
         memory = self.read(source)
         mask = {"encoder_attention_mask": memory["mask"]}
-        ids = np.full((len(source), 1), START_ID)
+        ids = np.full((len(source), 1), BOS_ID)
         session, feed = self.decoder, {"encoder_hidden_states": memory["encoder_hidden_states"]}
         said: list[np.ndarray] = []
         past: dict[str, np.ndarray] = {}
         for _ in range(NEW_TOKENS):
             outputs = run(session, {"input_ids": ids, **mask, **feed})
             logits = outputs.pop("logits")[:, -1]
-            logits[:, [PAD_ID, START_ID]] = -np.inf
+            logits[:, [PAD_ID, BOS_ID]] = -np.inf
             ids = logits.argmax(-1)[:, None]
             said.append(ids)
             past |= {name.replace("present", "past_key_values"): v for name, v in outputs.items()}
             session, feed = self.step, past
         rows = np.concatenate(said, axis=1).tolist()
-        return [row[: row.index(STOP_ID)] if STOP_ID in row else row for row in rows]
+        return [row[: row.index(EOS_ID)] if EOS_ID in row else row for row in rows]
 
 
 def run(session: Any, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -69,8 +69,8 @@ def padded(rows: list[list[int]]) -> np.ndarray:
 
 
 def compare(bundle: Bundle, graphs: Graphs, texts: list[str]) -> dict[str, float]:
-    sources = [[*ids, STOP_ID] for ids in bundle.source_tokenizer.encode_batch(texts)]
-    targets = [[START_ID, *ids] for ids in bundle.target_tokenizer.encode_batch(texts)]
+    sources = [[*ids, EOS_ID] for ids in bundle.source_tokenizer.encode_batch(texts)]
+    targets = [[BOS_ID, *ids] for ids in bundle.target_tokenizer.encode_batch(texts)]
     expected = [list(ids) for ids in greedy_ids(bundle, texts)]
     said: list[list[int]] = []
     difference = largest = 0.0

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pellucid.bundle import Bundle
-from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.core.special import EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.greedy import greedy_search
 from pellucid.model.build import build_model
@@ -43,11 +43,11 @@ def greedy_ids(bundle: Bundle, texts: list[str]) -> list[list[int]]:
     """The ids of our greedy search, the stop left out."""
     encoded = bundle.source_tokenizer.encode_batch(texts)
     longest = max(map(len, encoded)) + 1
-    rows = [[*ids, STOP_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in encoded]
+    rows = [[*ids, EOS_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in encoded]
     settings = DecodingConfig(max_length=NEW_TOKENS)
     with torch.inference_mode():
         found = greedy_search(bundle.model, torch.tensor(rows), settings)
-    return [[id_ for id_ in each.ids if id_ != STOP_ID] for each in found]
+    return [[id_ for id_ in each.ids if id_ != EOS_ID] for each in found]
 
 
 @functools.cache

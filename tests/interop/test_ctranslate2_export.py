@@ -24,7 +24,7 @@ from pellucid.bundle import Bundle, save_bundle
 from pellucid.cli.exchange import export
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
 from pellucid.core.files import read_manifest
-from pellucid.core.special import SPECIAL_COUNT, START_ID
+from pellucid.core.special import BOS_ID, SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
@@ -95,7 +95,7 @@ def test_a_vocabulary_with_an_ordinary_start_goes_out_everywhere(
     bundle = read_huggingface(tmp_path / "in")
     assert "<s>" in vocabulary_pieces(bundle.target_tokenizer)[SPECIAL_COUNT:]
     if is_tuned:
-        bundle.model.get_parameter("target_embedding.weight").data[START_ID] += 0.5
+        bundle.model.get_parameter("target_embedding.weight").data[BOS_ID] += 0.5
     texts = sentences(100)
 
     # to CTranslate2, which the engine auto then searches with

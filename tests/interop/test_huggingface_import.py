@@ -27,7 +27,7 @@ from pellucid.core.errors import (
     OutputExistsError,
     UnsafeFormatError,
 )
-from pellucid.core.special import START_ID
+from pellucid.core.special import BOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.model.stored import model_tensors
 
@@ -82,7 +82,7 @@ def test_an_imported_model_computes_the_logits_of_transformers(name: str, tmp_pa
             theirs = model(**source, decoder_input_ids=target).logits
             ours = bundle.model(
                 torch.tensor([[*bundle.source_tokenizer.encode(text), 3]]),
-                torch.tensor([[START_ID, *said]]),
+                torch.tensor([[BOS_ID, *said]]),
             )
         torch.testing.assert_close(ours[..., ours_rows], theirs[..., rows], rtol=0, atol=1e-5)
 
@@ -107,7 +107,7 @@ def test_a_copied_start_takes_no_share_of_the_probability(opus: Path):
     with torch.inference_mode():
         theirs = model(**source, decoder_input_ids=start).logits.log_softmax(-1)
         ours = bundle.model(
-            torch.tensor([[*bundle.source_tokenizer.encode(text), 3]]), torch.tensor([[START_ID]])
+            torch.tensor([[*bundle.source_tokenizer.encode(text), 3]]), torch.tensor([[BOS_ID]])
         ).log_softmax(-1)
     assert ours[0, 0, 3].item() == pytest.approx(theirs[0, 0, 0].item(), abs=1e-5)
 
@@ -163,7 +163,7 @@ def test_half_precision_is_read_as_single(opus: Path, damaged: Path):
     change_tensors(damaged, **{name: tensor.half() for name, tensor in tensors.items()})
     before, after = read_huggingface(opus), read_huggingface(damaged)
     for name, tensor in model_tensors(before.model).items():
-        if name != "output_bias":  # of which START's is lowered after rounding
+        if name != "output_bias":  # of which BOS's is lowered after rounding
             assert torch.equal(tensor.half().float(), model_tensors(after.model)[name]), name
 
 

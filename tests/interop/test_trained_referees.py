@@ -22,7 +22,7 @@ from pellucid.backends.ctranslate2.support import int8_problem
 from pellucid.backends.huggingface.export_folder import export_huggingface
 from pellucid.backends.huggingface.import_folder import read_huggingface
 from pellucid.bundle import Bundle
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.model.stored import model_tensors
@@ -31,7 +31,7 @@ TEXTS = unseen_sentences()
 LONGEST = 40
 NEARLY_ALL = 198
 """Of 200: where two hypotheses are as likely to the last digit, rounding decides."""
-SPECIAL = {PAD_ID, START_ID, STOP_ID}
+SPECIAL = {PAD_ID, BOS_ID, EOS_ID}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def converted(trained: Bundle, exported: Path) -> ctranslate2.Translator:
 def ours(bundle: Bundle, beam_size: int) -> list[list[str]]:
     settings = DecodingConfig(beam_size=beam_size, length_penalty=0.0, max_length=LONGEST)
     found = Translator(bundle, settings).translate(TEXTS)
-    return [[each for each in one.tokens if each != "[STOP]"] for one in found]
+    return [[each for each in one.tokens if each != "[EOS]"] for one in found]
 
 
 def theirs(
@@ -103,7 +103,7 @@ def test_transformers_computes_the_logits_of_a_trained_model(
     for text, said in zip(TEXTS[:40], ours(trained, 1)[:40], strict=True):
         source = tokenizer([text], return_tensors="pt")
         ids = trained.target_tokenizer.encode("".join(said).replace("\u2581", " ").strip())
-        target = torch.tensor([[START_ID, *ids]])
+        target = torch.tensor([[BOS_ID, *ids]])
         with torch.inference_mode():
             other = model(**source, decoder_input_ids=target).logits
             own = trained.model(source["input_ids"], target)

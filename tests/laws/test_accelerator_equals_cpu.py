@@ -14,7 +14,7 @@ from test_clear_equals_fast import EXACT, example, random_model
 from tiny_models import sources, targets, tiny_model
 from torch.nn import functional
 
-from pellucid.core.special import PAD_ID, START_ID
+from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.core.world import World
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.beam import beam_search
@@ -77,7 +77,7 @@ def test_a_batch_that_was_sent_there_gives_the_same_update(
     config = TrainingConfig.parse({"max_steps": 1, **training})
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     source, labels = example()
-    starts = torch.full_like(labels[:, :1], START_ID)
+    starts = torch.full_like(labels[:, :1], BOS_ID)
     batch = Batch(source, torch.cat((starts, labels[:, :-1]), dim=1), labels, 13)
 
     def gradients(given: Batch) -> list[torch.Tensor]:

@@ -13,7 +13,7 @@ from switch_pairs import settings_that_meet_every_pair
 from tiny_models import EVERY_KIND, VOCABULARY, sources, targets, tiny_model
 from torch import Tensor
 
-from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.core.special import EOS_ID, PAD_ID
 from pellucid.equations import text_models, transformer
 from pellucid.equations.weights import count_parameters, parameter_sets
 from pellucid.model.build import build_any_model
@@ -50,9 +50,9 @@ def example() -> tuple[Tensor, Tensor]:
     source = sources(5, 3, 1, 2)
     source[3] = PAD_ID
     labels = targets(4, 6, seed=8)
-    labels[:, 0] = torch.tensor([4, STOP_ID, 6, 7])
+    labels[:, 0] = torch.tensor([4, EOS_ID, 6, 7])
     for row, length in enumerate((4, 1, 6, 2)):
-        labels[row, length - 1] = STOP_ID
+        labels[row, length - 1] = EOS_ID
         labels[row, length:] = PAD_ID
     return source, labels
 

@@ -5,7 +5,7 @@ import torch
 from tiny_models import RECURRENT, sources, targets, tiny_model
 from torch import Tensor
 
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.equations import recurrent_translator
 from pellucid.equations.embedding import shift_right
 from pellucid.equations.recurrent import concatenate_directions, gru, lstm, reverse_sequences
@@ -93,8 +93,8 @@ def test_a_whole_model_is_its_page_of_equations(variant: str, training: bool):
     """EQ-131 to EQ-136: logits, loss and gradients, in training with the same dropout."""
     model = tiny_model(variant, dropout=0.3).train(training)
     source, labels = sources(5, 3, 1), targets(3, 4)
-    labels[1, 2:] = torch.tensor([STOP_ID, PAD_ID])
-    target_input = shift_right(labels, START_ID)
+    labels[1, 2:] = torch.tensor([EOS_ID, PAD_ID])
+    target_input = shift_right(labels, BOS_ID)
 
     model.dropout_source.seed(7)
     got = model(source, target_input)

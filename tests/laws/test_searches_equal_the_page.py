@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_models import VOCABULARY, sources, targets, tiny_model
 
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.candidates import NO_CONSTRAINTS
 from pellucid.decoding.search.scoring import score_targets
@@ -47,8 +47,8 @@ def test_searches_say_what_the_page_of_equations_says(variant: str):
             rows = [source[[row], : (source[row] != PAD_ID).sum()] for row in range(3)]
             expected_again = [transformer.repredict(page, row, 7) for row in rows]
         for each, ids in zip(greedy, expected, strict=True):
-            assert [*each[0].ids, STOP_ID] == [word for word in ids if word != PAD_ID]
-        assert [[*each[0].ids, STOP_ID] for each in repredicted] == expected_again
+            assert [*each[0].ids, EOS_ID] == [word for word in ids if word != PAD_ID]
+        assert [[*each[0].ids, EOS_ID] for each in repredicted] == expected_again
 
 
 @pytest.mark.property
@@ -65,7 +65,7 @@ def test_a_beam_finds_what_the_page_of_equations_finds(beam_size: int, alpha: fl
             for row, [best, *_] in zip(source, found, strict=True):
                 sentence = row[None, : (row != PAD_ID).sum()]
                 words, score = transformer.beam(page, sentence, beam_size, alpha, 4)
-                assert [*best.ids, STOP_ID] == words
+                assert [*best.ids, EOS_ID] == words
                 assert best.score == pytest.approx(score, rel=1e-12)
 
 
@@ -74,10 +74,10 @@ def test_a_given_text_scores_what_the_equations_say():
     """EQ-117, EQ-127: the log-probability of whole sentences, and what a search ranks them by."""
     model, source = tiny_model(), sources(5, 3)
     given = [[4, 7, 9], [6]]
-    labels = torch.tensor([[4, 7, 9, STOP_ID], [6, STOP_ID, PAD_ID, PAD_ID]])
+    labels = torch.tensor([[4, 7, 9, EOS_ID], [6, EOS_ID, PAD_ID, PAD_ID]])
     with torch.inference_mode():
         scored = score_targets(model, source, given, lambda length: length_penalty(length, 0.6))
-        logits = transformer.logits(clear_transformer(model), source, shift_right(labels, START_ID))
+        logits = transformer.logits(clear_transformer(model), source, shift_right(labels, BOS_ID))
     log_probs = sequence_log_prob(logits, labels, PAD_ID)
     for row, hypothesis in enumerate(scored):
         assert sum(hypothesis.token_log_probs) == pytest.approx(log_probs[row].item(), rel=1e-12)
@@ -96,12 +96,12 @@ def test_looking_a_row_up_is_multiplying_by_a_one_hot_row():
 
 @pytest.mark.property
 def test_a_zero_start_symbol_is_the_shift_of_embedded_labels():
-    """EQ-106, ER-44: the page sets the row of START to zero; the text shifts vectors."""
+    """EQ-106, ER-44: the page sets the row of BOS to zero; the text shifts vectors."""
     model = tiny_model(start_symbol="zero", positions="none", dropout=0.0)
     page = clear_transformer(model)
     labels = targets(2, 5, seed=4)
     shifted = transformer.embed_tokens(
-        shift_right(labels, START_ID), page.target_embedding, page.settings
+        shift_right(labels, BOS_ID), page.target_embedding, page.settings
     )
     embedded = transformer.embed_tokens(labels, page.target_embedding, page.settings)
     torch.testing.assert_close(shifted, shift_right_zero(embedded), **EXACT)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.core.special import EOS_ID, PAD_ID
 from pellucid.equations.word2vec import (
     negative_sampling_loss,
     skipgram_logits,
@@ -34,9 +34,9 @@ def skipgram(negatives: int) -> SkipGram:
 
 
 def text(*sentences: list[int]) -> Tensor:
-    """Sentences with their STOP, filled up with PAD."""
+    """Sentences with their EOS, filled up with PAD."""
     longest = max(map(len, sentences)) + 1
-    rows = [[*each, STOP_ID, *[PAD_ID] * (longest - len(each) - 1)] for each in sentences]
+    rows = [[*each, EOS_ID, *[PAD_ID] * (longest - len(each) - 1)] for each in sentences]
     return torch.tensor(rows)
 
 

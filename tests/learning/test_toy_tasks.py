@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.equations.embedding import shift_right
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
@@ -78,7 +78,7 @@ def trained(task: str, kind: str, size: Size) -> Seq2Seq:
 def say(model: Seq2Seq, source: Tensor, length: int) -> Tensor:
     """Greedy, token by token (EQ-125)."""
     state = model.start(model.encode(source))
-    word = torch.full((len(source), 1), START_ID)
+    word = torch.full((len(source), 1), BOS_ID)
     said = []
     for _ in range(length):
         logits, state = model.step(word, state)
@@ -120,10 +120,10 @@ def test_one_sentence_is_learned_by_heart():
     model = build_model(parse_model_config(MODEL), VOCABULARY, VOCABULARY, seed=1)
     optimizer = build_optimizer(model, TRAINING)
     batch = collate_pairs([source], [labels])
-    assert torch.equal(batch.target_input, shift_right(batch.labels, START_ID))
+    assert torch.equal(batch.target_input, shift_right(batch.labels, BOS_ID))
     for _ in range(40):
         report = update(model, optimizer, [batch], OBJECTIVE, TRAINING, rate=1e-2)
     assert report.loss < 0.01
     with torch.inference_mode():
-        said = say(model.eval(), torch.tensor([[*source, STOP_ID]]), 5)
-    assert said.tolist() == [[*labels, STOP_ID]]
+        said = say(model.eval(), torch.tensor([[*source, EOS_ID]]), 5)
+    assert said.tolist() == [[*labels, EOS_ID]]

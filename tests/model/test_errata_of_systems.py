@@ -5,7 +5,7 @@ import torch
 from tiny_models import sources, targets, tiny_model
 from torch.nn import functional
 
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.equations.embedding import embed, output_logits
 from pellucid.equations.losses import cross_entropy
 from pellucid.equations.positions import add_positions, joint_positions, summed_positions
@@ -68,7 +68,7 @@ def test_where_agarwal_ends_there_is_no_word_yet():
     states = add_and_norm(torch.randn(3, 6).double(), torch.randn(3, 6).double())
     torch.testing.assert_close(states.sum(-1), torch.zeros(3).double(), rtol=0, atol=1e-12)
     logits = output_logits(states, torch.randn(6, 9).double())
-    chances, labels = softmax(logits), torch.tensor([4, 8, STOP_ID])
+    chances, labels = softmax(logits), torch.tensor([4, 8, EOS_ID])
     torch.testing.assert_close(chances.sum(-1), torch.ones(3).double())
     loss = -chances[[0, 1, 2], labels].log().sum()
     torch.testing.assert_close(cross_entropy(logits, labels), loss)
@@ -79,8 +79,8 @@ def test_where_agarwal_ends_there_is_no_word_yet():
 def test_targets_and_the_shifted_sequence_are_two():
     """ER-63: y′ is what is taught, y what is read; word i is predicted without word i."""
     batch = collate_pairs([[4]], [[7, 8, 9]])
-    assert batch.labels.tolist() == [[7, 8, 9, STOP_ID]]
-    assert batch.target_input.tolist() == [[START_ID, 7, 8, 9]]
+    assert batch.labels.tolist() == [[7, 8, 9, EOS_ID]]
+    assert batch.target_input.tolist() == [[BOS_ID, 7, 8, 9]]
     model = tiny_model()
     other = collate_pairs([[4]], [[7, 5, 9]])
     before, after = (model(each.source, each.target_input)[0] for each in (batch, other))

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError, ShapeError
-from pellucid.core.special import START_ID
+from pellucid.core.special import BOS_ID
 from pellucid.equations.alignment import dot_product_attention
 from pellucid.equations.heads import split_heads
 from pellucid.equations.normalization import l2_centered_norm, l2_norm, layer_norm, rms_norm
@@ -83,7 +83,7 @@ def test_agarwals_network_stands_between_word_and_sinusoid():
 def test_a_decoder_that_starts_from_zero_reads_the_first_sinusoid_alone():
     """EQ-106: with a zero vector the first row is PE(0) = (0, 1, 0, 1, ...)."""
     model = tiny(start_symbol="zero")
-    ids = torch.tensor([[START_ID, 5]])
+    ids = torch.tensor([[BOS_ID, 5]])
     row = model.target_embedding(ids)[0]
     torch.testing.assert_close(row[0], torch.tensor([0.0, 1.0] * 4, dtype=torch.float64))
     torch.testing.assert_close(row[1], tiny().target_embedding(ids)[0, 1])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
-from pellucid.core.special import MASK_ID, PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, MASK_ID, PAD_ID
 from pellucid.equations.word2vec import noise_distribution, skipgram_pairs
 from pellucid.model.build import build_any_model, build_model
 from pellucid.model.config import parse_model_config
@@ -51,9 +51,9 @@ def skipgram(**settings: object) -> SkipGram:
 
 
 def text(*rows: list[int]) -> Tensor:
-    """Rows of words, each ended by STOP, padded."""
+    """Rows of words, each ended by EOS, padded."""
     longest = max(map(len, rows)) + 1
-    return torch.tensor([[*row, STOP_ID] + [PAD_ID] * (longest - 1 - len(row)) for row in rows])
+    return torch.tensor([[*row, EOS_ID] + [PAD_ID] * (longest - 1 - len(row)) for row in rows])
 
 
 @pytest.mark.property
@@ -74,7 +74,7 @@ def test_an_encoder_is_asked_about_its_share_of_the_words_and_no_others():
     """Of 20,000 words 15% are chosen: 80% hidden, 10% replaced, 10% as they were."""
     model = encoder().train()
     ids = torch.randint(4, VOCABULARY, (100, 201), generator=torch.Generator().manual_seed(0))
-    ids[:, -1] = STOP_ID
+    ids[:, -1] = EOS_ID
     ids[:, 100] = PAD_ID
     hidden, chosen = model.hide(ids)
     words = 100 * 199
@@ -121,7 +121,7 @@ def test_in_training_an_encoder_s_questions_come_from_the_generator_that_is_save
 def test_a_decoder_s_cached_steps_are_the_whole_prefix(positions: str, norm: str):
     """EQ-138 and EQ-130; beams are crossed over on the way."""
     model = decoder(positions=positions, norm=norm, start_symbol="zero")
-    ids = torch.tensor([[START_ID, 5, 6, 7], [START_ID, 8, 9, 10]])
+    ids = torch.tensor([[BOS_ID, 5, 6, 7], [BOS_ID, 8, 9, 10]])
     full = model(ids)
     state = model.start(model.encode(text([4], [4])))
     for place in range(4):
@@ -131,7 +131,7 @@ def test_a_decoder_s_cached_steps_are_the_whole_prefix(positions: str, norm: str
     assert (state.sentence_count, state.beam_count, state.length) == (1, 2, 4)
     logits, _ = model.step(torch.tensor([[11, 12]]), state)
     for beam, word in enumerate((11, 12)):
-        expected = model(torch.tensor([[START_ID, 8, 9, 10, word]]))[0, -1]
+        expected = model(torch.tensor([[BOS_ID, 8, 9, 10, word]]))[0, -1]
         torch.testing.assert_close(logits[0, beam], expected, **EXACT)
 
 
@@ -139,15 +139,15 @@ def test_a_decoder_s_cached_steps_are_the_whole_prefix(positions: str, norm: str
 def test_a_decoder_never_looks_ahead():
     """EQ-76."""
     model = decoder()
-    before = model(torch.tensor([[START_ID, 5, 6, 7]]))
-    after = model(torch.tensor([[START_ID, 5, 6, 8]]))
+    before = model(torch.tensor([[BOS_ID, 5, 6, 7]]))
+    after = model(torch.tensor([[BOS_ID, 5, 6, 8]]))
     assert torch.equal(before[:, :3], after[:, :3])
     assert not torch.equal(before[:, 3], after[:, 3])
 
 
 def test_a_decoder_s_loss_has_labels_shifted_by_one():
     model = decoder()
-    inputs, labels = torch.tensor([[START_ID, 5, 6]]), text([5, 6])
+    inputs, labels = torch.tensor([[BOS_ID, 5, 6]]), text([5, 6])
     sums = model.loss(labels, inputs, labels, 0.0)
     expected = torch.nn.functional.cross_entropy(model(inputs)[0], labels[0], reduction="sum")
     torch.testing.assert_close(sums.loss, expected, **EXACT)
@@ -166,7 +166,7 @@ def test_a_decoder_block_has_two_norms_and_no_cross_attention():
 def test_attention_is_captured_under_the_usual_names(model):
     built = model()
     trace = Trace("*.weights")
-    built(torch.tensor([[START_ID, 5, 6]]), trace)
+    built(torch.tensor([[BOS_ID, 5, 6]]), trace)
     side = built.config.kind
     assert f"{side}.layers.1.self_attention.weights" in trace.values
 

@@ -28,6 +28,6 @@ def test_a_prefix_that_leaves_no_room_is_refused(client, token, count):
 
 
 def test_an_unknown_token_is_not_found(client):
-    response = client.post("/v1/alternatives", json={"text": "je", "prefix": ["[STOP]"]})
+    response = client.post("/v1/alternatives", json={"text": "je", "prefix": ["[EOS]"]})
     assert response.status_code == 404
     assert "must hold each token of the prefix" in response.json()["detail"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError, CorruptError, DataError
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.text.batching import (
     BatchSampler,
     collate,
@@ -160,12 +160,12 @@ def test_the_budget_must_be_positive():
 
 @pytest.mark.by_hand
 def test_a_batch_by_hand():
-    """EQ: 106, 121.  The labels are the target and STOP, the input is START and the target."""
+    """EQ: 106, 121.  The labels are the target and EOS, the input is BOS and the target."""
     store = TokenStore.from_pairs([[10, 11, 12], [13]], [[20], [21, 22]])
     batch = collate(store, [1, 0])
-    assert batch.source.tolist() == [[13, STOP_ID, PAD_ID, PAD_ID], [10, 11, 12, STOP_ID]]
-    assert batch.target_input.tolist() == [[START_ID, 21, 22], [START_ID, 20, PAD_ID]]
-    assert batch.labels.tolist() == [[21, 22, STOP_ID], [20, STOP_ID, PAD_ID]]
+    assert batch.source.tolist() == [[13, EOS_ID, PAD_ID, PAD_ID], [10, 11, 12, EOS_ID]]
+    assert batch.target_input.tolist() == [[BOS_ID, 21, 22], [BOS_ID, 20, PAD_ID]]
+    assert batch.labels.tolist() == [[21, 22, EOS_ID], [20, EOS_ID, PAD_ID]]
     assert batch.target_token_count == 5
     assert {batch.source.dtype, batch.target_input.dtype, batch.labels.dtype} == {torch.int64}
 
@@ -178,13 +178,13 @@ def test_padding_loses_nothing(pairs):
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
     batch = collate_pairs(sources, targets)
     assert [[i for i in row if i] for row in batch.source.tolist()] == [
-        [*row, STOP_ID] for row in sources
+        [*row, EOS_ID] for row in sources
     ]
     assert [[i for i in row if i] for row in batch.labels.tolist()] == [
-        [*row, STOP_ID] for row in targets
+        [*row, EOS_ID] for row in targets
     ]
     assert [[i for i in row if i] for row in batch.target_input.tolist()] == [
-        [START_ID, *row] for row in targets
+        [BOS_ID, *row] for row in targets
     ]
     assert batch.target_token_count == int((batch.labels != PAD_ID).sum())
     assert torch.equal(collate_sources(sources), batch.source)

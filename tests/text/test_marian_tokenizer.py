@@ -10,7 +10,7 @@ import pytest
 import sentencepiece
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.languages import code_problem
 from pellucid.text.tokenizers.marian import MarianTokenizer
@@ -44,9 +44,9 @@ def tokenizer() -> MarianTokenizer:
 
 def test_ids_are_those_of_the_table_and_text_comes_back():
     ids = tokenizer().encode("un chat noir")
-    assert min(ids) > STOP_ID
+    assert min(ids) > EOS_ID
     assert "".join(tokenizer().tokens(ids)) == "▁un▁chat▁noir"
-    assert tokenizer().decode([START_ID, *ids, STOP_ID, PAD_ID]) == "un chat noir"
+    assert tokenizer().decode([BOS_ID, *ids, EOS_ID, PAD_ID]) == "un chat noir"
     assert tokenizer().encode_batch(["un chat noir", ""]) == [ids, []]
     rows = IdRows.of([ids])
     assert tokenizer().resegment(rows, 0.0, np.zeros(1, np.uint64)) is rows
@@ -72,7 +72,7 @@ def test_unknown_pieces_are_unknown_and_shown():
 
 
 def test_text_never_gives_a_special_id():
-    assert not {PAD_ID, START_ID, STOP_ID} & set(tokenizer().encode("</s> <pad> <s> [STOP]"))
+    assert not {PAD_ID, BOS_ID, EOS_ID} & set(tokenizer().encode("</s> <pad> <s> [EOS]"))
 
 
 def test_what_is_normalized_away_is_told():

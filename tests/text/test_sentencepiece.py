@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.tokenizers.sentencepiece_tokenizer import (
@@ -88,12 +88,12 @@ def test_sampled_text_comes_back_unchanged_too(tokenizer, text, seed):
 
 @pytest.mark.property
 @pytest.mark.parametrize(
-    "text", ["</s>", "<s>", "<pad>", "<unk>", "[STOP]", "a </s> b", "<0x0A>", "[UNK]"]
+    "text", ["</s>", "<s>", "<pad>", "<unk>", "[EOS]", "a </s> b", "<0x0A>", "[UNK]"]
 )
 def test_special_tokens_cannot_be_written_into_a_text(tokenizer, text):
     """EQ: 12."""
     ids = tokenizer.encode(text)
-    assert not {PAD_ID, UNK_ID, START_ID, STOP_ID} & set(ids)
+    assert not {PAD_ID, UNK_ID, BOS_ID, EOS_ID} & set(ids)
     assert tokenizer.decode(ids) == text
 
 
@@ -118,7 +118,7 @@ def test_frequent_words_are_whole_and_rare_words_come_apart(tokenizer):
 def test_decoding_drops_pad_start_and_stop_and_shows_unknown(tokenizer):
     """EQ: 12."""
     words = tokenizer.encode("walked")
-    assert tokenizer.decode([START_ID, *words, STOP_ID, PAD_ID]) == "walked"
+    assert tokenizer.decode([BOS_ID, *words, EOS_ID, PAD_ID]) == "walked"
     assert tokenizer.decode([*words, UNK_ID]) == "walked[UNK]"
     assert tokenizer.tokens(range(SPECIAL_COUNT)) == list(SPECIAL_TOKENS)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pellucid.core.errors import DataError
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
@@ -45,8 +45,8 @@ def test_of_equally_frequent_tokens_the_alphabetically_first_stay():
 
 def test_the_special_ids_are_four_and_distinct():
     """EQ: 12."""
-    assert len({PAD_ID, UNK_ID, START_ID, STOP_ID}) == SPECIAL_COUNT == len(set(SPECIAL_TOKENS))
-    assert Vocabulary.of([]).decode([PAD_ID, UNK_ID, START_ID, STOP_ID]) == list(SPECIAL_TOKENS)
+    assert len({PAD_ID, UNK_ID, BOS_ID, EOS_ID}) == SPECIAL_COUNT == len(set(SPECIAL_TOKENS))
+    assert Vocabulary.of([]).decode([PAD_ID, UNK_ID, BOS_ID, EOS_ID]) == list(SPECIAL_TOKENS)
 
 
 @pytest.mark.parametrize("name", SPECIAL_TOKENS)
@@ -66,7 +66,7 @@ def test_the_special_tokens_must_be_in_front():
     with pytest.raises(DataError) as caught:
         Vocabulary(("a", "b"))
     assert str(caught.value) == (
-        "a vocabulary must begin with [PAD], [UNK], [START], [STOP], got 'a', 'b'"
+        "a vocabulary must begin with [PAD], [UNK], [BOS], [EOS], got 'a', 'b'"
     )
 
 

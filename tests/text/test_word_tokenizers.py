@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.config import WORD_KINDS, TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.normalization import normalize
@@ -99,7 +99,7 @@ def test_an_unknown_word_is_shown_as_unknown():
     assert tokenizer.vocabulary.tokens == (*SPECIAL_TOKENS, "b")
     assert tokenizer.encode("a b") == [UNK_ID, SPECIAL_COUNT]
     assert tokenizer.decode([UNK_ID, SPECIAL_COUNT]) == "[UNK] b"
-    assert tokenizer.tokens([UNK_ID, STOP_ID]) == ["[UNK]", "[STOP]"]
+    assert tokenizer.tokens([UNK_ID, EOS_ID]) == ["[UNK]", "[EOS]"]
 
 
 @pytest.mark.by_hand
@@ -107,17 +107,17 @@ def test_an_unknown_word_is_shown_as_unknown():
 def test_decoding_drops_pad_start_and_stop(kind):
     """EQ: 12."""
     tokenizer = train_words(["a"], TokenizerConfig(kind=kind))
-    assert tokenizer.decode([START_ID, *tokenizer.encode("a"), STOP_ID, PAD_ID, PAD_ID]) == "a"
+    assert tokenizer.decode([BOS_ID, *tokenizer.encode("a"), EOS_ID, PAD_ID, PAD_ID]) == "a"
 
 
 @pytest.mark.by_hand
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("text", ["[STOP]", "</s>", "[PAD] [UNK]"])
+@pytest.mark.parametrize("text", ["[EOS]", "</s>", "[PAD] [UNK]"])
 def test_special_tokens_cannot_be_written_into_a_text(kind, text):
     """EQ: 12."""
     for corpus in ("a", text):
         tokenizer = train_words([corpus], TokenizerConfig(kind=kind))
-        assert not {PAD_ID, START_ID, STOP_ID} & set(tokenizer.encode(text))
+        assert not {PAD_ID, BOS_ID, EOS_ID} & set(tokenizer.encode(text))
     assert UNK_ID not in tokenizer.encode(text)
 
 

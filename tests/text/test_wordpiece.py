@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -141,10 +141,10 @@ def test_case_is_kept_unless_asked_otherwise():
 def test_decoding_drops_pad_start_and_stop_and_joins_pieces():
     """EQ: 12."""
     tokenizer = WordPieceTokenizer(Vocabulary.of(["##b", "a", "#"]))
-    assert tokenizer.decode([START_ID, 5, 4, STOP_ID, PAD_ID]) == "ab"
+    assert tokenizer.decode([BOS_ID, 5, 4, EOS_ID, PAD_ID]) == "ab"
     assert tokenizer.decode([4]) == "##b"  # nothing to continue: shown as it is
     assert tokenizer.decode(tokenizer.encode("##")) == "# #"
-    assert tokenizer.tokens([5, 4, STOP_ID]) == ["a", "##b", "[STOP]"]
+    assert tokenizer.tokens([5, 4, EOS_ID]) == ["a", "##b", "[EOS]"]
 
 
 def test_a_batch_gives_what_each_text_gives_alone():

@@ -9,7 +9,7 @@ from opened_models import Opened
 from torch import Tensor
 
 from pellucid.bundle import Bundle
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.inspection.ablation import ablation_parts, model_without
 from pellucid.model.build import build_model
 from pellucid.model.seq2seq import Seq2Seq
@@ -32,7 +32,7 @@ def float_bundle(variant: str) -> Bundle:
 
 
 def logits(model: Seq2Seq, trace: Trace | None = None) -> Tensor:
-    ids = torch.tensor([[*SOURCE, STOP_ID]]), torch.tensor([[START_ID, *TARGET]])
+    ids = torch.tensor([[*SOURCE, EOS_ID]]), torch.tensor([[BOS_ID, *TARGET]])
     return model(*ids, trace)[0] if trace else model(*ids)[0]
 
 
@@ -88,7 +88,7 @@ def test_a_decoder_without_its_mask(opened: Opened):
     bundle = float_bundle("paper")
     model = bundle.model
     assert isinstance(model, Transformer)
-    ids = torch.tensor([[*SOURCE, STOP_ID]]), torch.tensor([[START_ID, *TARGET]])
+    ids = torch.tensor([[*SOURCE, EOS_ID]]), torch.tensor([[BOS_ID, *TARGET]])
     hidden = model.decode(model.encode(ids[0]), ids[1], causal=False)
     expected = torch.nn.functional.linear(hidden, model.output_weight)[0]
     assert_edited(opened, bundle, ({"mask": False}, expected))
@@ -149,7 +149,7 @@ def test_a_translation_follows_the_edits_step_by_step(opened: Opened, edits: dic
     for length in range(len(ids)):
         shape, values = page.evaluate(LOGITS, [SOURCE, ids[:length], edits])
         row = torch.tensor(values).reshape(shape)[-1]
-        row[[0, START_ID]] = -torch.inf
+        row[[0, BOS_ID]] = -torch.inf
         assert int(row.argmax()) == ids[length]
 
 

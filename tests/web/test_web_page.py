@@ -213,7 +213,7 @@ def test_an_alternative_is_what_python_finds(visit: Callable[..., Watched]):
     shown = seen.page.locator("#alternatives-list .option-word").all_inner_texts()
     found = translator.alternatives("a b c", (), count=6)
     assert [each.replace("(end here)", "") for each in shown] == [
-        each.token if each.token != "[STOP]" else "" for each in found
+        each.token if each.token != "[EOS]" else "" for each in found
     ]
 
 

@@ -35,7 +35,7 @@ ODD = (
     "abc ABZ  \t\u00a0\u3000\u00e9 \u00df \u0130\u0131\u03a3\u03c2\u03c3 \ufb01 \u2167"
     " \u00b2 \u00bd \u6f22\u5b57\u304b\u306a\ud55c\uad6d\uc5b4 \u2581 \u0301 \0 \ufffd"
     " \U0001f642\U0001f469\u200d\U0001f467 .,;:!?'\u2019\"()[]{}\u00ab\u00bb\u00bf\u00a1-/%"
-    " \u2026 n't don't isn\u2019t [STOP] <unk> </s> <0x41> \u200b\u200d\ufeff\x85\x1c\u2028"
+    " \u2026 n't don't isn\u2019t [EOS] <unk> </s> <0x41> \u200b\u200d\ufeff\x85\x1c\u2028"
     " \u0905\u0928\u0941 \u0e44\u0e17\u0e22 \u05e2\u05d1 \u0639\u0631 \u3315 \uff76\uff9e"
     " \u212b \u2211 \U0001d518\U0001d52b _ __x1 \u01c4 \u0149"
 )

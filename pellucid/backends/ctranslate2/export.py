@@ -16,7 +16,7 @@ from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.core.special import START_ID
+from pellucid.core.special import BOS_ID
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.model.config import TransformerConfig
 
@@ -53,7 +53,7 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
     spec.register_target_vocabulary(target_pieces)
 
     spec.config.unk_token = UNK_PIECE
-    spec.config.bos_token = spec.config.decoder_start_token = target_pieces[START_ID]
+    spec.config.bos_token = spec.config.decoder_start_token = target_pieces[BOS_ID]
     spec.config.eos_token = STOP_PIECE
     spec.config.add_source_eos = True  # our encoder reads the stop token after a source
     spec.config.layer_norm_epsilon = config.norm_eps

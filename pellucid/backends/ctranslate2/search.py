@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Hypothesis, make_hypothesis
 
@@ -64,7 +64,7 @@ class Search:
     def start(self, rows: Sequence[Row]) -> Callable[[], list[list[_Found]]]:
         """Start to search a batch; the function returned waits for its hypotheses, row by row."""
         if self._settings.beam_size > 1:
-            results = self._translate(rows, ruling_out=(PAD_ID, START_ID))
+            results = self._translate(rows, ruling_out=(PAD_ID, BOS_ID))
             return lambda: [
                 self._read_beam(row, each.result()) for row, each in zip(rows, results, strict=True)
             ]
@@ -123,7 +123,7 @@ class Search:
             # a stop that is forced at the limit costs nothing
             if each.is_cut and self._settings.forced_stop == "free":
                 log_probs = (*log_probs[:-1], 0.0)
-            return make_hypothesis([*each.ids, STOP_ID], log_probs, self._settings.penalty)
+            return make_hypothesis([*each.ids, EOS_ID], log_probs, self._settings.penalty)
 
         return lambda: [
             self._rank([hypothesis(each) for each in candidates]) for candidates in kept
@@ -133,9 +133,9 @@ class Search:
         return each.log_probs is None and (self._needs_log_probs or each.is_cut)
 
     def _unread(self, each: _Found) -> Hypothesis:
-        """The hypothesis with the score of the search, whose softmax leaves out PAD and START."""
+        """The hypothesis with the score of the search, whose softmax leaves out PAD and BOS."""
         if not math.isfinite(each.total):
-            return make_hypothesis([STOP_ID], [each.total], self._settings.penalty)  # it raises
+            return make_hypothesis([EOS_ID], [each.total], self._settings.penalty)  # it raises
         return Hypothesis(each.ids, self._score(each), ())
 
     def _translate(
@@ -168,8 +168,8 @@ class Search:
     def _read_greedy(self, row: Row, result: Any, log_probs: list[float]) -> _Found:
         # the score of CTranslate2 is log p / lengthᵝ: multiplied back below
         ids = self._ids_of(result.hypotheses[0])
-        if PAD_ID in ids or START_ID in ids:  # rare; excluding them in every search is slower
-            [again] = self._translate([row], ruling_out=(PAD_ID, START_ID))
+        if PAD_ID in ids or BOS_ID in ids:  # rare; excluding them in every search is slower
+            [again] = self._translate([row], ruling_out=(PAD_ID, BOS_ID))
             result, log_probs = again.result(), []
             ids = self._ids_of(result.hypotheses[0])
         found = _cut(ids, row, result.scores[0] * len(ids) ** self._exponent)
@@ -221,7 +221,7 @@ class Search:
 
 def _cut(ids: list[int], row: Row, total: float) -> _Found:
     """The hypothesis without its stop, if it has one, cut to the limit of ``row``."""
-    if ids and ids[-1] == STOP_ID and len(ids) - 1 <= row.limit:
+    if ids and ids[-1] == EOS_ID and len(ids) - 1 <= row.limit:
         return _Found(tuple(ids[:-1]), total, is_cut=False)
 
     # the batch may continue beyond this row's limit; the total up to it is estimated

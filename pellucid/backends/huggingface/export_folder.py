@@ -36,7 +36,7 @@ from pellucid.backends.marian.vocabulary import (
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.core.special import PAD_ID, START_ID
+from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import TransformerConfig
@@ -130,10 +130,10 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
 
 
 def _start_is_pad(model: Seq2Seq) -> bool:
-    """Whether START and PAD have equal rows, as after an import: Marian has one id for both."""
+    """Whether BOS and PAD have equal rows, as after an import: Marian has one id for both."""
     tensors = dict(model.named_parameters(remove_duplicate=False))
     return all(
-        torch.equal(tensors[name][START_ID], tensors[name][PAD_ID])
+        torch.equal(tensors[name][BOS_ID], tensors[name][PAD_ID])
         for name in ("target_embedding.weight", "output_weight")
     )
 

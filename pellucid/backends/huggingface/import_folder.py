@@ -31,7 +31,7 @@ from pellucid.core.errors import (
     list_problems,
 )
 from pellucid.core.files import LARGEST_TABLE, read_plain, refuse_to_overwrite
-from pellucid.core.special import START_ID
+from pellucid.core.special import BOS_ID
 from pellucid.core.tensors import TensorFile
 from pellucid.core.version import __version__
 from pellucid.model.build import build_unfilled
@@ -42,7 +42,7 @@ from pellucid.text.normalization import Normalization
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _COPY_BIAS = -100.0
-"""Added to the output bias of a START that copies another id, so that the copy takes no part in the
+"""Added to the output bias of a BOS that copies another id, so that the copy takes no part in the
 softmax: its probability is multiplied by e⁻¹⁰⁰. Unlike minus infinity it is a finite number."""
 _ROWS_AT_ONCE = 1 << 12
 """Rows of an embedding that are converted at a time, which bounds the memory of the import."""
@@ -164,8 +164,8 @@ def _read_vocabularies(
         if sides[0].vocabulary != sides[1].vocabulary:
             problems.append("a shared embedding needs the same special ids on both sides")
 
-        # One embedding has one numbering; only the target's has the right START.
-        # Source text never holds a START, so the encoder does not notice.
+        # One embedding has one numbering; only the target's has the right BOS.
+        # Source text never holds a BOS, so the encoder does not notice.
         sides[0] = sides[1]
     return sides, problems
 
@@ -241,7 +241,7 @@ def _build(
 
     bias = tensors[OUTPUT_BIAS].float().flatten()[target_rows]  # stored as (1, vocabulary)
     if target.start_is_copy:
-        bias[START_ID] += _COPY_BIAS
+        bias[BOS_ID] += _COPY_BIAS
 
     model = build_unfilled(config, len(source_rows), len(target_rows))
     assert isinstance(model, Seq2Seq)
@@ -274,9 +274,9 @@ def _build(
 
 
 def _ours_by_row(side: ImportedIds) -> list[int]:
-    """Our id for each Marian id. A START that copies another id stands for no Marian id itself."""
-    ours = {row: id_ for id_, row in enumerate(side.rows) if id_ != START_ID}
-    return [ours.get(row, START_ID) for row in range(len(set(side.rows)))]
+    """Our id for each Marian id. A BOS that copies another id stands for no Marian id itself."""
+    ours = {row: id_ for id_, row in enumerate(side.rows) if id_ != BOS_ID}
+    return [ours.get(row, BOS_ID) for row in range(len(set(side.rows)))]
 
 
 def _card(folder: Path, bundle: Bundle, lost: Sequence[str]) -> str:

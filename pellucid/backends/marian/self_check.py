@@ -18,7 +18,7 @@ from pellucid.backends.capability import SENTENCES
 from pellucid.backends.marian.settings import MARIAN_NORM_EPS, MarianSettings
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.model.config import TransformerConfig
 
 _MOST_PIECES = 64
@@ -148,8 +148,8 @@ def _compare(
     model, config = bundle.model, bundle.config
     assert isinstance(config, TransformerConfig)
     for text in SENTENCES:
-        source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], STOP_ID]
-        target = [START_ID, *bundle.target_tokenizer.encode(text)[:_MOST_PIECES]]
+        source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], EOS_ID]
+        target = [BOS_ID, *bundle.target_tokenizer.encode(text)[:_MOST_PIECES]]
 
         with torch.inference_mode():
             ours = model(torch.tensor([source]), torch.tensor([target]))[0]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pellucid.backends.marian.settings import MarianSettings
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -67,8 +67,8 @@ def _in_marian_order(pieces: tuple[str, ...]) -> MarianIds:
         pieces=(STOP_PIECE, UNK_PIECE, *pieces, PAD_PIECE),
         # The last id is pad and start in one. As an input only the decoder's start is ever read,
         # because padding is masked; as an output it is the pad.
-        inputs=(STOP_ID, UNK_ID, *ordinary, START_ID),
-        outputs=(STOP_ID, UNK_ID, *ordinary, PAD_ID),
+        inputs=(EOS_ID, UNK_ID, *ordinary, BOS_ID),
+        outputs=(EOS_ID, UNK_ID, *ordinary, PAD_ID),
         pad=pad,
         start=pad,
         stop=0,
@@ -83,8 +83,8 @@ def _in_our_order(pieces: tuple[str, ...]) -> MarianIds:
         inputs=ids,
         outputs=ids,
         pad=PAD_ID,
-        start=START_ID,
-        stop=STOP_ID,
+        start=BOS_ID,
+        stop=EOS_ID,
     )
 
 
@@ -122,7 +122,7 @@ class ImportedIds:
     rows: tuple[int, ...]
     """The Marian id of each of our ids, which is its row in Marian's matrices."""
     start_is_copy: bool
-    """Whether START has the row of another id, because Marian uses that id as the start too."""
+    """Whether BOS has the row of another id, because Marian uses that id as the start too."""
 
     def to_marian(self, ids: list[int]) -> list[int]:
         """Our ids converted to Marian's."""

@@ -25,7 +25,7 @@ from pellucid.backends.onnx.graphs import (
 from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from pellucid.core.version import __version__
 from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import TransformerConfig
@@ -196,8 +196,8 @@ def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
     longest = bundle.max_length
     most = _MOST_PIECES if longest is None else min(_MOST_PIECES, longest - 1)
     for text in SENTENCES:
-        source = [*bundle.source_tokenizer.encode(text)[:most], STOP_ID]
-        target = [START_ID, *bundle.target_tokenizer.encode(text)[:most]]
+        source = [*bundle.source_tokenizer.encode(text)[:most], EOS_ID]
+        target = [BOS_ID, *bundle.target_tokenizer.encode(text)[:most]]
         with torch.inference_mode():
             device = next(bundle.model.parameters()).device
             rows = (torch.tensor([ids], device=device) for ids in (source, target))
@@ -269,9 +269,9 @@ def _about(bundle: Bundle, models: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "made_by": f"pellucid {__version__}",
         "opset": OPSET,
-        "special_ids": {"pad": PAD_ID, "unk": UNK_ID, "start": START_ID, "stop": STOP_ID},
+        "special_ids": {"pad": PAD_ID, "unk": UNK_ID, "start": BOS_ID, "stop": EOS_ID},
         # The name is that of the first exports; programs read it.
-        "never_said": [PAD_ID, START_ID],
+        "never_said": [PAD_ID, BOS_ID],
         "decoder_layers": config.decoder_layers,
         # A learned table ends where training ended it; the other tables end where the graph's does.
         "longest": config.max_positions if config.positions == "learned" else SINUSOIDS,

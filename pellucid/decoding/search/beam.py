@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
@@ -69,7 +69,7 @@ class History:
             self._lists.append((step.ids.tolist(), step.log_probs.tolist(), step.parents.tolist()))
 
         # from the stop back to the root, along the parents
-        ids, log_probs = [STOP_ID], [finish.log_prob]
+        ids, log_probs = [EOS_ID], [finish.log_prob]
         row = finish.row
         for step_ids, step_log_probs, parents in reversed(self._lists[: finish.step]):
             ids.append(step_ids[row])
@@ -84,7 +84,7 @@ class Live:
     """The hypotheses that go on, best first."""
 
     ids: Int[Tensor, "sentence beam length"]
-    """The tokens of the hypotheses, without START."""
+    """The tokens of the hypotheses, without BOS."""
     log_prob: Float[Tensor, "sentence beam"]
     """Summed; -inf where there is no hypothesis."""
 
@@ -230,10 +230,8 @@ def _expand(
     """Run the model on the last tokens, and select the best continuations."""
     live = search.live
     sentence_count, beam_count, length = live.ids.shape
-    if length:
-        last = live.ids[:, :, -1]
-    else:
-        last = live.ids.new_full((sentence_count, beam_count), START_ID)
+    first = live.ids.new_full((sentence_count, beam_count), BOS_ID)
+    last = live.ids[:, :, -1] if length else first
 
     logits, model_state = model.step(last, search.model_state)
     log_probs = rules.log_probs(logits, live.ids, search.sentences)
@@ -259,7 +257,7 @@ def _finish(search: SearchState, candidates: Candidates, settings: DecodingConfi
     total = candidates.total[:, : settings.beam_size]
 
     # a stop further back is lost: with one beam it must be the likeliest token, as in greedy
-    is_finishing = (candidates.id[:, : settings.beam_size] == STOP_ID) & (total != -torch.inf)
+    is_finishing = (candidates.id[:, : settings.beam_size] == EOS_ID) & (total != -torch.inf)
 
     score = total / settings.penalty(length + 1)
     score = torch.cat([old.score, score.masked_fill(~is_finishing, -torch.inf)], dim=1)
@@ -292,7 +290,7 @@ def _go_on(
 ) -> tuple[Live, Int[Tensor, "sentence beam"], Float[Tensor, "sentence beam"]]:
     """The best candidates that do not stop, the rows that they continue, and their log p."""
     # (sentence, candidate): at most one stop for each live hypothesis
-    is_stop = candidates.id == STOP_ID
+    is_stop = candidates.id == EOS_ID
     # a stable sort moves the others to the front and keeps their order
     order = is_stop.to(torch.uint8).argsort(dim=1, stable=True)[:, : settings.beam_size]
 
@@ -338,7 +336,7 @@ def _watched(
     search: SearchState, candidates: Candidates, settings: DecodingConfig, done: Sequence[bool]
 ) -> WatchedStep:
     """The step that was just taken, as a watcher gets it."""
-    is_stop, is_possible = candidates.id == STOP_ID, candidates.total != -torch.inf
+    is_stop, is_possible = candidates.id == EOS_ID, candidates.total != -torch.inf
     ranks = torch.arange(is_stop.shape[1], device=is_stop.device)
     others = is_possible & ~is_stop
 

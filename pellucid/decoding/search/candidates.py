@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError, PellucidError
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.model.seq2seq import MemoryT, Searchable
 
@@ -57,7 +57,7 @@ class Rules:
     """Settings and constraints, ready to be applied at each step."""
 
     limits: tuple[int, ...]
-    """The most tokens of each sentence's translation; after them only STOP is allowed."""
+    """The most tokens of each sentence's translation; after them only EOS is allowed."""
     min_length: int
     no_repeat_ngram: int
     constraints: Constraints
@@ -73,8 +73,8 @@ class Rules:
         """log p(next token | ids, source), and -inf for tokens that the rules exclude.
 
         Allowed tokens keep the model's log-probabilities, which are not normalized again. Row i
-        belongs to input sentence ``sentences[i]``. PAD and START are never allowed; a forced prefix
-        and a forced STOP override every other rule. ``logits`` are overwritten by the result: they
+        belongs to input sentence ``sentences[i]``. PAD and BOS are never allowed; a forced prefix
+        and a forced EOS override every other rule. ``logits`` are overwritten by the result: they
         are the largest tensor of a step, and new memory would cost more than the logarithm.
         """
         # bfloat16 and float16 cannot sum over a vocabulary
@@ -87,15 +87,15 @@ class Rules:
         kept = [(row, token, log_probs[row, :, token].clone()) for row, token in forced]
         if self.free_stop:
             for row, token, values in kept:
-                if token == STOP_ID and self.limits[sentences[row]] <= length:
+                if token == EOS_ID and self.limits[sentences[row]] <= length:
                     values.zero_()
 
         # first what no translation holds, then what the settings exclude; what is forced comes last
         # and so overrides both
         log_probs[:, :, PAD_ID] = -torch.inf
-        log_probs[:, :, START_ID] = -torch.inf
+        log_probs[:, :, BOS_ID] = -torch.inf
         if length < self.min_length:
-            log_probs[:, :, STOP_ID] = -torch.inf
+            log_probs[:, :, EOS_ID] = -torch.inf
         if 0 < self.no_repeat_ngram <= length:
             _forbid_repeats(log_probs, ids, self.no_repeat_ngram)
         if self.constraints.banned:
@@ -119,10 +119,10 @@ class Rules:
         if length < len(prefix):
             return "" if token == prefix[length] else "the prefix has another token here"
         if length >= self.limits[sentence]:
-            return "" if token == STOP_ID else "the longest translation allowed is reached"
-        if token in (PAD_ID, START_ID):
+            return "" if token == EOS_ID else "the longest translation allowed is reached"
+        if token in (PAD_ID, BOS_ID):
             return "it is never part of a translation"
-        if token == STOP_ID and length < self.min_length:
+        if token == EOS_ID and length < self.min_length:
             return "the translation would be shorter than min_length"
         if ngram and any(
             sequence[start : start + len(ngram)] == ngram
@@ -147,7 +147,7 @@ class Rules:
             if length < len(prefix):
                 forced.append((row, prefix[length]))
             elif self.limits[sentence] <= length:
-                forced.append((row, STOP_ID))
+                forced.append((row, EOS_ID))
         return forced
 
 
@@ -157,7 +157,7 @@ def make_rules(
     settings: DecodingConfig,
     constraints: Constraints,
 ) -> Rules:
-    """The rules for translating ``source``, whose rows end in STOP.
+    """The rules for translating ``source``, whose rows end in EOS.
 
     Raises ConfigError if a forced prefix is longer than its translation may be.
     """

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, make_hypothesis
@@ -197,7 +197,7 @@ def _by_rank(nodes: list[Node], size: int) -> list[tuple[Verdict, str]]:
     verdicts: list[tuple[Verdict, str]] = []
     going = 0
     for rank, node in enumerate(nodes):
-        if node.ids[-1] == STOP_ID:
+        if node.ids[-1] == EOS_ID:
             finishes = rank < size
             reason = "a stop, and not among the best"
             verdicts.append(("finished", "") if finishes else ("pruned", reason))
@@ -281,7 +281,7 @@ def general_beam_search(
             watcher.before_step(length)
 
         ids = _table(active, source, state.beam_count)
-        last = ids[:, :, -1] if length else torch.full_like(ids.sum(dim=-1), START_ID)
+        last = ids[:, :, -1] if length else torch.full_like(ids.sum(dim=-1), BOS_ID)
         logits, state = model.step(last, state)
 
         seen = logits if listener is None else logits.clone()  # the rules write in place

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, make_hypothesis
@@ -35,7 +35,7 @@ def greedy_search(
     constraints: Constraints = NO_CONSTRAINTS,
     watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
-    """Append the likeliest token until it is STOP, which is forced at the maximum length.
+    """Append the likeliest token until it is EOS, which is forced at the maximum length.
 
     EQ: 123, 125, 128.  Source: Lee, Before Transformers.
 
@@ -61,7 +61,7 @@ def follow(
     choose: Choice,
     watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
-    """Append the token that ``choose`` returns until it is STOP, for each sentence (EQ-123).
+    """Append the token that ``choose`` returns until it is EOS, for each sentence (EQ-123).
 
     A sentence that has stopped leaves the batch. Raises PellucidError if a chosen token has no
     finite log-probability.
@@ -72,7 +72,7 @@ def follow(
     sentences = list(range(len(generated)))
     state = model.start(model.encode(source))
     ids = source.new_empty((len(generated), 1, 0))
-    last = source.new_full((len(generated), 1), START_ID)
+    last = source.new_full((len(generated), 1), BOS_ID)
 
     while True:
         if watcher is not None:
@@ -116,7 +116,7 @@ def _record(
         generated[sentence].append(token)
         generated_log_probs[sentence].append(value)
 
-    return [row for row, token in enumerate(tokens) if token != STOP_ID]
+    return [row for row, token in enumerate(tokens) if token != EOS_ID]
 
 
 def _watched(
@@ -126,7 +126,7 @@ def _watched(
     generated_log_probs: Sequence[Sequence[float]],
 ) -> WatchedStep:
     """A step in which one token was considered for each sentence."""
-    is_stop = chosen == STOP_ID
+    is_stop = chosen == EOS_ID
     # summed like the score of a translation, in ``make_hypothesis``
     totals = [[math.fsum(generated_log_probs[sentence])] for sentence in sentences]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pellucid.core.errors import ConfigError
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, make_hypothesis
@@ -80,7 +80,7 @@ class Recomputing:
         return self._model.max_length
 
     def encode(self, source: Int[Tensor, "sentence source"]) -> Memory:
-        """Read source ids, each row ending in STOP and filled up with PAD."""
+        """Read source ids, each row ending in EOS and filled up with PAD."""
         return self._model.encode(source)
 
     def start(self, memory: Memory) -> PrefixState:
@@ -122,9 +122,9 @@ def repredict_search(
     settings: DecodingConfig,
     watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
-    """Predict every token again at every step, until one of them is STOP.
+    """Predict every token again at every step, until one of them is EOS.
 
-        w⁽ᵏ⁾ = argmax decoder(START, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
+        w⁽ᵏ⁾ = argmax decoder(BOS, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
 
     EQ: 124.  Source: Single Page, Concrete Example; ER-37.
     With the mask this is greedy search, since no position attends to later ones; without it,
@@ -157,7 +157,7 @@ def _repredict(
     watcher: SearchWatcher | None,
 ) -> Hypothesis:
     # (sentence, beam, length): one sentence, one hypothesis
-    prefix = torch.full((1, 1, 1), START_ID, device=memory.may_attend.device)
+    prefix = torch.full((1, 1, 1), BOS_ID, device=memory.may_attend.device)
 
     while True:
         if watcher is not None:
@@ -165,16 +165,16 @@ def _repredict(
         log_probs = model.logits(memory, prefix)[0, 0].log_softmax(dim=-1)  # (position, vocabulary)
         # a copy, as the log-probabilities that are returned are the model's own
         allowed = log_probs.clone()
-        allowed[:, [PAD_ID, START_ID]] = -torch.inf
+        allowed[:, [PAD_ID, BOS_ID]] = -torch.inf
         tokens = most_likely(allowed)
-        if len(tokens) > limit:  # as in every search, STOP is forced then, and counts
-            tokens[-1] = STOP_ID
+        if len(tokens) > limit:  # as in every search, EOS is forced then, and counts
+            tokens[-1] = EOS_ID
 
-        # argmax of zeros and ones is the first STOP; without one it is 0, which the test excludes
-        length = int((tokens == STOP_ID).long().argmax()) + 1
-        if tokens[length - 1] == STOP_ID:
+        # argmax of zeros and ones is the first EOS; without one it is 0, which the test excludes
+        length = int((tokens == EOS_ID).long().argmax()) + 1
+        if tokens[length - 1] == EOS_ID:
             values = log_probs.gather(-1, tokens[:, None])[:length, 0]
             return make_hypothesis(tokens[:length].tolist(), values.tolist(), settings.penalty)
 
-        # START, then all the tokens just predicted: one more than at the step before
+        # BOS, then all the tokens just predicted: one more than at the step before
         prefix = torch.cat([prefix[:, :, :1], tokens[None, None]], dim=-1)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pellucid.core.errors import ConfigError
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.search.candidates import Constraints
 
 Verdict = Literal["goes on", "finished", "pruned", "ruled out"]
@@ -133,7 +133,7 @@ def divide_beam(
     banks: dict[int, list[int]] = {}
     complete = 0
     for rank, ids in enumerate(continuations):
-        if ids[-1] == STOP_ID:
+        if ids[-1] == EOS_ID:
             complete += left[rank] == 0
             if left[rank]:
                 verdicts[rank] = ("ruled out", "a stop before every word that must appear")
@@ -162,7 +162,7 @@ def divide_beam(
 
 
 def _without_stop(ids: tuple[int, ...]) -> tuple[int, ...]:
-    return ids[:-1] if ids and ids[-1] == STOP_ID else ids
+    return ids[:-1] if ids and ids[-1] == EOS_ID else ids
 
 
 def _shortest(group: Alternatives) -> int:

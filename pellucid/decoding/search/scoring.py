@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pellucid.core.errors import DataError
-from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.core.special import EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.requests import Translatable
@@ -55,7 +55,7 @@ def score_targets(
 ) -> list[Hypothesis]:
     """log p of every token of each target, and of the stop after it (EQ-118, EQ-121).
 
-    ``targets`` are ids without START and STOP. Raises DataError if one is longer than the model can
+    ``targets`` are ids without BOS and EOS. Raises DataError if one is longer than the model can
     number.
     """
     longest = max(len(target) for target in targets) + 1
@@ -69,7 +69,7 @@ def score_targets(
     logits = model.forward(source, pad_targets(targets, source))
     labels = source.new_full((len(targets), longest), PAD_ID)
     for row, target in enumerate(targets):
-        labels[row, : len(target) + 1] = labels.new_tensor([*target, STOP_ID])
+        labels[row, : len(target) + 1] = labels.new_tensor([*target, EOS_ID])
 
     # at least float32: narrower numbers cannot sum over a vocabulary
     dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
@@ -77,6 +77,6 @@ def score_targets(
     chosen = logits.log_softmax(dim=-1, dtype=dtype).gather(-1, labels[:, :, None])[:, :, 0]
 
     return [
-        make_hypothesis([*target, STOP_ID], log_probs[: len(target) + 1], penalty)
+        make_hypothesis([*target, EOS_ID], log_probs[: len(target) + 1], penalty)
         for target, log_probs in zip(targets, chosen.tolist(), strict=True)
     ]

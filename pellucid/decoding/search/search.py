@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher, token_batches
 from pellucid.decoding.requests import ReadLine, Translatable
@@ -122,23 +122,23 @@ def search(
 def pad_sources(
     sources: Sequence[Sequence[int]], model: nn.Module
 ) -> Int[Tensor, "sentence source"]:
-    """Each source with its STOP, padded to the longest, on the device of the model."""
+    """Each source with its EOS, padded to the longest, on the device of the model."""
     longest = max(len(ids) for ids in sources) + 1
     # on the right, so that positions count from the first token
-    rows = [[*ids, STOP_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in sources]
+    rows = [[*ids, EOS_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in sources]
     return torch.tensor(rows, device=_device(model))
 
 
 def pad_targets(
     targets: Sequence[Sequence[int]], source: Int[Tensor, "sentence source"]
 ) -> Int[Tensor, "sentence target"]:
-    """START and each target, padded: what a decoder reads when the target is known (EQ-121).
+    """BOS and each target, padded: what a decoder reads when the target is known (EQ-121).
 
     Row t of the decoder's output then predicts token t of the target, and the last row the stop.
     The result is on the device of ``source``.
     """
     longest = max(len(ids) for ids in targets)
-    rows = [[START_ID, *ids] + [PAD_ID] * (longest - len(ids)) for ids in targets]
+    rows = [[BOS_ID, *ids] + [PAD_ID] * (longest - len(ids)) for ids in targets]
     return source.new_tensor(rows)
 
 

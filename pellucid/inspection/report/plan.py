@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from pellucid.core.special import START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.inspection.parts import TABLE, Part, parts_of
 from pellucid.inspection.report.equation_entries import entries_of_pages
 from pellucid.inspection.report.facts import model_facts
@@ -52,8 +52,8 @@ def explorer_plan(model: SequenceModel) -> dict[str, Any]:
 
     return {
         "reads": _reads(model),
-        "start": START_ID,
-        "stop": STOP_ID,
+        "start": BOS_ID,
+        "stop": EOS_ID,
         "pages": [dataclasses.asdict(page) for page in pages],
         "entries": entries_of_pages(pages),
         "axes": {name: _axes(parts[plain]) for name, plain in _plain(matrices) if plain in parts},

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.inspection.parts import Part
 from pellucid.inspection.report.mathml import Node, bound, row
 from pellucid.inspection.sentence import STOP_MARK, Prediction
@@ -136,7 +136,7 @@ def labeler(tokens: Sequence[str]) -> Callable[[str], str]:
 
 def plain_prediction(word: Prediction, label: Callable[[str], str]) -> list[str | float | int]:
     """A candidate for the next token for JSON: its label, probability and id."""
-    token = STOP_MARK if word.id == STOP_ID else label(word.token)
+    token = STOP_MARK if word.id == EOS_ID else label(word.token)
     return [token, word.probability, word.id]
 
 

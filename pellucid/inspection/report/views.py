@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pellucid.core.special import STOP_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.explain import explain_search
 from pellucid.decoding.requests import as_requests
 from pellucid.inspection.capture import Capture
@@ -103,7 +103,7 @@ def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
 
     # Tokens get the labels of the other views, and the stop its mark.
     # A tokenizer may write its stop in its own way.
-    [stop] = opened.target_tokenizer.tokens([STOP_ID])
+    [stop] = opened.target_tokenizer.tokens([EOS_ID])
     label = labeler([node["token"] for node in plain["nodes"]])
     for node in plain["nodes"]:
         node["token"] = STOP_MARK if node["token"] == stop else label(node["token"])
@@ -185,7 +185,7 @@ def _plain_pair(pair: Why, label: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _plain_candidate(word: Candidate, label: Callable[[str], str]) -> dict[str, Any]:
-    named = STOP_MARK if word.id == STOP_ID else label(word.token)
+    named = STOP_MARK if word.id == EOS_ID else label(word.token)
     return {"label": named, "id": word.id, "logit": word.logit, "probability": word.probability}
 
 

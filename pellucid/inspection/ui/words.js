@@ -1,7 +1,7 @@
 // Tokens are what a model reads and writes; words are what people click on.
 
 const BYTE = /^<0x([0-9A-Fa-f]{2})>$/;
-const NAMED = /^(?:<[^<>\s]+>|\[(?:UNK|STOP|START|PAD)\])$/; // stand for text they do not spell
+const NAMED = /^(?:<[^<>\s]+>|\[(?:UNK|EOS|BOS|PAD)\])$/; // stand for text they do not spell
 const SPACELESS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}]/u;
 const MARKS_ONLY = /^[\p{P}\p{S}]+$/u;
 const FAR = 40; // characters that unknown tokens may cover
@@ -11,9 +11,9 @@ export const isSilent = (token) => token === "" || (NAMED.test(token) && !BYTE.t
 
 const SPECIAL = {
   "</s>": "end",
-  "[STOP]": "end",
+  "[EOS]": "end",
   "<s>": "start",
-  "[START]": "start",
+  "[BOS]": "start",
   "<unk>": "unknown",
   "[UNK]": "unknown",
 };

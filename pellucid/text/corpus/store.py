@@ -99,7 +99,7 @@ class StoreLayout:
 
 @dataclass(frozen=True)
 class TokenStore:
-    """Sentence pairs as ids, without START and STOP."""
+    """Sentence pairs as ids, without BOS and EOS."""
 
     source: IdRows
     target: IdRows

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import BundleError
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.text.config import TokenizerKind
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.normalization import Normalization, normalize
 
 Seeds = npt.NDArray[np.uint64]
 """One seed for each text."""
-SILENT_IDS = frozenset((PAD_ID, START_ID, STOP_ID))
+SILENT_IDS = frozenset((PAD_ID, BOS_ID, EOS_ID))
 """The ids without text: they control the model, and ``decode`` drops them (EQ-12)."""
 
 
@@ -55,7 +55,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """The ids of ``text``, without START and STOP.
+        """The ids of ``text``, without BOS and EOS.
 
         Raises DataError if it contains a lone surrogate.
         """
@@ -75,7 +75,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ``ids``; PAD, START and STOP are dropped.
+        """The text of ``ids``; PAD, BOS and EOS are dropped.
 
         Raises DataError if an id is outside the vocabulary.
         """

@@ -94,7 +94,7 @@ class MarianTokenizer(VocabularyTokenizer):
         return [code, *pieces] if code else pieces
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ``ids``, without PAD, START and STOP; UNK gives ``[UNK]``.
+        """The text of ``ids``, without PAD, BOS and EOS; UNK gives ``[UNK]``.
 
         Raises DataError if an id is outside the vocabulary.
         """

@@ -27,7 +27,7 @@ import sentencepiece
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.normalization import (
@@ -155,7 +155,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self.sampler(alpha).draw(rows, seeds) if alpha else rows
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ``ids``, without PAD, START and STOP.
+        """The text of ``ids``, without PAD, BOS and EOS.
 
         Bytes that do not form a character become U+FFFD. Raises DataError for an unknown id.
         """
@@ -393,8 +393,8 @@ def _train(corpus: _Corpus, config: TokenizerConfig, model: io.BytesIO) -> None:
         byte_fallback=True,
         pad_id=PAD_ID,
         unk_id=UNK_ID,
-        bos_id=START_ID,
-        eos_id=STOP_ID,
+        bos_id=BOS_ID,
+        eos_id=EOS_ID,
         unk_surface=SPECIAL_TOKENS[UNK_ID],
         # With these two and byte fallback, decoding gives back every text exactly.
         normalization_rule_name="identity",
@@ -433,10 +433,10 @@ def _check_special_ids(processor: sentencepiece.SentencePieceProcessor, origin: 
     # The model may come from elsewhere: with other ids every batch would be wrong, without an
     # error.
     got = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-    if got != (PAD_ID, UNK_ID, START_ID, STOP_ID):
+    if got != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
         raise BundleError(
             f"{origin} must have pad, unk, start and stop as ids"
-            f" {PAD_ID}, {UNK_ID}, {START_ID}, {STOP_ID}, has {', '.join(map(str, got))}"
+            f" {PAD_ID}, {UNK_ID}, {BOS_ID}, {EOS_ID}, has {', '.join(map(str, got))}"
         )
     if not all(processor.is_byte(processor.piece_to_id(f"<0x{byte:02X}>")) for byte in range(256)):
         raise BundleError(f"{origin} must have a piece for every byte (byte fallback)")

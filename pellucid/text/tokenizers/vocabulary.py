@@ -12,15 +12,15 @@ from typing import Self
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
-from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.normalization import Normalization, check_text
 from pellucid.text.tokenizers.interface import Seeds, Tokenizer
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[START]", "[STOP]")
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[BOS]", "[EOS]")
 """How the special ids are shown, in the order of the ids."""
 
-assert tuple(range(SPECIAL_COUNT)) == (PAD_ID, UNK_ID, START_ID, STOP_ID)
+assert tuple(range(SPECIAL_COUNT)) == (PAD_ID, UNK_ID, BOS_ID, EOS_ID)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Vocabulary:
     """Tokens in the order of their ids; the first four are ``SPECIAL_TOKENS``.
 
     EQ: 02, 03, 07.  The table is a bijection between ordinary tokens and the ids from
-    ``SPECIAL_COUNT`` on. Text cannot name a special id: a word spelled ``[STOP]`` is an
+    ``SPECIAL_COUNT`` on. Text cannot name a special id: a word spelled ``[EOS]`` is an
     ordinary token, with an id of its own if it was frequent enough, else unknown.
 
     Raises DataError if the special tokens are not first or an ordinary token occurs twice.

@@ -102,7 +102,7 @@ class WordTokenizer(VocabularyTokenizer):
         return self._split(text)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ``ids``, without PAD, START and STOP; UNK gives ``[UNK]``.
+        """The text of ``ids``, without PAD, BOS and EOS; UNK gives ``[UNK]``.
 
         Exact for ``character``, a guess at the spaces for the others. Raises DataError.
         """

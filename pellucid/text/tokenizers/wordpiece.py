@@ -218,7 +218,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
         return unknown
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ``ids``, without PAD, START and STOP; spaces are guessed at marks.
+        """The text of ``ids``, without PAD, BOS and EOS; spaces are guessed at marks.
 
         Raises DataError for an unknown id.
         """

@@ -6,7 +6,7 @@
 
 import { relativeDistance } from "./equations.js";
 import { readEdits } from "./trace.js";
-import { PAD_ID, START_ID, STOP_ID } from "./transformer.js";
+import { PAD_ID, BOS_ID, EOS_ID } from "./transformer.js";
 
 const KINDS = {
   self_attention: "self-attention",
@@ -37,11 +37,11 @@ export function explain(model, { source = [], target = [], edits = {}, position,
   };
 
   const logits = rowOf(context.values.get("logits"), position);
-  const words = model.config.kind === "encoder" ? [...source, STOP_ID] : [...target, STOP_ID];
-  // an encoder reads START where a word is hidden
-  const said = words[position] === START_ID ? likeliest(logits, []) : words[position];
+  const words = model.config.kind === "encoder" ? [...source, EOS_ID] : [...target, EOS_ID];
+  // an encoder reads BOS where a word is hidden
+  const said = words[position] === BOS_ID ? likeliest(logits, []) : words[position];
   const id = word ?? said;
-  const other = rival ?? likeliest(logits, [id, PAD_ID, START_ID]);
+  const other = rival ?? likeliest(logits, [id, PAD_ID, BOS_ID]);
 
   const parts = logitParts(context, position, id, other);
   const shares = contributions(context);

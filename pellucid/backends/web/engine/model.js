@@ -11,10 +11,10 @@ import {
   decode,
   distribution,
   encode,
-  START_ID,
+  BOS_ID,
   startDecoding,
   step,
-  STOP_ID,
+  EOS_ID,
 } from "./transformer.js";
 import { alternatives, continueText, fillMasks, readMasked, translate, translateLines } from "./translate.js";
 import { decodeRecurrent, encodeRecurrent, startRecurrent, stepRecurrent } from "./recurrent.js";
@@ -37,7 +37,7 @@ export function openModel(header, bytes, options = {}) {
 function check(model, { source, target, log_probabilities: expected, tolerance }) {
   const isEncoder = model.config.kind === "encoder";
   const { shape, values } = model.run({ source, target, keep: ["logits"] }).get("logits");
-  const ids = [...(isEncoder ? source : target), STOP_ID];
+  const ids = [...(isEncoder ? source : target), EOS_ID];
   const found = ids.map((id, row) => logSoftmax(values.slice(row * shape[1], (row + 1) * shape[1]))[id]);
   const largest = Math.max(1, ...expected.map(Math.abs));
   const distance = Math.max(...found.map((each, at) => Math.abs(each - expected[at])));
@@ -71,8 +71,8 @@ class Model {
   readSource(text, settings = this.header.decoding) {
     if (this.config.kind === "encoder") {
       const ids = readMasked(this.source, text);
-      // an encoder has no START: its id stands for a mask
-      const tokens = this.source.tokens(ids).map((token, at) => (ids[at] === START_ID ? "[MASK]" : token));
+      // an encoder has no BOS: its id stands for a mask
+      const tokens = this.source.tokens(ids).map((token, at) => (ids[at] === BOS_ID ? "[MASK]" : token));
       return { ids, tokens, restored: (found) => found, isTruncated: false, warnings: [] };
     }
     const { plain, isCopied, restored } = oddLine(text, settings, this);
@@ -150,10 +150,10 @@ class Model {
   /** The last hidden states, from which the words are predicted. */
   hidden(source, target, trace, known) {
     const { kind } = this.config;
-    if (kind === "encoder") return encode(this.weights, [...source, STOP_ID], trace);
-    const memory = known ?? this.encode([...source, STOP_ID], trace);
+    if (kind === "encoder") return encode(this.weights, [...source, EOS_ID], trace);
+    const memory = known ?? this.encode([...source, EOS_ID], trace);
     const decoder = this.isRecurrent ? decodeRecurrent : decode;
-    return decoder(this.weights, memory, [START_ID, ...target], trace);
+    return decoder(this.weights, memory, [BOS_ID, ...target], trace);
   }
 
   /** What the decoder reads of a source with its stop; nothing in a model of plain text. */

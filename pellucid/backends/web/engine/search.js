@@ -5,7 +5,7 @@
 // continues. It is given the logits of each, and where each stands in the state; it returns what it found.
 
 import { logSoftmax } from "./equations.js";
-import { PAD_ID, START_ID, STOP_ID } from "./transformer.js";
+import { PAD_ID, BOS_ID, EOS_ID } from "./transformer.js";
 
 const IMPOSSIBLE = -1e30; // replaces log 0 where a token is forced; finite, so that sums stay numbers
 const MOST_TOKENS = 1 << 17;
@@ -28,22 +28,22 @@ export function lengthPenalty(length, settings) {
 /**
  * log p(next token), and -∞ for what the rules exclude (`Rules` in decoding/search/candidates.py).
  *
- * PAD and START are never generated; a forced prefix and the stop at the limit override every other rule.
+ * PAD and BOS are never generated; a forced prefix and the stop at the limit override every other rule.
  */
 function nextLogProbs(logits, said, { settings, prefix, limit, kernel }) {
   const { temperature } = settings;
   const logProbs = logSoftmax(temperature === 1 ? logits : logits.map((each) => each / temperature), kernel);
   const length = said.length;
-  const forced = length < prefix.length ? prefix[length] : length >= limit ? STOP_ID : null;
+  const forced = length < prefix.length ? prefix[length] : length >= limit ? EOS_ID : null;
   if (forced !== null) {
-    const isFree = settings.forced_stop === "free" && forced === STOP_ID && length >= limit;
+    const isFree = settings.forced_stop === "free" && forced === EOS_ID && length >= limit;
     const kept = isFree ? 0 : Math.max(logProbs[forced], IMPOSSIBLE);
     logProbs.fill(-Infinity);
     logProbs[forced] = kept;
     return logProbs;
   }
-  logProbs[PAD_ID] = logProbs[START_ID] = -Infinity;
-  if (length < settings.min_length) logProbs[STOP_ID] = -Infinity;
+  logProbs[PAD_ID] = logProbs[BOS_ID] = -Infinity;
+  if (length < settings.min_length) logProbs[EOS_ID] = -Infinity;
   const n = settings.no_repeat_ngram;
   for (let at = 0; n > 0 && at + n <= length; at++) {
     const opening = length - (n - 1);
@@ -106,15 +106,15 @@ export function searchTogether(model, start, searches) {
 export function* greedy(rules, { onToken = () => {}, choose = likeliest } = {}) {
   const ids = [];
   const logProbs = [];
-  let [last, end] = [START_ID, null];
-  while (last !== STOP_ID) {
+  let [last, end] = [BOS_ID, null];
+  while (last !== EOS_ID) {
     const [{ logits, ...next }] = yield { ids: [last], parents: [0] };
     const row = nextLogProbs(logits, ids, rules);
     last = choose(row);
     end = next.end;
     ids.push(last);
     logProbs.push(row[last]);
-    if (last !== STOP_ID) onToken(ids);
+    if (last !== EOS_ID) onToken(ids);
   }
   return [hypothesis(ids, logProbs, rules.settings, end)];
 }
@@ -165,11 +165,11 @@ export function* beam(rules, { onToken = () => {} } = {}) {
   let finished = [];
   let count = 0;
   for (let length = 0; ; length++) {
-    const read = yield { ids: live.map(({ ids }) => ids.at(-1) ?? START_ID), parents };
+    const read = yield { ids: live.map(({ ids }) => ids.at(-1) ?? BOS_ID), parents };
     const rows = live.map(({ ids }, row) => nextLogProbs(read[row].logits, ids, rules));
     const candidates = best(rows, live.map(({ total }) => total), 2 * width);
 
-    const stopped = candidates.slice(0, width).filter(({ id, total }) => id === STOP_ID && total > -Infinity);
+    const stopped = candidates.slice(0, width).filter(({ id, total }) => id === EOS_ID && total > -Infinity);
     count += stopped.length;
     const scored = stopped.map((each) => ({
       ...extended(live[each.row], each),
@@ -179,7 +179,7 @@ export function* beam(rules, { onToken = () => {} } = {}) {
     // sorting is stable: of equal scores the one that finished earlier stays ahead
     finished = [...finished, ...scored].sort((a, b) => b.score - a.score).slice(0, keptCount);
 
-    const going = candidates.filter(({ id }) => id !== STOP_ID).slice(0, width);
+    const going = candidates.filter(({ id }) => id !== EOS_ID).slice(0, width);
     const bound = (going[0]?.total ?? -Infinity) / boundPenalty(length + 1, rules);
     const worst = finished.length < keptCount ? -Infinity : finished.at(-1).score;
     if (worst >= bound || count >= settings.patience * width || length >= limit) break;

@@ -5,7 +5,7 @@ import { SentencePiece } from "./sentencepiece.js";
 
 const SPECIAL_COUNT = 4;
 const UNK_ID = 1;
-const SILENT_IDS = new Set([0, 2, 3]); // PAD, START and STOP spell no text
+const SILENT_IDS = new Set([0, 2, 3]); // PAD, BOS and EOS spell no text
 const SPACE_MARK = "\u2581";
 
 // What Python means by \w and \s: letters, digits and "_"; JavaScript's own know ASCII alone.

@@ -25,8 +25,8 @@ import { add, dot, linear, scale, stack, tensor, zeros } from "./tensors.js";
 // pellucid/core/special.py
 export const PAD_ID = 0;
 export const UNK_ID = 1;
-export const START_ID = 2;
-export const STOP_ID = 3;
+export const BOS_ID = 2;
+export const EOS_ID = 3;
 
 // ---- embedding ----
 
@@ -42,9 +42,9 @@ export function embedTokens(ids, weights, pass, side, { start = 0, startSymbol =
 
   let x = scale(looked, config.scale_embeddings ? Math.sqrt(width) : 1);
   // the decoder of the Single Page starts from a zero vector (EQ-106)
-  if (startSymbol === "zero" && ids.includes(START_ID)) {
+  if (startSymbol === "zero" && ids.includes(BOS_ID)) {
     x = tensor(x.shape, x.values.slice());
-    ids.forEach((id, row) => id === START_ID && x.values.fill(0, row * width, (row + 1) * width));
+    ids.forEach((id, row) => id === BOS_ID && x.values.fill(0, row * width, (row + 1) * width));
   }
   if (weights.network !== null) x = networkEmbedding(x, ...weights.network);
   trace.keep(`${side}.embedding`, x);

@@ -5,7 +5,7 @@ import { beam, drawing, greedy, lengthLimit, searchTogether } from "./search.js"
 import { judged } from "./suspicious.js";
 import { stack, tensor } from "./tensors.js";
 import { readEdits, Trace } from "./trace.js";
-import { PAD_ID, START_ID, stepAttention, STOP_ID } from "./transformer.js";
+import { PAD_ID, BOS_ID, stepAttention, EOS_ID } from "./transformer.js";
 
 /** The settings of a search: those of the file, and what a call asks for beside them. */
 export function searchSettings(header, asked) {
@@ -101,7 +101,7 @@ const blank = ({ isCopied, restored }) => {
 /** What searches step through: the model itself, or one that reads the whole prefix at every step. */
 function startOf(model, sources, trace) {
   if (trace.edits.mask || model.isRecurrent) {
-    const memories = sources.map((source) => model.encode([...source, STOP_ID], trace));
+    const memories = sources.map((source) => model.encode([...source, EOS_ID], trace));
     return { model, memories, state: model.start(memories, trace) };
   }
   // without the mask each new token changes the rows before it, so nothing can be kept (ER-36)
@@ -158,7 +158,7 @@ export function alternatives(model, text, prefix, count, options = {}) {
   const logits = model.run({ source, target: prefix, edits, keep: ["logits"] }).get("logits");
   const size = logits.shape[1];
   const row = softmax(tensor([1, size], logits.values.subarray(-size))).values;
-  row[PAD_ID] = row[START_ID] = 0;
+  row[PAD_ID] = row[BOS_ID] = 0;
   const ids = Array.from(row.keys())
     .sort((a, b) => row[b] - row[a])
     .filter((id) => row[id] > 0)
@@ -169,10 +169,10 @@ export function alternatives(model, text, prefix, count, options = {}) {
   });
 }
 
-/** The ids of a text with masks, for an encoder; the id of START stands for a mask there. */
+/** The ids of a text with masks, for an encoder; the id of BOS stands for a mask there. */
 export function readMasked(tokenizer, text) {
   return text.split("[MASK]").flatMap((part, index) => [
-    ...(index > 0 ? [START_ID] : []),
+    ...(index > 0 ? [BOS_ID] : []),
     ...(part.trim() === "" ? [] : tokenizer.encode(part.trim())),
   ]);
 }
@@ -184,7 +184,7 @@ export function fillMasks(model, text, count) {
   const size = logits.shape[1];
   const filled = [...ids];
   const masks = ids.flatMap((id, at) => {
-    if (id !== START_ID) return [];
+    if (id !== BOS_ID) return [];
     // a mask stands for an ordinary token
     const ordinary = logits.values.subarray(at * size + 4, (at + 1) * size);
     const row = softmax(tensor([1, size - 4], ordinary)).values;
