@@ -100,10 +100,10 @@ def describe_kills(proof: ResumeProof, seconds: float) -> Iterable[str]:
         f" ({seconds:.0f} s)"
     )
     yield ""
-    yield "| what | same as unbroken | detail |"
-    yield "|---|---|---|"
-    for each in proof.comparisons:
-        yield f"| {each.what} | {'yes' if each.is_same else 'NO'} | {each.detail} |"
+    yield "Journal, parameters, optimizer, averages and state beside those of the unbroken run:"
+    yield ""
+    for each in proof.differences or ["the same to the last bit"]:
+        yield f"- {each}"
     lost = [kill.after_step - (kill.goes_on_from or 0) for kill in proof.kills]
     yield ""
     yield f"Updates made again after a kill: at most {max(lost, default=0)}."

@@ -1,13 +1,15 @@
-"""``pellucid doctor``: lists what is installed and checks the laws on this machine."""
+"""``pellucid doctor`` and ``verify-resume``: what holds on this machine."""
 
 import dataclasses
 import json
 import math
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import json_option
+from pellucid.cli.options import json_option, parent_option, settings_option
 
 if TYPE_CHECKING:
     from pellucid.inspection.doctor import Installation
@@ -96,3 +98,58 @@ def _as_json(installation: "Installation", results: "list[LawResult]") -> str:
         {**dataclasses.asdict(installation), "laws": laws, "holds": all(r.holds for r in results)},
         ensure_ascii=False,
     )
+
+
+@click.command("verify-resume")
+@click.argument("config")
+@settings_option("Change one setting of the config; may be given many times.")
+@parent_option("Fine-tune this bundle or run, as train --init does.")
+@click.option("--steps", default=40, show_default=True, type=click.IntRange(min=8), help="Updates.")
+@click.option(
+    "--kills", default=4, show_default=True, type=click.IntRange(min=1), help="How often to kill."
+)
+@click.option("--seed", default=0, show_default=True, help="From it come the moments of the kills.")
+@json_option
+def verify_resume(
+    config: str,
+    overrides: tuple[str, ...],
+    init: Path | None,
+    steps: int,
+    kills: int,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Train by CONFIG twice in a temporary folder, once killed again and again; compare the two.
+
+    Every loss, rate and gradient norm, the parameters, the optimizer, the averages and every
+    generator must be the same to the last bit. Ends with exit code 1 if one is not.
+
+    \b
+    Examples:
+      pellucid verify-resume demo
+      pellucid verify-resume my.toml --steps 100 --kills 10
+    """
+    from pellucid.training.presets import read_config
+    from pellucid.training.resume_check import verify_resume as verify
+
+    run_config = read_config(config, overrides, init)
+    with tempfile.TemporaryDirectory(prefix="pellucid-") as folder:
+        proof = verify(run_config, Path(folder), steps=steps, kills=kills, seed=seed)
+
+    if as_json:
+        click.echo(json.dumps({**dataclasses.asdict(proof), "holds": proof.holds}))
+        return 0 if proof.holds else 1
+
+    click.echo(f"{proof.steps} updates, killed {len(proof.kills)} times by SIGKILL:")
+    for kill in proof.kills:
+        where = "inside a save" if kill.inside_save else "between saves"
+        left = "nothing" if kill.goes_on_from is None else f"step {kill.goes_on_from}"
+        click.echo(f"  after update {max(0, kill.after_step)}, {where}; went on from {left}")
+    for difference in proof.differences:
+        click.echo(f"differs: {difference}")
+    if not proof.kills:
+        click.echo("the run was over before it could be killed: ask for more --steps")
+    else:
+        word = "exact" if proof.holds else "NOT exact"
+        click.echo(f"resuming is {word} with these settings on this machine")
+    return 0 if proof.holds else 1

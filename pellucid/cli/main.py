@@ -151,7 +151,7 @@ def load_command(name: CommandName) -> click.Command:
         case "vectors":
             from pellucid.cli.vectors import vectors as command
         case "verify-resume":
-            from pellucid.cli.verify_resume import verify_resume as command
+            from pellucid.cli.doctor import verify_resume as command
         case _:
             assert_never(name)
     return command
