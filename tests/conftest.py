@@ -31,6 +31,9 @@ if MEMORY.is_dir() and "TMPDIR" not in os.environ:
     if may_execute and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
+# What programs cache, such as converted models, is kept from one session of tests to the next.
+os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir(), f"pellucid-tests-{os.getuid()}"))
+
 # How long an example takes says nothing on a busy machine.
 _PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 hypothesis.settings.register_profile("steady", derandomize=True, **_PATIENT)

@@ -54,6 +54,5 @@ def tiny_run(base: Path) -> Path:
 
 def copy_of_tiny_run(base: Path, to: Path) -> Path:
     """A copy of ``tiny_run`` that a test may harm."""
-    # Without what another test may have converted beside its bundles.
-    shutil.copytree(tiny_run(base), to, ignore=shutil.ignore_patterns(".ctranslate2"))
+    shutil.copytree(tiny_run(base), to)
     return to

@@ -9,7 +9,7 @@ import torch
 from engine_bundles import random_bundle, said, sentences
 from torch import nn
 
-from pellucid.backends.ctranslate2.cache import CACHE_FOLDER
+from pellucid.backends.ctranslate2.cache import cache_folder
 from pellucid.backends.load import choose_engine, load, load_parts
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
@@ -89,14 +89,16 @@ def test_ctranslate2_asked_for_by_name_converts_the_changed_model(
     caplog.set_level(logging.INFO, "pellucid.backends")
     translator = load(bundle_folder, "ctranslate2", device="cpu")
     before = said(translator.translate(LINES, beam_size=1))
-    kept = sorted((bundle_folder.parent / CACHE_FOLDER).glob("[!.]*"))
+    cache = cache_folder()
+    assert cache is not None
+    kept = sorted(cache.glob("[!.]*"))
     zero_data(translator.bundle.model)
     after = translator.translate(LINES, beam_size=1)
     expected = Translator(translator.bundle, translator.settings).translate(LINES, beam_size=1)
     assert said(after) == said(expected) != before
     translator.translate(LINES, beam_size=1)
     assert caplog.text.count("was changed and is converted for CTranslate2 again") == 1
-    assert sorted((bundle_folder.parent / CACHE_FOLDER).glob("[!.]*")) == kept, "not kept"
+    assert sorted(cache.glob("[!.]*")) == kept, "not kept"
 
 
 def test_whoever_chooses_an_engine_for_a_bundle_holds_its_model():

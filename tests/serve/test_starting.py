@@ -45,9 +45,10 @@ def starting_process(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     held = contextlib.ExitStack()
-    held.enter_context(locked_folder(bundle.parent / ".ctranslate2"))
+    held.enter_context(locked_folder(bundle.parent / "pellucid" / "ctranslate2"))
+    home = {"XDG_CACHE_HOME": str(bundle.parent)}
     arguments = ["serve", bundle, "--engine", "ctranslate2", "--port", port, *options]
-    with held, running(*arguments) as command:
+    with held, running(*arguments, environment=home) as command:
         server = ServerProcess(command, port)
         try:
             wait_until(lambda: is_answered(server))
