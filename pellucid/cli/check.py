@@ -68,7 +68,7 @@ def check(
       pellucid check pairs.csv
     """
     from pellucid.core.errors import DataError
-    from pellucid.core.files import temporary_folder
+    from pellucid.core.files import refuse_to_overwrite, temporary_folder
     from pellucid.text.check.check import examine
     from pellucid.text.check.sides import write_sides
     from pellucid.text.config import way_out
@@ -94,12 +94,16 @@ def check(
             click.echo(_VERDICTS[verdict] + ("" if fix else _advice(diagnosis)))
 
         if fix is not None:
-            from pellucid.text.check.repair import repair
+            from pellucid.text.corpus.cleaning import DROPPED_NAME, Rules, clean_corpus
+            from pellucid.text.corpus.pairs import PairFiles
 
-            done = repair(diagnosis, *sides, fix)
+            diagnosis.refuse_misaligned()
+            refuse_to_overwrite(fix)
+            rules = Rules(near_duplicates=False, languages=languages)
+            done = clean_corpus(PairFiles((sides[0],), (sides[1],)), fix, rules, logs=True)
             click.echo(
-                f"kept {done.kept_count:,} pairs in {done.source} and {done.target},"
-                f" dropped {done.dropped_count:,}, see {done.dropped}",
+                f"kept {done.kept:,} pairs in {done.files.sources[0]} and {done.files.targets[0]},"
+                f" dropped {done.read - done.kept:,}, see {fix / DROPPED_NAME}",
                 err=True,
             )
             return 0  # the findings have been repaired

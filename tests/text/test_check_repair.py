@@ -8,7 +8,8 @@ import pytest
 from pellucid.core.errors import DataError, OutputExistsError
 from pellucid.core.files import verify_folder
 from pellucid.text.check.check import examine
-from pellucid.text.check.repair import repair
+from pellucid.text.corpus.cleaning import DROPPED_NAME, CleanText, Rules, clean_corpus
+from pellucid.text.corpus.pairs import PairFiles
 
 GOOD = [f"the number {number} is not {number * 7} .".encode() for number in range(40)]
 
@@ -22,6 +23,11 @@ def corpus(folder, extra=(), names=("a.en", "a.de")):
     return paths
 
 
+def cleaned(source, target, folder) -> CleanText:
+    rules = Rules(near_duplicates=False)
+    return clean_corpus(PairFiles((source,), (target,)), folder, rules, logs=True)
+
+
 def test_bad_pairs_are_dropped_and_logged_and_marks_mended(tmp_path):
     extra = [
         (b"a clean\0 line\r", b"eine\xe2\x80\xa8Zeile"),
@@ -32,34 +38,35 @@ def test_bad_pairs_are_dropped_and_logged_and_marks_mended(tmp_path):
         (b"\0", b"only NUL"),
     ]
     paths = corpus(tmp_path, extra)
-    done = repair(examine(*paths), *paths, tmp_path / "out")
-    assert (done.kept_count, done.dropped_count) == (41, 5)
-    assert done.source.read_bytes().split(b"\n") == [*GOOD, b"a clean line", b""]
-    assert done.target.read_bytes().split(b"\n")[-2:] == [b"eine Zeile", b""]
-    entries = [json.loads(line) for line in done.dropped.read_bytes().splitlines()]
-    assert [(entry["line"], entry["reasons"]) for entry in entries] == [
-        (42, ["empty"]),
-        (43, ["duplicate"]),
-        (44, ["invalid_utf8"]),
-        (45, ["source_equals_target"]),
-        (46, ["empty"]),
+    done = cleaned(*paths, tmp_path / "out")
+    assert (done.read, done.kept) == (46, 41)
+    [source, target] = done.files.all
+    assert source.read_bytes().split(b"\n") == [*GOOD, b"a clean line", b""]
+    assert target.read_bytes().split(b"\n")[-2:] == [b"eine Zeile", b""]
+    log = (tmp_path / "out" / DROPPED_NAME).read_bytes()
+    entries = [json.loads(line) for line in log.splitlines()]
+    assert [(entry["line"], entry["reason"]) for entry in entries] == [
+        (42, "empty"),
+        (43, "duplicate"),
+        (44, "invalid_utf8"),
+        (45, "source_equals_target"),
+        (46, "empty"),
     ]
     assert entries[2]["source"] == "caf\\xe9"
     assert entries[1]["target"] == GOOD[2].decode() + "!"
-    assert verify_folder(tmp_path / "out")["pairs"] == {"kept": 41, "dropped": 5}
+    assert verify_folder(tmp_path / "out")["pairs"]["dropped"] == done.dropped
 
 
 def test_the_cleaned_copies_are_clean(tmp_path):
     paths = corpus(tmp_path, [(b"x\r", b"\x85\xc2\x85y"), (b"a\x1bb", b"c")])
-    done = repair(examine(*paths), *paths, tmp_path / "out")
-    again = examine(done.source, done.target)
+    again = examine(*cleaned(*paths, tmp_path / "out").files.all)
     assert {kind for kind, found in again.findings.items() if found.count} == set()
 
 
 def test_files_of_the_same_name_are_told_apart(tmp_path):
     paths = corpus(tmp_path, names=("en/train.txt", "de/train.txt"))
-    done = repair(examine(*paths), *paths, tmp_path / "out")
-    assert (done.source.name, done.target.name) == ("source-train.txt", "target-train.txt")
+    done = cleaned(*paths, tmp_path / "out")
+    assert tuple(path.name for path in done.files.all) == ("source-train.txt", "target-train.txt")
 
 
 def test_a_misaligned_corpus_is_refused(tmp_path):
@@ -67,23 +74,21 @@ def test_a_misaligned_corpus_is_refused(tmp_path):
     target.write_bytes(b"".join(line + b"!\n" for line in GOOD[:-3]))
     message = "a misaligned corpus cannot be cleaned: 40 source lines but 37 target lines"
     with pytest.raises(DataError, match=message) as caught:
-        repair(examine(source, target), source, target, tmp_path / "out")
+        examine(source, target).refuse_misaligned()
     assert re.fullmatch(r"put it right around line \d+ first", caught.value.hint)
-    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_is_overwritten_and_nothing_empty_written(tmp_path):
     paths = corpus(tmp_path)
-    diagnosis = examine(*paths)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
     message = f"{tmp_path / 'out'} already holds something"
     with pytest.raises(OutputExistsError, match=re.escape(message)) as caught:
-        repair(diagnosis, *paths, tmp_path / "out")
-    assert caught.value.hint == "name a new folder"
+        cleaned(*paths, tmp_path / "out")
+    assert caught.value.hint == "name a new folder, or remove this one first"
     for path in paths:
         path.write_bytes(b"\n\n")
-    message = f"no pair of {paths[0]} and {paths[1]} is good enough to keep"
+    message = f"no pair of {paths[0]} is good enough to keep"
     with pytest.raises(DataError, match=re.escape(message)):
-        repair(examine(*paths), *paths, tmp_path / "new")
+        cleaned(*paths, tmp_path / "new")
     assert not (tmp_path / "new").exists()

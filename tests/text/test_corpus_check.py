@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from pellucid import phrasebook
 from pellucid.core.errors import DataError, InputMissingError, WriteError
 from pellucid.text.check.check import examine, repeated_pairs, repeated_rows, warn_of_problems
-from pellucid.text.check.repair import repair
 from pellucid.text.check.scan import scan
+from pellucid.text.corpus.cleaning import Rules, clean_corpus
 from pellucid.text.corpus.lines import fetch_lines, iterate_blocks, iterate_raw_lines
+from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.rows import RowSet
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -122,9 +123,11 @@ def test_a_copy_is_composed(tmp_path):
     lines = [(f"Việt Nam số {number}", f"café {number}") for number in range(9)]
     decomposed = [tuple(unicodedata.normalize("NFD", each) for each in pair) for pair in lines]
     paths = write(tmp_path, decomposed)
-    done = repair(examine(*paths), *paths, tmp_path / "out")
-    assert done.source.read_text("utf-8").splitlines() == [source for source, _ in lines]
-    assert done.target.read_text("utf-8").splitlines() == [target for _, target in lines]
+    done = clean_corpus(
+        PairFiles((paths[0],), (paths[1],)), tmp_path / "out", Rules(near_duplicates=False)
+    )
+    copies = [path.read_text("utf-8").splitlines() for path in done.files.all]
+    assert list(zip(*copies, strict=True)) == lines
 
 
 @pytest.mark.parametrize(
@@ -182,8 +185,6 @@ def test_a_long_corpus_gives_what_a_short_one_gives(tmp_path, pairs, monkeypatch
     assert examine(*paths).to_dict() == whole
     assert whole["duplicate"]["count"] == 33  # 30, and all broken pairs but the blank one
     assert isinstance(scan(paths[0]).hashes, np.memmap)
-    done = repair(examine(*paths), *paths, tmp_path / "out")
-    assert (done.kept_count, done.dropped_count) == (len(pairs) + 1, 37)
 
 
 def test_a_full_temporary_folder_is_named(tmp_path, pairs, monkeypatch):

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.core.errors import InputMissingError
+from pellucid.core.errors import DataError, InputMissingError
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
 from pellucid.text.check.scan import LINE_PROBLEMS, LONGEST_LINE, LineProblem, SideScan, scan
 from pellucid.text.corpus.addresses import address_of
@@ -234,6 +234,15 @@ class Diagnosis:
             problems.append("source and target are the same text")
 
         return problems
+
+    def refuse_misaligned(self) -> None:
+        """Raise DataError for sides that part, as nobody knows which line is missing."""
+        if self.misalignment is not None or self.source_lines != self.target_lines:
+            found = self.misalignment
+            raise DataError(
+                f"a misaligned corpus cannot be cleaned: {'; '.join(self.reasons)}",
+                hint=f"put it right around line {found.line} first" if found else "",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values, one entry for each kind of finding."""

@@ -7,13 +7,14 @@ second pass writes the others. What is written depends on the text and the rules
 chunks or on who works on them.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
@@ -21,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import DataError, InputMissingError, OutputExistsError
-from pellucid.core.files import read_manifest, verify_folder, write_folder
+from pellucid.core.files import read_manifest, refuse_to_overwrite, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.text.check.check import far_lengths, repeated_pairs, usual_log_ratio
-from pellucid.text.check.scan import Column, scan_block, without_marks
+from pellucid.text.check.scan import LONGEST_LINE, Column, scan_block, without_marks
 from pellucid.text.config import file_format
 from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.chunks import CHUNK, Chunk, read_chunks
@@ -48,6 +49,7 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a pair is dropped; of several the first counts."""
+DROPPED_NAME = "dropped.jsonl"
 _VERSION = 5
 """The version of the rules, which is hashed into the fingerprint of cleaned pairs."""
 _MOST_INVALID = 0.01
@@ -78,7 +80,7 @@ def one_by_one(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> 
 class Rules:
     """The rules by which pairs are dropped."""
 
-    longest: int = 1000
+    longest: int = LONGEST_LINE
     """Characters of a side; about as many as 256 tokens."""
     near_duplicates: bool = True
     """Whether a pair is dropped whose letters are those of an earlier one: case, digits, spaces
@@ -160,13 +162,36 @@ class ScannedChunk:
     """(pairs, bands), or (pairs, 0) if similar pairs stay."""
 
 
-def write_kept(chunk_and_kept: tuple[Chunk, npt.NDArray[np.bool_]]) -> tuple[bytes, bytes]:
-    """The lines of both sides of the pairs that are kept."""
-    chunk, is_kept = chunk_and_kept
-    pairs = clean_pairs(chunk.without_invalid()[0])
-    kept = list(itertools.compress(pairs, is_kept.tolist()))
-    source, target = ("".join(f"{pair[side]}\n" for pair in kept).encode() for side in (0, 1))
-    return source, target
+@dataclasses.dataclass(frozen=True)
+class WriteChunk:
+    """Writes what is left of a chunk; sent to whoever does it."""
+
+    logs: bool
+    """Whether dropped lines are written, too."""
+
+    def __call__(
+        self, chunk_and_problem: tuple[Chunk, npt.NDArray[np.uint16]]
+    ) -> tuple[bytes, bytes, bytes]:
+        """The lines of both sides of the pairs that are kept, and the log of the others."""
+        chunk, problem = chunk_and_problem
+        pairs = clean_pairs(chunk.without_invalid()[0])
+        kept = list(itertools.compress(pairs, (problem == 0).tolist()))
+        source, target = ("".join(f"{pair[side]}\n" for pair in kept).encode() for side in (0, 1))
+        dropped = np.flatnonzero(problem).tolist() if self.logs else []
+
+        # As they were, whatever is wrong with them.
+        lines = [side.split(b"\n") if dropped else [] for side in (chunk.source, chunk.target)]
+        entries = [
+            {
+                "line": chunk.first + row,
+                "reason": REASONS[problem[row] - 1],
+                "source": lines[0][row].decode("utf-8", "backslashreplace"),
+                "target": lines[1][row].decode("utf-8", "backslashreplace"),
+            }
+            for row in dropped
+        ]
+        log = "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in entries)
+        return source, target, log.encode()
 
 
 def clean_pairs(chunk: Chunk) -> list[tuple[str, str]]:
@@ -195,17 +220,22 @@ def clean_corpus(
     rules: Rules,
     in_order: InOrder = one_by_one,
     chunk_bytes: int = CHUNK,
+    *,
+    logs: bool = False,
 ) -> CleanText:
     """Write the good pairs of a corpus into the new folder ``folder``, or find them there.
 
-    Its files are ``cleaned_files``. A folder that an earlier call with the same text and rules
-    wrote is used again. Raises as ``iterate_pairs`` does, except that lines which are not UTF-8 are
-    dropped; OutputExistsError for a folder with anything else, DataError if no pair is
-    left or a file is in another encoding, WriteError.
+    Its files are ``cleaned_files`` and, with ``logs``, which is for two plain files,
+    ``DROPPED_NAME`` with a JSON object for each line that was dropped. A folder that an earlier
+    call with the same text and rules wrote is used again.
+
+    Raises as ``iterate_pairs`` does, except that lines which are not UTF-8 are dropped;
+    OutputExistsError for a folder with anything else, DataError if no pair is left or a file is in
+    another encoding, WriteError.
     """
     if rules.languages is not None:
         check_languages(rules.languages)
-    fingerprint = _fingerprint(files, rules)
+    fingerprint = _fingerprint(files, rules, logs=logs)
     clean = cleaned_files(files, folder)
 
     try:
@@ -217,13 +247,13 @@ def clean_corpus(
             )
         verify_folder(folder)
     except InputMissingError:
-        if folder.exists():
-            raise OutputExistsError(f"{folder} already holds something") from None
+        refuse_to_overwrite(folder)
         counts: dict[str, Any] = {}
 
         def fill(temporary: Path) -> None:
-            inner = (temporary / clean.sources[0].name, temporary / clean.targets[0].name)
-            counts.update(_clean(files, inner, rules, in_order, chunk_bytes))
+            names = [clean.sources[0].name, clean.targets[0].name, *[DROPPED_NAME] * logs]
+            out = [temporary / name for name in names]
+            counts.update(_clean(files, out, rules, in_order, chunk_bytes))
 
         details = {"kind": "corpus", "fingerprint": fingerprint, "pairs": counts}
         write_folder(folder, fill, details=details)
@@ -235,7 +265,7 @@ def clean_corpus(
 
 def _clean(
     files: PairFiles,
-    out: tuple[Path, Path],
+    out: Sequence[Path],
     rules: Rules,
     in_order: InOrder,
     chunk_bytes: int,
@@ -279,16 +309,16 @@ def _clean(
         for each in columns:
             each.close()
 
-    is_kept = problem == 0
-    if not is_kept.any():
+    if problem.all():
         raise DataError(f"no pair of {files.sources[0]} is good enough to keep")
 
     begin_phase("writing the text")
-    masks = _beside(read_chunks(files, chunk_bytes), is_kept)
-    with out[0].open("xb") as source_file, out[1].open("xb") as target_file:
-        for source, target in in_order(write_kept, masks):
-            source_file.write(source)
-            target_file.write(target)
+    work = _beside(read_chunks(files, chunk_bytes), problem)
+    with contextlib.ExitStack() as opened:
+        written = [opened.enter_context(path.open("xb")) for path in out]
+        for parts in in_order(WriteChunk(logs=len(out) > 2), work):
+            for file, part in zip(written, parts, strict=False):
+                file.write(part)
 
     counts = np.bincount(problem, minlength=len(REASONS) + 1).tolist()
     return {
@@ -309,14 +339,14 @@ def _refuse_other_encoding(files: PairFiles, problem: npt.NDArray[np.uint16]) ->
 
 
 def _beside(
-    chunks: Iterable[Chunk], is_kept: npt.NDArray[np.bool_]
-) -> Iterator[tuple[Chunk, npt.NDArray[np.bool_]]]:
-    """Each chunk with the part of ``is_kept`` for its pairs."""
+    chunks: Iterable[Chunk], problem: npt.NDArray[np.uint16]
+) -> Iterator[tuple[Chunk, npt.NDArray[np.uint16]]]:
+    """Each chunk with the part of ``problem`` for its pairs."""
     first = 0
     for chunk in chunks:
         # As many as ``Chunk.pairs`` has: the last line of a file may lack its end.
         count = chunk.source.count(b"\n") + (not chunk.source.endswith(b"\n"))
-        yield chunk, is_kept[first : first + count]
+        yield chunk, problem[first : first + count]
         first += count
 
 
@@ -344,12 +374,13 @@ def _no_letters() -> re.Pattern[str]:
     return re.compile(rf"(?:[^\w{combining_marks()}]|[\d_])+")
 
 
-def _fingerprint(files: PairFiles, rules: Rules) -> str:
+def _fingerprint(files: PairFiles, rules: Rules, *, logs: bool) -> str:
     """SHA-256 over everything that decides what is written."""
     recipe = {
         "version": _VERSION,
         "inputs": hashes_of_inputs(files.all),
         "format": files.format,
         "rules": dataclasses.asdict(rules),
+        "logs": logs,
     }
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
