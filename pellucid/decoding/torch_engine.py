@@ -55,6 +55,6 @@ class TorchEngine(Engine):
     ) -> list[list[Hypothesis]]:
         """Search with Pellucid's own searches. Raises as they do."""
         # imported here, as it imports torch, which takes a second and 200 MB
-        from pellucid.decoding.search.search import search_batches
+        from pellucid.decoding.search.search import search_lines
 
-        return search_batches(lines, bundle, settings, watcher)
+        return search_lines(lines, bundle, settings, watcher)

@@ -33,7 +33,7 @@ _MOST_WORKERS = 8
 """Python's global lock limits how many threads are worth it; more than 8 were not measured."""
 
 
-def search_batches(
+def search_lines(
     lines: Sequence[ReadLine],
     bundle: Translatable,
     settings: DecodingConfig,
@@ -44,6 +44,8 @@ def search_batches(
     The longest lines go first, a batch on each thread that PyTorch may use. With a watcher that
     needs the steps one batch is searched after the other. Raises as the searches do.
     """
+    # each kind of model has a memory of its own, which a search only hands back to it
+    model: Searchable[Any] = bundle.model
     needs_steps = watcher is not None and watcher.needs_steps
     workers = worker_count() if is_on_cpu(bundle.model) and not needs_steps else 1
 
@@ -53,8 +55,11 @@ def search_batches(
     batches = token_batches(lengths, settings.batch_tokens // width, at_least=workers)
 
     def search_batch(batch: Sequence[int]) -> list[list[Hypothesis]]:
+        some = [lines[index] for index in batch]
+        source = pad_sources([line.source_ids for line in some], bundle.model)
+        constraints = make_constraints(some, bundle, settings)
         with torch.inference_mode():  # the mode belongs to a thread, so every worker enters it
-            return search_lines([lines[index] for index in batch], bundle, settings, watcher)
+            return search(model, source, settings, constraints, watcher)
 
     results: dict[int, list[Hypothesis]] = {}
     with inference(bundle.model):
@@ -62,20 +67,6 @@ def search_batches(
             results.update(zip(batch, found, strict=True))
 
     return [results[index] for index in range(len(lines))]
-
-
-def search_lines(
-    lines: Sequence[ReadLine],
-    bundle: Translatable,
-    settings: DecodingConfig,
-    watcher: SearchWatcher | None = None,
-) -> list[list[Hypothesis]]:
-    """The hypotheses of each line, best first."""
-    source = pad_sources([line.source_ids for line in lines], bundle.model)
-    constraints = make_constraints(lines, bundle, settings)
-    # each kind of model has a memory of its own, which a search only hands back to it
-    model: Searchable[Any] = bundle.model
-    return search(model, source, settings, constraints, watcher)
 
 
 def make_constraints(
