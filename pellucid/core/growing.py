@@ -9,18 +9,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from pellucid.core.errors import ConfigError, CorruptError, LockedError, OutputExistsError
-from pellucid.core.files import (
-    LARGEST_MANIFEST,
-    name_with_room,
-    read_plain,
-    sync_folder,
-    write_errors,
-    write_file,
-)
-from pellucid.core.limits import parse_json
-
-_MOST_VALUES = 100_000
-"""The limit on values in a state; an origin holds a translator's settings and a few file names."""
+from pellucid.core.files import name_with_room, sync_folder, write_errors, write_file
 
 
 class GrowingFile:
@@ -139,15 +128,13 @@ class GrowingFile:
             return
 
         try:
-            state = parse_json(read_plain(self._state, LARGEST_MANIFEST), _MOST_VALUES)
+            state = json.loads(self._state.read_bytes())
             origin, certain, lines = state["origin"], state["bytes"], state["lines"]
-            if not all(type(each) is int and each >= 0 for each in (certain, lines)):
-                raise ValueError("bytes and lines must be whole numbers, at least 0")
-            self._refuse_other(origin)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise CorruptError(
                 f"{self._state} is damaged: {error!r}", hint=f"remove it and {self._partial}"
             ) from error
+        self._refuse_other(origin)
 
         # Synced bytes are gone: the disk lied, or somebody cut the file.
         if size < certain:

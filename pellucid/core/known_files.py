@@ -6,12 +6,9 @@ import time
 from pathlib import Path
 
 from pellucid.core.errors import WriteError
-from pellucid.core.files import LARGEST_MANIFEST, read_plain, sha256_of, write_file
-from pellucid.core.limits import parse_json
+from pellucid.core.files import sha256_of, write_file
 
 NAME = "inputs.json"
-_MOST_KNOWN = 200_000
-"""Values of the table, which has eight for each file."""
 _WORTH_KNOWING = 1 << 26
 """Bytes; a smaller file is hashed each time, in less than a tenth of a second."""
 _SETTLED = 2_000_000_000
@@ -33,17 +30,11 @@ class KnownFiles:
     ) -> None:
         self._path = folder / NAME
         self._worth_knowing, self._settled = worth_knowing, settled
-        self._known: dict[str, list[object]] = {}
+        self._known: dict[str, tuple[list[int], str]] = {}
 
         # A damaged or missing table costs time, nothing else: the files are hashed again.
         with contextlib.suppress(OSError, ValueError):
-            table = parse_json(read_plain(self._path, LARGEST_MANIFEST), _MOST_KNOWN)
-            if isinstance(table, dict):
-                self._known = {
-                    key: entry
-                    for key, entry in table.items()
-                    if isinstance(entry, list) and len(entry) == 2
-                }
+            self._known = dict(json.loads(self._path.read_bytes()))
 
     def sha256_of(self, path: Path) -> str:
         """The SHA-256 of a file, like ``core.files.sha256_of``; a known file is not read."""
@@ -52,9 +43,9 @@ class KnownFiles:
             return sha256_of(path)
 
         key = str(path.resolve())
-        state, digest = self._known.get(key, [None, None])
-        if state == before and isinstance(digest, str):
-            return digest
+        state, known = self._known.get(key, (None, ""))
+        if state == before:
+            return known
 
         # Remembered only if the file did not change while it was hashed, nor so shortly before
         # that a further change might leave its times as they are.
@@ -62,7 +53,7 @@ class KnownFiles:
         digest = sha256_of(path)
         is_settled = began - max(path.stat().st_mtime_ns, path.stat().st_ctime_ns) > self._settled
         if is_settled and _state_of(path) == before:
-            self._known[key] = [before, digest]
+            self._known[key] = before, digest
             self._save()
 
         return digest

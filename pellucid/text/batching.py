@@ -149,13 +149,8 @@ class BatchSampler:
 
         Raises CorruptError if there is no such position, ConfigError for another seed.
         """
-        try:
-            epoch, position, seed = (int(state[key]) for key in ("epoch", "position", "seed"))
-            block = start = 0
-            if self._block_count > 1:
-                block, start = int(state["block"]), int(state["block_start"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptError(f"not a place in the batches: {state!r}") from error
+        epoch, position, seed = (int(state[key]) for key in ("epoch", "position", "seed"))
+        block, start = (int(state.get(key, 0)) for key in ("block", "block_start"))
 
         if seed != self._seed:
             raise ConfigError(

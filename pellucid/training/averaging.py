@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from pellucid.core.limits import shown
 from pellucid.equations.averages import mean_of_parameters
 from pellucid.training.config import TrainingConfig
 
@@ -83,30 +82,6 @@ class Average:
         }
         tensors["update_count"] = torch.tensor(self._update_count)
         return tensors
-
-    def problems_of(self, tensors: Mapping[str, Tensor]) -> list[str]:
-        """Return the problems of tensors that ``state`` would not have given."""
-        count = tensors.get("update_count")
-        problems = []
-        if count is None or count.numel() != 1 or count.is_floating_point():
-            problems.append("update_count must be a whole number")
-
-        snapshots: dict[str, set[str]] = {}
-        for key, tensor in tensors.items():
-            index, _, name = key.partition(".")
-            if key == "update_count":
-                continue
-            slot = self._parameters.get(name)
-            if slot is None or not (index.isascii() and index.isdecimal()):
-                problems.append(f"{shown(key)} is of no parameter")
-            elif slot.shape != tensor.shape or not tensor.is_floating_point():
-                problems.append(f"{key} should be {tuple(slot.shape)}, is {tuple(tensor.shape)}")
-            snapshots.setdefault(index, set()).add(name)
-
-        for index, names in snapshots.items():
-            missing = self._parameters.keys() - names
-            problems += [f"{shown(index)}.{name} is missing" for name in sorted(missing)]
-        return problems
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Go back to where ``state`` was taken."""

@@ -28,13 +28,11 @@ from torch import Tensor
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_problems
 from pellucid.core.files import (
     TEMPORARY_PREFIX,
-    read_plain,
     remove_folder,
     verify_folder,
     write_errors,
     write_folder,
 )
-from pellucid.core.limits import parse_json, shown
 from pellucid.core.run_names import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.run_names import STATE_FILE
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
@@ -52,7 +50,6 @@ from pellucid.training.distributed import (
     set_generator,
     streams_of_all,
 )
-from pellucid.training.muon import HEIGHTS
 
 
 def tensor_file(part: str, rank: int = 0, count: int = 1) -> str:
@@ -155,9 +152,6 @@ def _move(staged: Path, whole: Path) -> None:
         file.rename(whole / file.name)
 
 
-_LARGEST_STATE = 1 << 24
-"""Bytes. Each of several processes adds ten thousand, the state of its generator."""
-_MOST_VALUES = 200_000
 _GENERATOR_KEY = "torch_generator"
 _CUDA_GENERATOR_KEY = "cuda_generator"
 _GENERATOR_KEYS = (_GENERATOR_KEY, _CUDA_GENERATOR_KEY)
@@ -253,11 +247,6 @@ def load_checkpoint(
     )
 
     # In place, because optimizer and average hold references to these very tensors.
-    problems = _optimizer_problems(model, optimizer, optimizer_part) + average.problems_of(
-        average_part
-    )
-    if problems:
-        raise CorruptError(f"{folder} does not fit its model: {list_problems(problems)}")
     fill_tensors(local_tensors(model_tensors(model)), model_part, folder)
     _restore_optimizer(model, optimizer, optimizer_part)
     average.restore(average_part)
@@ -268,14 +257,9 @@ def load_checkpoint(
 def _read_state(path: Path) -> dict[str, Any]:
     """The table in ``state.json``; ``Run.restore`` checks what it holds."""
     try:
-        state = parse_json(read_plain(path, _LARGEST_STATE), _MOST_VALUES)
-    except OSError as error:
-        raise CorruptError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
         raise CorruptError(f"{path} is damaged: {error}") from error
-    if not isinstance(state, dict):
-        raise CorruptError(f"{path} must hold a table, holds a {type(state).__name__}")
-    return state
 
 
 def saved_precision(folder: Path) -> object:
@@ -345,42 +329,6 @@ def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -
             # shift all others.
             tensors[f"{name}/{key}"] = local(value)
     return tensors
-
-
-def _optimizer_problems(
-    model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
-) -> list[str]:
-    """Return what is missing or wrong about the tensors of ``optimizer.safetensors``."""
-    problems = [] if _GENERATOR_KEY in tensors else [f"{_GENERATOR_KEY} is missing"]
-    shapes = {name: local(each).shape for name, each in model_tensors(model).items()}
-
-    parts: dict[str, set[str]] = {}
-    for key, tensor in tensors.items():
-        name, _, part = key.rpartition("/")
-        if key in _GENERATOR_KEYS:
-            continue
-        if name not in shapes:
-            problems.append(f"{shown(key)} is of no parameter")
-        elif tensor.dim() and tensor.shape != shapes[name]:
-            problems.append(f"{key} should be {tuple(shapes[name])}, is {tuple(tensor.shape)}")
-        elif not tensor.is_floating_point():
-            problems.append(f"{key} should hold floating-point numbers, holds {tensor.dtype}")
-        parts.setdefault(name, set()).add(part)
-
-    # The optimizer keeps the same for each parameter of a kind, and would fail at its next step.
-    of_muon = {
-        each for group in optimizer.param_groups if HEIGHTS in group for each in group["params"]
-    }
-    kinds = {name: each in of_muon for name, each in model_tensors(model).items()}
-    for kind in (False, True):
-        alike = {name: has for name, has in parts.items() if kinds.get(name, False) is kind}
-        every = set().union({"momentum"} if kind else (), *alike.values())
-        problems += [
-            f"{name} lacks {', '.join(sorted(every - has))}"
-            for name, has in alike.items()
-            if every - has
-        ]
-    return problems
 
 
 def _restore_optimizer(

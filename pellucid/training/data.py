@@ -142,29 +142,22 @@ class TrainingData:
         }
 
     def refuse_other(self, saved: Mapping[str, str]) -> None:
-        """Raise ConfigError unless the checkpoint with these fingerprints belongs to this data.
-
-        Checkpoints older than these fingerprints drew their batches in the first way there was.
-        """
-        if saved.get("pairs", self.fingerprint) != self.fingerprint:
+        """Raise ConfigError unless the checkpoint with these fingerprints belongs to this data."""
+        if saved["pairs"] != self.fingerprint:
             raise ConfigError(
                 f"the training text is not the one this run began with ({saved['pairs'][:16]},"
                 f" now {self.fingerprint[:16]})",
                 hint="put the old files back, or start another run in a new --out",
             )
 
-        drawn_by = saved.get("drawing", _FIRST_DRAWING)
-
         # The same position would mean other pairs.
-        if drawn_by != self.drawing.name:
+        if saved["drawing"] != self.drawing.name:
             raise ConfigError(
-                f"this run drew its batches in another way ({drawn_by}, now {self.drawing.name})",
+                f"this run drew its batches in another way ({saved['drawing']}, now"
+                f" {self.drawing.name})",
                 hint="finish it with the version it began with, or start another in a new --out",
             )
-
-        # Runs of versions that did not record it held out other pairs, whose sources might be
-        # learned from.
-        if saved.get("left_out", "") != self.fingerprints()["left_out"]:
+        if saved["left_out"] != self.fingerprints()["left_out"]:
             raise ConfigError(
                 "this run held out other pairs than are held out now",
                 hint="finish it with the version it began with, or start another in a new --out",

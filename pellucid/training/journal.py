@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pellucid.core.errors import InputMissingError, OutputExistsError
-from pellucid.core.files import open_plain, write_errors
+from pellucid.core.errors import InputMissingError
+from pellucid.core.files import write_errors
 from pellucid.core.run_names import JOURNAL_FILE as JOURNAL_FILE
 
 Event = dict[str, Any]
@@ -17,12 +17,6 @@ Event = dict[str, Any]
 
 Listener = Callable[[Event], None]
 """Is called with every event when it happens; a command shows them to its user."""
-
-_LONGEST_LINE = 1 << 20
-"""Bytes. An event has some hundreds, one with the sentences behind a spike some thousands; of JSON
-from elsewhere every byte can take twenty of memory."""
-_LAST_STEP = 1 << 53
-"""No run makes more updates; up to here a float holds every whole number."""
 
 
 class Journal:
@@ -35,7 +29,6 @@ class Journal:
         self._path = path
         self._listener = listener
         if path is not None:
-            _refuse_link(path)
             end_last_line(path)
 
     def write(self, event: str, figures: Mapping[str, Any]) -> None:
@@ -78,15 +71,6 @@ def end_last_line(path: Path) -> None:
             file.write(b"\n")
 
 
-def _refuse_link(path: Path) -> None:
-    """Whoever made the folder chose what its journal is: a link to a file of the user, perhaps."""
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise OutputExistsError(
-            f"{path} must be a plain file of the run, is a link or something else",
-            hint="choose another --out, or remove it",
-        )
-
-
 def read_journal(path: Path) -> list[Event]:
     """All events of a journal; lines that a killed process left unfinished are dropped.
 
@@ -96,14 +80,9 @@ def read_journal(path: Path) -> list[Event]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a journal; one that is longer than any event is cut, and so is no event."""
     try:
-        with open_plain(path) as file:
-            while line := file.readline(_LONGEST_LINE):
-                rest = line
-                while len(rest) == _LONGEST_LINE and not rest.endswith(b"\n"):
-                    rest = file.readline(_LONGEST_LINE)
-                yield line if rest is line else b"?"
+        with path.open("rb") as file:
+            yield from file
     except OSError as error:
         raise InputMissingError(
             f"cannot read {path}: {error.strerror}", hint="name the folder of a run"
@@ -141,7 +120,7 @@ class History:
 
     def _add(self, event: Event) -> None:
         step = number(event, "step")
-        if step is None or not 0 <= step <= _LAST_STEP:
+        if step is None or step < 0:
             return
 
         match event["event"]:
@@ -184,10 +163,7 @@ def number(event: Event, key: str) -> float | None:
     # bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        return value if math.isfinite(value) else None
-    except OverflowError:  # a whole number that no float holds
-        return None
+    return value if math.isfinite(value) else None
 
 
 def _drop(events: list[Event], *, beyond: float) -> None:
@@ -198,6 +174,6 @@ def _drop(events: list[Event], *, beyond: float) -> None:
 def _event(line: bytes) -> dict[str, Any] | None:
     try:
         event = json.loads(line)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None

@@ -5,14 +5,11 @@ import functools
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NotRequired, Self
+from typing import Any
 
-import pydantic
 import torch
-from typing_extensions import TypedDict
 
-from pellucid.core.errors import CorruptError, list_problems
-from pellucid.core.limits import shown
+from pellucid.core.errors import CorruptError
 from pellucid.evaluation.scoring import Decider
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import BatchSampler
@@ -79,18 +76,10 @@ class Progress:
         """The same for the journal, whose clock counts milliseconds in every line."""
         return {**self.state(), "seconds": round(self.seconds, 3)}
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """From what ``state`` gave."""
-        return cls(**state)
-
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over ``state`` in place, because other objects hold a reference to this one."""
         for field in dataclasses.fields(self):
-            # A count that an older checkpoint lacks begins at its default.
-            setattr(self, field.name, state.get(field.name, _default(field)))
-        if "best_regular_score" not in state:
-            self.best_regular_score = self.best_score
+            setattr(self, field.name, state[field.name])
 
     def rank_by(self, ranking: str) -> bool:
         """Compare scores of this ranking from now on; False if the earlier ones were of another.
@@ -182,116 +171,6 @@ def _is_above(
     if best is None or score != best:
         return score > (-math.inf if best is None else best)
     return tuple(ties) > tuple(best_ties)
-
-
-def _default(field: "dataclasses.Field[Any]") -> Any:
-    return [] if field.name.endswith("_ties") else field.default
-
-
-_LARGEST_COUNT = 1 << 53
-"""No run counts further; up to here a float holds every whole number."""
-_Count = Annotated[int, pydantic.Field(ge=0, le=_LARGEST_COUNT)]
-_Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
-_Logarithm = Annotated[float, pydantic.Field(ge=-750, le=710)]
-"""The logarithm of a float that is neither zero nor infinite."""
-_Word = Annotated[int, pydantic.Field(ge=0, lt=1 << 64)]
-
-
-class _DropoutState(TypedDict):
-    words: Annotated[list[_Word], pydantic.Field(min_length=4, max_length=4)]
-    has_uint32: Annotated[int, pydantic.Field(ge=0, le=1)]
-    uinteger: Annotated[int, pydantic.Field(ge=0, lt=1 << 32)]
-
-
-class _StreamState(TypedDict):
-    dropout: _DropoutState
-    cpu: str
-    cuda: str
-
-
-class _SamplerState(TypedDict):
-    epoch: _Count
-    position: _Count
-    seed: int
-    block: NotRequired[_Count]
-    block_start: NotRequired[_Count]
-
-
-class _ScaleState(TypedDict):
-    value: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
-    finite_in_a_row: _Count
-
-
-class _RunState(TypedDict):
-    """The values of ``Run.state``; checkpoints of earlier versions have not every part."""
-
-    progress: dict[str, Any]
-    sampler: _SamplerState
-    dropout: _DropoutState
-    precision: Precision
-    threads: Annotated[int, pydantic.Field(ge=1)]
-    step: NotRequired[_Count]
-    gradient_norms: NotRequired[list[_Logarithm]]
-    data: NotRequired[dict[str, str]]
-    pace: NotRequired[list[_Finite | None]]
-    loss_scale: NotRequired[_ScaleState | None]
-    streams: NotRequired[list[_StreamState]]
-    torch: NotRequired[str]
-
-
-_STATE = pydantic.TypeAdapter(_RunState)
-
-
-def check_state(state: Mapping[str, Any], *, needs_loss_scale: bool = False) -> None:
-    """Raise CorruptError naming every part that ``Run.state`` would not have given."""
-    problems: list[str] = []
-    try:
-        _STATE.validate_python(dict(state), strict=True)
-    except pydantic.ValidationError as error:
-        for each in error.errors(include_url=False, include_input=False, include_context=False):
-            place = ".".join(map(str, each["loc"]))
-            problems.append(f"{place}: {each['msg'][0].lower()}{each['msg'][1:]}")
-
-    progress = state.get("progress")
-    if isinstance(progress, dict):
-        problems += _progress_problems(progress)
-    if needs_loss_scale and state.get("loss_scale") is None:
-        problems.append("loss_scale is missing, which float16 needs")
-    if problems:
-        raise CorruptError(
-            f"the state of a checkpoint must be that of a run: {list_problems(problems)}"
-        )
-
-
-def _progress_problems(table: Mapping[str, Any]) -> list[str]:
-    """The wrong ones of the counts and scores in ``table``; those that it lacks have defaults."""
-    problems = []
-    for field in dataclasses.fields(Progress):
-        value = table.get(field.name, _default(field))
-
-        if field.name == "ranking":
-            if not isinstance(value, str):
-                problems.append(f"progress.ranking must be text, got {shown(value)}")
-        elif field.name.endswith("_ties"):
-            if not isinstance(value, list) or not all(map(_is_finite, value)):
-                problems.append(
-                    f"progress.{field.name} must be a list of finite numbers, got {shown(value)}"
-                )
-        elif field.type is int:
-            if type(value) is not int or not 0 <= value <= _LARGEST_COUNT:
-                problems.append(
-                    f"progress.{field.name} must be a whole number, at least 0, got {shown(value)}"
-                )
-        elif value is None and field.default is None:
-            continue
-        elif not _is_finite(value):
-            problems.append(f"progress.{field.name} must be a finite number, got {shown(value)}")
-
-    return problems
-
-
-def _is_finite(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) < math.inf  # type: ignore[arg-type]
 
 
 @dataclasses.dataclass
@@ -406,20 +285,24 @@ class Run:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to where ``state`` was taken; tensors are put back by ``load_checkpoint``.
 
-        Raises CorruptError, and changes nothing, if it is not the state of a run, ConfigError if
-        it belongs to other training text.
+        Raises CorruptError if it is of another version, ConfigError if it belongs to other training
+        text.
         """
-        check_state(state, needs_loss_scale=self.loss_scale is not None)
-
-        # Before the position in the data is restored: with other text it would mean other pairs.
-        self.data.refuse_other(state.get("data", {}))
-        self.progress.restore(state["progress"])
-        self.rank_validations()
-        self.sampler.restore(state["sampler"])
-        restore_stream(self.model, state, self.config.training.seed, self.process_group.world)
-
-        # Checkpoints from before spikes were watched have no norms.
-        self.spikes.restore(state.get("gradient_norms", ()))
-        self.precision = state["precision"]
-        if self.loss_scale is not None:
-            self.loss_scale.restore(state["loss_scale"])
+        try:
+            # Before the position in the data is restored: with other text it would mean other
+            # pairs.
+            self.data.refuse_other(state["data"])
+            self.progress.restore(state["progress"])
+            self.rank_validations()
+            self.sampler.restore(state["sampler"])
+            restore_stream(self.model, state, self.config.training.seed, self.process_group.world)
+            self.spikes.restore(state["gradient_norms"])
+            self.precision = state["precision"]
+            if self.loss_scale is not None:
+                self.loss_scale.restore(state["loss_scale"])
+        except (KeyError, TypeError) as error:
+            raise CorruptError(
+                f"the state of the checkpoint must be of this version, and {error} is not as it is"
+                " here",
+                hint="finish the run with the version it began with, or start another",
+            ) from error

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from pellucid.core.config import read_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, list_problems
 from pellucid.core.files import read_manifest
-from pellucid.core.limits import shown
 from pellucid.core.locks import lock_holder
 from pellucid.core.run_names import (
     BOARD_FOLDER,
@@ -29,8 +28,6 @@ from pellucid.training.verdict import verdict
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "exact_match", "loss")
 """Validation figures by which runs are ordered; for the loss, lower is better."""
-_LONGEST_WORD = 80
-"""Characters of a name or reason that a table has room for."""
 _INSIDE_A_RUN = {
     CHECKPOINTS_FOLDER,
     BUNDLES_FOLDER,
@@ -102,7 +99,7 @@ def summarize(run: Path) -> RunSummary:
     history = _history(run, problems)
     bundle = _newest_bundle(run, problems)
 
-    figure = _figure(table, history)
+    figure = _figure(history)
     best, best_step = _best(history, figure)
     found = verdict(figure, best)
     state, reason = _state(run, history, problems)
@@ -187,27 +184,21 @@ def _size(path: Path) -> int:
 def _setting(table: dict[str, Any], section: str, key: str) -> str | None:
     part = table.get(section)
     value = part.get(key) if isinstance(part, dict) else None
-    return _one_line(value) if isinstance(value, str) else None
+    return value if isinstance(value, str) else None
 
 
-def _one_line(value: object) -> str:
-    """A word from a file, as it is; anything longer, or that a terminal may obey, as a literal."""
-    is_word = isinstance(value, str) and value.isprintable() and len(value) <= _LONGEST_WORD
-    return str(value) if is_word else shown(value)
-
-
-def _figure(table: dict[str, Any], history: History) -> str | None:
-    # What the last validation was decided by; older journals do not say it. Then the figure of the
-    # config, unless the journal never had it.
+def _figure(history: History) -> str | None:
+    # What the last validation was decided by, unless the journal never had it.
     decided = [event.get("decided_by") for event in history.validations[-1:]]
-    wanted = [*decided, _setting(table, "training", "best_by"), *FIGURES]
-    seen = [
-        figure
-        for figure in wanted
-        if figure in FIGURES
-        and any(number(event, figure) is not None for event in history.validations)
-    ]
-    return seen[0] if seen else None
+    return next(
+        (
+            figure
+            for figure in [*decided, *FIGURES]
+            if figure in FIGURES
+            and any(number(event, figure) is not None for event in history.validations)
+        ),
+        None,
+    )
 
 
 def _best(history: History, figure: str | None) -> tuple[float | None, int | None]:
@@ -228,7 +219,7 @@ def _best(history: History, figure: str | None) -> tuple[float | None, int | Non
 
 
 def _state(run: Path, history: History, problems: list[str]) -> tuple[State, str | None]:
-    reason = None if history.end is None else _one_line(history.end.get("reason"))
+    reason = None if history.end is None else str(history.end.get("reason"))
 
     # A run at work may leave half a line at any moment, which is no damage.
     if lock_holder(run / LOCK_FILE) is not None:

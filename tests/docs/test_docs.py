@@ -399,7 +399,6 @@ def test_every_file_and_count_of_a_token_store_is_explained(tmp_path: Path):
     named = set(re.findall(r"`([^`\n]+)`", section.partition("\n## ")[0]))
     assert files | set(content) | set(report) | {"fingerprint", "report"} <= named
     others = {"data/store-…", "data.cache", "data.workers", "inputs.json", "ids"}
-    others.add("slipped")  # of older stores, such as that of tests/formats
     assert named <= files | set(content) | set(report) | own | others
 
 

@@ -90,7 +90,6 @@ FIRST = re.compile(r"\s*(As|Its|Of|Such|That|Their|These|They|Those|What|Whateve
 MAY = re.compile(
     r"docs/(EQUATIONS|ERRATA|equations|errata)|docs/pictures/"  # quote the five texts
     r"|CHANGELOG\.md"  # says what was true on its day
-    r"|tests/formats/"  # files of an earlier day
 )
 SUFFIXES = {".py", ".md", ".js", ".html", ".toml"}
 

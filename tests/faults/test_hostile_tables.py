@@ -1,4 +1,4 @@
-"""S: word vectors, token stores and other small tables on disk are read or refused in bounds."""
+"""S: word vectors, token stores and other small tables are read, or refused in bounds."""
 
 import gzip
 import json
@@ -12,7 +12,6 @@ import torch
 from fuzz import CORPUS, tiny_bundle
 from sealing import reseal
 from structures import (
-    ABSURD,
     HUGE,
     ODD_FILES,
     check_bounded,
@@ -25,7 +24,6 @@ from structures import (
 from pellucid.bundle import load_tokenizers, save_bundle
 from pellucid.core.errors import DataError
 from pellucid.core.files import manifest_text
-from pellucid.core.growing import GrowingFile
 from pellucid.core.known_files import KnownFiles
 from pellucid.decoding.ensemble import load_ensemble
 from pellucid.text.config import TokenizerConfig
@@ -131,29 +129,6 @@ def use_store(folder: Path) -> None:
     for index in range(min(3, len(opened))):
         opened.pair(index)
     opened.source.gather(range(len(opened)))
-    assert all(type(each) is int for each in (opened.report.kept, opened.report.empty))
-
-
-def test_stores_of_another_description_are_answered(store: Path):
-    path = store / "store.json"
-    refused = 0
-    tables = [*spoilt_tables(json.loads(path.read_bytes()), 200)]
-    whole = json.loads(path.read_bytes())
-    tables += [{**whole, "parts": [value]} for value in ABSURD]
-    tables += [{**whole, "report": {**whole["report"], "kept": value}} for value in ABSURD]
-    for table in tables:
-        path.write_bytes(dumped(table))
-        reseal(store)
-        refused += is_refused(lambda: use_store(store))
-    assert refused > 150
-
-
-@pytest.mark.parametrize("name", [name for name in HUGE if "digits" not in name])
-def test_a_huge_description_of_a_store_takes_little_time_and_memory(name: str, store: Path):
-    text = (store / "store.json").read_bytes().decode()
-    (store / "store.json").write_bytes(b'{"parts": ' + HUGE[name]() + b"," + text[1:].encode())
-    reseal(store)
-    assert check_bounded(lambda: use_store(store)).is_ours
 
 
 @pytest.mark.parametrize("suffix", ["ids", "lengths", "begins"])
@@ -187,50 +162,13 @@ def test_a_store_without_a_fingerprint_is_made_again(store: Path, tmp_path: Path
     assert json.loads(path.read_bytes())["fingerprint"]
 
 
-@pytest.mark.parametrize(
-    "content", [b'{"/a": 1}', b'{"/a": null}', b'{"/a": [1, 2]}', b"[1]", b"[" * 9999, b"\xff"]
-)
+@pytest.mark.parametrize("content", [b'{"/a": [[1], "x', b"\xff", b""])
 def test_a_table_of_known_hashes_that_is_damaged_is_no_error(content: bytes, tmp_path: Path):
     (tmp_path / "inputs.json").write_bytes(content)
     big = tmp_path / "a"
     big.touch()
     os.truncate(big, 70 << 20)
     assert len(KnownFiles(tmp_path).sha256_of(big)) == 64
-
-
-@pytest.mark.parametrize("name", HUGE)
-def test_a_huge_table_of_known_hashes_takes_little_time_and_memory(name: str, tmp_path: Path):
-    (tmp_path / "inputs.json").write_bytes(b'{"/a": ' + HUGE[name]() + b"}")
-    assert check_bounded(lambda: KnownFiles(tmp_path)).error == ""
-
-
-def grow(path: Path) -> None:
-    with GrowingFile(path, {"model": "a"}) as file:
-        file.append(b"c\n", 1)
-
-
-def spoil_growing(path: Path, state: bytes) -> None:
-    path.unlink(missing_ok=True)
-    path.with_name("out.partial").write_bytes(b"a\nb\n")
-    path.with_name("out.partial.json").write_bytes(state)
-
-
-def test_states_of_a_growing_file_are_answered(tmp_path: Path):
-    whole = {"lines": 2, "bytes": 4, "origin": {"model": "a"}}
-    tables = [*spoilt_tables(whole, 200)]
-    tables += [{**whole, key: value} for key in ("lines", "bytes") for value in ABSURD]
-    for table in tables:
-        spoil_growing(tmp_path / "out", dumped(table))
-        is_refused(lambda: grow(tmp_path / "out"))
-    for content in (b"[" * 9999, b"\xff", b""):
-        spoil_growing(tmp_path / "out", content)
-        assert is_refused(lambda: grow(tmp_path / "out"))
-
-
-@pytest.mark.parametrize("name", HUGE)
-def test_a_huge_state_of_a_growing_file_takes_little_time_and_memory(name: str, tmp_path: Path):
-    spoil_growing(tmp_path / "out", b'{"lines": 2, "bytes": 4, "origin": ' + HUGE[name]() + b"}")
-    assert check_bounded(lambda: grow(tmp_path / "out")).is_ours
 
 
 @pytest.mark.parametrize("name", [name for name in HUGE if "20 MB" in name])

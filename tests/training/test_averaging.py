@@ -112,25 +112,3 @@ def test_a_restored_average_goes_on_as_the_one_that_was_saved(settings: dict[str
             each.after_update()
             each.before_validation()
         assert value_inside(other, other_w) == value_inside(mean, w)
-
-
-def test_the_problems_of_a_foreign_state_are_named():
-    """The names of a checkpoint come from a file: an index and a parameter, and nothing else."""
-    w = torch.tensor([1.0, 2.0])
-    mean = average(w, average_last=2)
-    mean.after_update()
-    mean.before_validation()
-    own = mean.state()
-    assert mean.problems_of(own) == []
-
-    count = {"update_count": own["update_count"]}
-    # the last is decimal to Python, but ``state`` writes ASCII
-    for index in ("x", "", "²", "-1", "٣"):
-        assert mean.problems_of({**count, f"{index}.w": w}) == [f"'{index}.w' is of no parameter"]
-    assert mean.problems_of({**count, "0.v": w}) == [
-        "'0.v' is of no parameter",
-        "'0'.w is missing",
-    ]
-    assert mean.problems_of({**count, "0.w": w[:1]}) == ["0.w should be (2,), is (1,)"]
-    assert mean.problems_of({**count, "0.w": w.long()}) == ["0.w should be (2,), is (2,)"]
-    assert mean.problems_of({"0.w": w}) == ["update_count must be a whole number"]

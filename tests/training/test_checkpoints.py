@@ -1,5 +1,6 @@
 """Checkpoints: damaged ones are skipped by name, poisoned ones never written, old ones removed."""
 
+import json
 import logging
 import shutil
 from collections.abc import Callable
@@ -26,9 +27,11 @@ from pellucid.training.checkpoint import (
     save_checkpoint,
 )
 from pellucid.training.config import TrainingConfig
+from pellucid.training.folder import RunFolder
+from pellucid.training.journal import Journal
 from pellucid.training.presets import read_config
 from pellucid.training.step import build_optimizer
-from pellucid.training.train import train
+from pellucid.training.train import resume_from, set_up_run, train
 
 TINY = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
 CONFIG = TrainingConfig(max_steps=1)
@@ -203,3 +206,19 @@ def test_old_checkpoints_are_removed_but_never_the_latest_intact_ones(tmp_path: 
     remove_old(tmp_path, keep=2)
     assert checkpoints_of(tmp_path) == [folders[4], folders[3], folders[2]]
     assert newest_intact(tmp_path) == folders[3]
+
+
+def test_the_state_of_another_version_is_refused_by_name(run: Path):
+    newest, _ = checkpoints_of(run)
+    state = json.loads((newest / "state.json").read_bytes())
+    del state["progress"]["rate_factor"]
+    (newest / "state.json").write_text(json.dumps(state))
+    config = read_config(str(run / "config.toml"), [])
+    with RunFolder(run, config, resume=True) as folder:
+        ready = set_up_run(config, folder, Journal(None))
+        with pytest.raises(CorruptError) as caught:
+            resume_from(ready, newest)
+    assert str(caught.value) == (
+        "the state of the checkpoint must be of this version, and 'rate_factor' is not as it is"
+        " here"
+    )

@@ -62,20 +62,6 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_refused_run_changes_no_file_behind_a_link(resume: bool, tmp_path: Path):
-    """The maker of a folder chooses where its ``.lock`` points."""
-    precious, run = tmp_path / "precious", tmp_path / "run"
-    precious.write_text("a file of the user's")
-    run.mkdir()
-    (run / ".lock").symlink_to(precious)
-    (run / ".tmp-notes").touch()
-    with pytest.raises(OutputExistsError):
-        RunFolder(run, config(), resume=resume).__enter__()
-    assert precious.read_text() == "a file of the user's"
-    assert (run / ".tmp-notes").exists()
-
-
-@pytest.mark.parametrize("resume", [False, True])
 def test_a_second_process_is_told_who_holds_the_folder(resume: bool, tmp_path: Path):
     """T8; whether it wants to resume or to begin."""
     with RunFolder(tmp_path / "run", config(), resume=False):

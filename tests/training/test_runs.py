@@ -66,7 +66,8 @@ SCORED = [
 def test_the_best_is_by_the_figure_of_the_run_in_its_direction(
     best_by: str, best: float, step: int, tmp_path: Path
 ):
-    summary = summarize(make_run(tmp_path / "r", SCORED, best_by=best_by))
+    events = [{**event, "decided_by": best_by} for event in SCORED]
+    summary = summarize(make_run(tmp_path / "r", events))
     assert (summary.figure, summary.best, summary.best_step) == (best_by, best, step)
 
 
