@@ -18,6 +18,7 @@ import torch
 
 Update = Callable[[], tuple[float, int]]
 """Makes the next update; the loss per target token and the number of these."""
+Padded = tuple[int, tuple[torch.Tensor, ...]]
 
 
 def main() -> None:
@@ -26,18 +27,30 @@ def main() -> None:
     torch.set_num_threads(task["threads"])
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
+    torch.backends.cuda.enable_cudnn_sdp(not task["without_cudnn"])
     answer = (
-        _rates(task["precisions"]) if contender == "matrix-rate" else _train(contender, path, task)
+        _rates(task["precisions"], task["device"])
+        if contender == "matrix-rate"
+        else _train(contender, path, task)
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    if task["device"] == "cuda":
+        peak = torch.cuda.max_memory_allocated() // 2**20
     print(json.dumps({**answer, "peak_memory_mb": peak}))
 
 
-def _rates(precisions: list[str]) -> dict[str, Any]:
+def _rates(precisions: list[str], device: str) -> dict[str, Any]:
     from step_operations import matrix_rate
 
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16}
-    return {precision: matrix_rate(dtypes[precision]) for precision in precisions}
+    return {precision: matrix_rate(dtypes[precision], device) for precision in precisions}
+
+
+def _now(task: dict[str, Any]) -> float:
+    """The time at which the device has done all that it was given."""
+    if task["device"] == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def _train(contender: str, path: Path, task: dict[str, Any]) -> dict[str, Any]:
@@ -48,13 +61,13 @@ def _train(contender: str, path: Path, task: dict[str, Any]) -> dict[str, Any]:
     update = _updater(system, precision, arrays, batches, task)
     for _ in range(task["warm_up"]):
         update()
-    started, processor = time.perf_counter(), time.process_time()
+    started, processor = _now(task), time.process_time()
     losses, tokens = [], 0
     for _ in range(len(batches) - task["warm_up"]):
         loss, count = update()
         losses.append(loss)
         tokens += count
-    seconds = time.perf_counter() - started
+    seconds = _now(task) - started
     return {
         "seconds": seconds,
         "processor_seconds": time.process_time() - processor,
@@ -73,14 +86,12 @@ def _updater(
         return pellucid_updater(system, precision, arrays, batches, task)
     from step_peers import build_peer
 
-    model = build_peer(system, task["model"], task["vocabulary_size"])
+    model = build_peer(system, task["model"], task["vocabulary_size"]).to(task["device"])
     return _peer_updater(model, precision, _padded(arrays, batches), task)
 
 
-def _padded(
-    arrays: dict[str, Any], batches: list[Any]
-) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """Source, decoder input and labels, padded with 0; 2 starts and 3 ends a sentence."""
+def _padded(arrays: dict[str, Any], batches: list[Any]) -> Iterator[Padded]:
+    """Target tokens; source, decoder input, labels, padded with 0; 2 begins, 3 ends a sentence."""
     sides = {
         side: [
             torch.from_numpy(ids.astype(np.int64))
@@ -94,13 +105,14 @@ def _padded(
         sources = [torch.cat([sides["source"][pair], stop]) for pair in batch]
         inputs = [torch.cat([start, sides["target"][pair]]) for pair in batch]
         labels = [torch.cat([sides["target"][pair], stop]) for pair in batch]
-        yield pad(sources, True), pad(inputs, True), pad(labels, True)
+        count = sum(len(each) for each in labels)
+        yield count, (pad(sources, True), pad(inputs, True), pad(labels, True))
 
 
 def _peer_updater(
     model: torch.nn.Module,
     precision: str,
-    batches: Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]],
+    batches: Iterator[Padded],
     task: dict[str, Any],
 ) -> Update:
     """The usual loop: logits, cross-entropy with smoothed labels, clipped, AdamW."""
@@ -110,9 +122,10 @@ def _peer_updater(
     )
 
     def update() -> tuple[float, int]:
-        source, target_input, labels = next(batches)
+        count, batch = next(batches)
+        source, target_input, labels = (each.to(task["device"]) for each in batch)
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        with torch.autocast(task["device"], torch.bfloat16, enabled=precision == "bf16"):
             logits = model(source, target_input)
             loss = torch.nn.functional.cross_entropy(
                 logits.flatten(0, 1),
@@ -123,7 +136,7 @@ def _peer_updater(
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), task["clip_norm"])
         optimizer.step()
-        return loss.item(), int((labels != 0).sum())
+        return loss.item(), count
 
     return update
 

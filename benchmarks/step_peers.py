@@ -112,10 +112,10 @@ class PlainTransformer(nn.Module):
 
     def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
         # An additive mask: the kernel for CPUs turns a boolean one into it for every layer.
-        hidden = torch.zeros(source.shape[0], 1, 1, source.shape[1])
+        hidden = torch.zeros(source.shape[0], 1, 1, source.shape[1], device=source.device)
         mask = hidden.masked_fill((source == _PAD)[:, None, None], -math.inf)
-        if torch.is_autocast_enabled("cpu"):
-            mask = mask.to(torch.get_autocast_dtype("cpu"))
+        if torch.is_autocast_enabled(source.device.type):
+            mask = mask.to(torch.get_autocast_dtype(source.device.type))
         memory = self.embedding(source)
         for block in self.encoder:
             memory = block(memory, None, mask)
@@ -149,7 +149,9 @@ class TorchTransformer(nn.Module):
 
     def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
         is_padding = source == _PAD
-        causal = nn.Transformer.generate_square_subsequent_mask(target_input.shape[1])
+        causal = nn.Transformer.generate_square_subsequent_mask(
+            target_input.shape[1], device=source.device
+        )
         rows = self.transformer(
             self.embedding(source),
             self.embedding(target_input),

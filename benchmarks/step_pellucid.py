@@ -16,7 +16,7 @@ from pellucid.text.corpus.store import TokenStore
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective
 from pellucid.training.step import build_optimizer, update
-from pellucid.training.torch_setup import freed_memory_is_kept
+from pellucid.training.torch_setup import freed_memory_is_kept, no_plan_for_each_shape
 
 _RATE = 1e-3
 settings = contextlib.ExitStack()
@@ -30,12 +30,14 @@ def pellucid_updater(
     if system == "pellucid-whole-logits":
         transformer_module.loss_sums = _whole_logits  # type: ignore[assignment]
     settings.enter_context(freed_memory_is_kept())
+    settings.enter_context(no_plan_for_each_shape())
     store = _store(arrays)
     config = TrainingConfig(
         max_steps=1, label_smoothing=task["label_smoothing"], clip_norm=task["clip_norm"]
     )
     size = task["vocabulary_size"]
-    model = build_model(parse_model_config(task["model"]), size, size, seed=1)
+    device = torch.device(task["device"])
+    model = build_model(parse_model_config(task["model"]), size, size, seed=1).to(device)
     if system == "pellucid-compile":
         for layer in (*model.encoder.layers, *model.decoder.layers):
             layer.compile(dynamic=True)
@@ -44,7 +46,7 @@ def pellucid_updater(
     remaining = iter(batches)
 
     def step() -> tuple[float, int]:
-        batch = collate(store, next(remaining))
+        batch = collate(store, next(remaining)).to(device)
         report = update(model, optimizer, [batch], objective, config, _RATE, precision)
         return report.loss, report.token_count
 

@@ -58,6 +58,7 @@ def report(result: dict[str, Any]) -> str:
     for size, summary in result["summary"].items():
         lines += _section(size, summary, result["models"][size])
     lines += [
+        *([f"- all on {about['gpu']}"] if "gpu" in about else []),
         f"- machine: {about['cpu']}, {about['cores']} cores, {about['memory_gb']} GB,"
         f" load {about['load_before']} before the start; {result['threads']} threads each",
         f"- {about['date']}, commit {about['commit']}, Python {about['python']}, {versions}",

@@ -3,7 +3,7 @@
     python benchmarks/step_speed.py --data ../shared/data/multi30k --rounds 3
 
 Every contender makes the same updates of a model of the same sizes (those of the presets tiny and
-paper-base, over 8,000 joint subwords) on the same batches of 4,096 padded tokens, with dropout,
+paper-base, over 8,000 joint subwords) on the same batches of padded tokens, with dropout,
 label smoothing, clipping to a norm of 1 and AdamW in one fused kernel. In each round each of them
 is a new process, one after the other, and so is the measurement of the matrix rate.
 
@@ -28,6 +28,7 @@ from typing import Any
 import machine
 import numpy as np
 import step_report
+import torch
 from step_operations import update_operations
 
 from pellucid.cli.train import KERNEL_BOUNDS
@@ -38,7 +39,6 @@ from pellucid.text.corpus.lines import read_lines
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.presets import read_config
 
-BATCH_TOKENS = 4096
 VOCABULARY_SIZE = 8000
 PRECISIONS = ("fp32", "bf16")
 SYSTEMS = ("pellucid", "plain", "huggingface", "nn-transformer")
@@ -49,6 +49,8 @@ OTHERS = ("pellucid-whole-logits", "pellucid-compile")
 def main() -> None:
     options = _parse_options()
     about = machine.describe(("torch", "numpy", "sentencepiece", "transformers"))
+    if options.device == "cuda":
+        about["gpu"] = torch.cuda.get_device_name()
     options.work.mkdir(parents=True, exist_ok=True)
     sides = _prepare_text(options)
     result: dict[str, Any] = {
@@ -57,7 +59,8 @@ def main() -> None:
         "counted": (__doc__ or "").split("\n\n")[-1].replace("\n", " ").strip(),
         "machine": about,
         "threads": options.threads,
-        "batch_tokens": BATCH_TOKENS,
+        "device": options.device,
+        "batch_tokens": options.batch_tokens,
         "vocabulary_size": options.vocabulary_size,
         "models": {},
         "rounds": [],
@@ -95,6 +98,9 @@ def _parse_options() -> argparse.Namespace:
     add("--updates", type=int, default=20, help="counted updates of tiny in a round")
     add("--base-updates", type=int, default=4, help="counted updates of paper-base in a round")
     add("--warm-up", type=int, default=2, help="updates of paper-base before the clock starts")
+    add("--device", choices=["cpu", "cuda"], default="cpu")
+    add("--without-cudnn", action="store_true", help="peers, too, do without cuDNN's attention")
+    add("--batch-tokens", type=int, default=4096, help="padded tokens of a batch, on either side")
     add("--threads", type=int, default=machine.cores())
     add("--work", type=Path, default=Path("/tmp/step_speed"), help="for tokenized text")
     add("--out", type=Path, default=machine.REPOSITORY / "benchmarks" / "results")
@@ -121,7 +127,7 @@ def _prepare_size(
     config = read_config(size, ["training.max_steps=1", "data.source=x", "data.target=x"])
     count = options.updates if size == "tiny" else options.base_updates
     lengths = [np.array([len(row) for row in side]) for side in sides]
-    sampler = BatchSampler(*fixed_lengths(*lengths), BATCH_TOKENS, seed=1)
+    sampler = BatchSampler(*fixed_lengths(*lengths), options.batch_tokens, seed=1)
     counted = [next(sampler) for _ in range(count)]
     warm_up = counted if size == "tiny" else counted[: options.warm_up]
     batches = [*warm_up, *counted]
@@ -139,6 +145,8 @@ def _prepare_size(
         "clip_norm": 1.0,
         "warm_up": len(warm_up),
         "threads": options.threads,
+        "device": options.device,
+        "without_cudnn": options.without_cudnn,
         # The matrix rate takes minutes where a precision has no instructions.
         "precisions": sorted({each.rsplit("-", 1)[1] for each in options.contenders}),
     }
