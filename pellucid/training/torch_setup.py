@@ -50,7 +50,7 @@ def no_plan_for_each_shape() -> Iterator[None]:
     of the paper's base model, with batches of all lengths, took 0.39 s on an H200, nearly all of
     it on the host.
     """
-    was_enabled = torch.backends.cuda.cudnn_sdp_enabled()
+    was_enabled = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
     torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         yield
