@@ -1,0 +1,71 @@
+"""A multilingual model gets the language to translate into from a setting, for lines and documents."""
+
+from pathlib import Path
+
+import pytest
+from marian_folders import marian_folder
+
+import pellucid
+from pellucid.backends.huggingface.import_folder import import_huggingface
+from pellucid.core.errors import ConfigError
+from pellucid.decoding.translator import Translator
+from pellucid.documents.aligned import ModelTranslator
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An imported model that knows ``>>fra<<``."""
+    folder = tmp_path_factory.mktemp("codes")
+    marian_folder(folder / "opus")
+    import_huggingface(folder / "opus", folder / "bundle")
+    return folder / "bundle"
+
+
+def translator(bundle: Path, code: str = "") -> Translator:
+    loaded = pellucid.load(bundle, engine="torch")
+    return loaded.with_settings(loaded.settings.changed({"target_code": code, "max_length": 8}))
+
+
+@pytest.mark.parametrize("code", ["fra", ">>fra<<"])
+def test_a_line_without_a_code_gets_it(bundle: Path, code: str):
+    lines = ["je suis", "", ">>fra<< il est", "  "]
+    found = translator(bundle, code).translate(lines)
+    typed = translator(bundle).translate([">>fra<< je suis", "", ">>fra<< il est", "  "])
+    assert [each.text for each in found] == [each.text for each in typed]
+    assert [each.token_ids for each in found] == [each.token_ids for each in typed]
+    assert not any(each.kind == "language_code" for one in found for each in one.warnings)
+    [scored] = translator(bundle, code).score(["je suis"], ["i am"])
+    [expected] = translator(bundle).score([">>fra<< je suis"], ["i am"])
+    assert scored.score == expected.score
+
+
+def test_a_code_that_the_model_lacks_is_a_warning_of_each_line(bundle: Path):
+    found = translator(bundle, "deu").translate(["je suis", "il est"])
+    for each in found:
+        [message] = [one.message for one in each.warnings if one.kind == "language_code"]
+        assert ">>deu<<" in message
+        assert ">>fra<<" in message
+
+
+def test_what_is_no_code_is_refused(bundle: Path):
+    with pytest.raises(ConfigError, match="must be a code such as deu or >>deu<<"):
+        translator(bundle, "de fr")
+
+
+def test_a_sentence_of_a_document_gets_it_and_links_point_into_its_text(bundle: Path):
+    sentences = ["je suis étudiant", "il est"]
+    found = ModelTranslator(translator(bundle, "fra")).translate(sentences, align=True)
+    plain = ModelTranslator(translator(bundle)).translate(
+        [f">>fra<< {each}" for each in sentences], align=True
+    )
+    for sentence, ours, theirs in zip(sentences, found, plain, strict=True):
+        assert ours.text == theirs.text
+        assert ours.links
+        assert all(0 <= start <= end <= len(sentence) for (start, end), _, _ in ours.links)
+        shift = len(">>fra<< ")
+        kept = [
+            ((start - shift, end - shift), target, weight)
+            for (start, end), target, weight in theirs.links
+            if start >= shift
+        ]
+        assert list(ours.links) == kept
