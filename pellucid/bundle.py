@@ -118,6 +118,29 @@ class StoredModel(Generic[ModelT_co]):
                     call()
             return cast("ModelT_co", self._model)
 
+    def arrays(self) -> dict[str, Any] | None:
+        """The parameters as arrays of numpy, without torch; None if only torch can read them.
+
+        Raises CorruptError if the file was changed in place or is no safetensors file.
+        """
+        with self._lock:
+            if self._model is not None:
+                return None
+            assert self._file is not None
+            _count_in_header(self._file)  # raises for a header that would take too much memory
+            import safetensors
+            import safetensors.numpy
+
+            try:
+                arrays: dict[str, Any] = safetensors.numpy.load(self._file.read())
+            except (KeyError, TypeError):  # a type that numpy does not have, such as bfloat16
+                return None
+            except (safetensors.SafetensorError, ValueError, OverflowError) as error:
+                raise CorruptError(
+                    f"{self._file.path} is not a readable safetensors file: {error}"
+                ) from error
+            return arrays
+
     def parameter_count(self) -> int:
         """The number of parameters; from the header of the file if the model is not read yet.
 

@@ -6,6 +6,6 @@ for each backend holds the way there; ``load`` opens a bundle with the fastest t
 
 from typing import Literal
 
-EngineName = Literal["auto", "torch", "ctranslate2"]
+EngineName = Literal["auto", "torch", "ctranslate2", "kernels"]
 ComputeType = Literal["auto", "float32", "int8", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]

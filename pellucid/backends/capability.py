@@ -174,14 +174,7 @@ _ABOUT_A_BEAM = _all_any(
 """Search settings that choose among the hypotheses of a beam."""
 
 _NO_CONSTRAINTS = _at_default(
-    "prefix",
-    "target_code",
-    "must",
-    "banned",
-    "diverse_groups",
-    "sampling",
-    "mask_at_inference",
-    "repredict",
+    "prefix", "must", "banned", "diverse_groups", "sampling", "mask_at_inference", "repredict"
 )
 """Searches that our own engine alone has."""
 
@@ -206,6 +199,29 @@ CTRANSLATE2 = Backend(
     },
 )
 """The engine ``ctranslate2`` and ``pellucid export ctranslate2``."""
+
+KERNELS = Backend(
+    name="the kernels",
+    kinds=("transformer",),
+    model={**_TRANSFORMER, "activation": _only("relu", "swish")},
+    search={
+        **_NO_CONSTRAINTS,
+        **_SPEED_ALONE,
+        **_all_any("beam_size", "n_best", "length_penalty", "forced_stop", "patience"),
+        **_all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
+        # The translator applies these to what was found.
+        **_all_any("coverage_penalty", "mbr", "align", "align_layer", "align_head"),
+        **_all_any("replace_unknown", "token_log_probs"),
+        "length_penalty_kind": _only("gnmt", "power"),
+        "stop_bound": _only("exact", "current"),
+        # The translator applies these itself too, and asks without them.
+        **_at_default("copy_symbols", "recase", "mark_terms"),
+        **_at_default("min_length", "no_repeat_ngram"),
+        **_at_default("use_cache", "diversity_strength"),
+    },
+    has_free_widths=True,
+)
+"""The engine ``kernels``, which computes in 8 bits."""
 
 ONNX = Backend(
     name="the ONNX graphs",
@@ -306,5 +322,5 @@ WEB = Backend(
 )
 """``pellucid export web``, whose engine is ours once more, in JavaScript."""
 
-BACKENDS = (CTRANSLATE2, ONNX, MARIAN, WEB)
+BACKENDS = (CTRANSLATE2, KERNELS, ONNX, MARIAN, WEB)
 """Every program that computes a model of ours beside torch, which defines what is right."""

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import assert_never, get_args
 
 from pellucid.backends import ComputeType, Device, EngineName
+from pellucid.backends.capability import KERNELS
+from pellucid.backends.copied_engine import CopiedEngine
 from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
 from pellucid.backends.ctranslate2.support import ctranslate2_problems
 from pellucid.backends.ctranslate2.workers import onnxruntime_is_loaded, open_workers
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.config import did_you_mean
-from pellucid.core.errors import BundleError, ConfigError, WriteError
+from pellucid.core.errors import BundleError, ConfigError, PellucidError, WriteError
 from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher
@@ -33,9 +35,9 @@ _log = logging.getLogger("pellucid.backends")
 
 
 class AutoEngine(Engine):
-    """CTranslate2 for the calls that it supports, PyTorch for all others; logs each reason once."""
+    """A fast engine for the calls that it supports, PyTorch for others; logs each reason once."""
 
-    def __init__(self, fast: Ctranslate2Engine) -> None:
+    def __init__(self, fast: CopiedEngine) -> None:
         self._fast = fast
         self._logged: set[str] = set()
 
@@ -77,9 +79,9 @@ class AutoEngine(Engine):
         """Search with the faster engine that supports the call, and with the model as it is."""
         problems = self._fast.refusals(settings, lines, watcher)
         if problems:
-            reason = f"ctranslate2 cannot do {'; '.join(problems)}"
+            reason = f"{self._fast.name} cannot do {'; '.join(problems)}"
         elif self._fast.is_changed():
-            reason = "the model was changed after it was converted for ctranslate2"
+            reason = f"the model was changed after it was converted for {self._fast.name}"
         else:
             return self._fast.find(lines, settings, watcher)
 
@@ -99,12 +101,13 @@ def load(
 ) -> Translator:
     """A translator from a bundle, from the best bundle of a run, or from a Marian folder.
 
-    ``engine`` searches: ``torch`` supports everything, ``ctranslate2`` is fast, ``auto`` takes the
-    fast one wherever it can and logs which and why. ``device`` ``auto`` is a GPU if there is one.
-    ``compute_type`` with ctranslate2: ``float32`` gives the results of torch, ``int8`` rounds the
-    weights, ``auto`` is the faster one of the two on this machine; with torch: ``float32``, or
-    ``bfloat16`` for the matrices of a Transformer's blocks. Reading a bundle may take at most
-    ``seconds``.
+    ``engine`` searches: ``torch`` supports everything, ``ctranslate2`` is fast, ``kernels`` (the
+    package pellucid-kernels) is the fastest and computes in ``int8`` alone, ``auto`` takes a fast
+    one wherever it can and logs which and why. ``device`` ``auto`` is a GPU if there is one.
+    ``compute_type`` ``float32`` gives the results of torch; ``int8`` rounds the weights, in the
+    kernels where they are installed, else in ctranslate2; ``auto`` is the faster one of the two on
+    this machine; ``bfloat16``, of torch alone, is for the matrices of a Transformer's blocks.
+    Reading a bundle may take at most ``seconds``.
 
     Raises ConfigError naming every argument that is not known, InputMissingError if there is no
     model, CorruptError if it was damaged, BundleError if its parts do not fit, it is not read in
@@ -184,7 +187,14 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
                     hint="take the engine torch",
                 )
             return _fast_engine(bundle, compute_type, "it was named")
+        case "kernels":
+            from pellucid.backends.kernels.engine import open_kernels
+
+            return open_kernels(bundle, "it was named")
         case "auto":
+            kernels = _kernels_for(bundle) if compute_type in ("int8", "auto") else None
+            if kernels is not None:
+                return AutoEngine(kernels)
             problems = _machine_problems(bundle) or _bundle_problems(bundle)
             if problems:
                 return TorchEngine("; ".join(problems))
@@ -200,6 +210,21 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
             return AutoEngine(fast)
         case _:
             assert_never(engine)
+
+
+def _kernels_for(bundle: Bundle) -> CopiedEngine | None:
+    """The engine of the kernels where it is installed and can compute the model; logs why not."""
+    is_installed = importlib.util.find_spec("pellucid_kernels") is not None
+    if not is_installed or bundle.device != "cpu" or KERNELS.model_problems(bundle.config):
+        return None
+    from pellucid.backends.kernels.engine import open_kernels
+
+    try:
+        return open_kernels(bundle, "the fastest in int8")
+    except PellucidError as error:
+        # the library is of another release, or it failed its check, which the user has to know
+        _log.warning("not the engine kernels: %s", error)
+        return None
 
 
 def _fast_engine(bundle: Bundle, compute_type: ComputeType, reason: str) -> Ctranslate2Engine:
@@ -267,11 +292,16 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
     if device == "cuda" and not _has_gpu():
         problems.append("device=cuda needs a GPU that torch can use, and there is none")
     if engine == "torch" and compute_type == "int8":
-        problems.append("compute_type=int8 is for the engine ctranslate2, not for torch")
+        problems.append("compute_type=int8 is for the engines kernels and ctranslate2, not torch")
     if engine == "ctranslate2" and compute_type == "bfloat16":
         problems.append("compute_type=bfloat16 is for the engine torch, not for ctranslate2")
-    if engine == "ctranslate2" and device == "cuda":
-        problems.append("the engine ctranslate2 is used on CPUs only, got device=cuda")
+    if engine == "kernels" and compute_type in ("float32", "bfloat16"):
+        problems.append(
+            f"the engine kernels computes in int8 alone: compute_type must be int8 or auto, got"
+            f" {compute_type}"
+        )
+    if engine in ("ctranslate2", "kernels") and device == "cuda":
+        problems.append(f"the engine {engine} is used on CPUs only, got device=cuda")
 
     if problems:
         raise ConfigError("; ".join(problems))

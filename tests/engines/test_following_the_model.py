@@ -97,7 +97,7 @@ def test_ctranslate2_asked_for_by_name_converts_the_changed_model(
     expected = Translator(translator.bundle, translator.settings).translate(LINES, beam_size=1)
     assert said(after) == said(expected) != before
     translator.translate(LINES, beam_size=1)
-    assert caplog.text.count("was changed and is converted for CTranslate2 again") == 1
+    assert caplog.text.count("was changed and is converted for ctranslate2 again") == 1
     assert sorted(cache.glob("[!.]*")) == kept, "not kept"
 
 

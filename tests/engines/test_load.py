@@ -38,13 +38,13 @@ def test_all_wrong_arguments_are_named_at_once(tmp_path: Path):
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, engine="ctranslate", device="gpu", compute_type="int4")  # type: ignore[arg-type]
     assert str(caught.value) == (
-        "engine must be one of auto, torch, ctranslate2, got 'ctranslate'; did you mean"
+        "engine must be one of auto, torch, ctranslate2, kernels, got 'ctranslate'; did you mean"
         " ctranslate2?; device must be one of auto, cpu, cuda, got 'gpu'; did you mean cpu?;"
         " compute_type must be one of auto, float32, int8, bfloat16, got 'int4'; did you mean int8?"
     )
     with pytest.raises(ConfigError, match="path must be a str or a Path, got None; engine must"):
         load(None, engine=3)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="compute_type=int8 is for the engine ctranslate2"):
+    with pytest.raises(ConfigError, match="compute_type=int8 is for the engines kernels and"):
         load(tmp_path, engine="torch", compute_type="int8")
     with pytest.raises(ConfigError, match="compute_type=bfloat16 is for the engine torch, not"):
         load(tmp_path, engine="ctranslate2", compute_type="bfloat16")

@@ -9,6 +9,7 @@ from small_bundles import small_bundle
 from pellucid.backends.capability import (
     BACKENDS,
     CTRANSLATE2,
+    KERNELS,
     MARIAN,
     ONNX,
     WEB,
@@ -81,7 +82,8 @@ def test_a_setting_that_no_backend_declares_is_refused_unless_it_has_its_default
 @by_name
 def test_an_activation_that_was_added_is_refused(backend: Backend):
     config = TransformerConfig.model_construct(**dict(TransformerConfig(), activation="squared"))
-    assert backend.model_problems(config) == ["it has no activation=squared (relu, gelu or swish)"]
+    known = "relu or swish" if backend is KERNELS else "relu, gelu or swish"
+    assert backend.model_problems(config) == [f"it has no activation=squared ({known})"]
 
 
 def test_what_other_programs_lack_is_named_with_what_they_have():
@@ -133,6 +135,7 @@ def test_search_settings_are_refused_by_name():
     lacking = {backend.name: backend.lacking(settings) for backend in BACKENDS}
     assert lacking == {
         "CTranslate2": ["stop_bound", "banned", "recase"],
+        "the kernels": ["banned", "recase"],
         "the ONNX graphs": ["banned", "recase"],
         "Marian": ["banned", "recase"],
         "a page": ["banned"],

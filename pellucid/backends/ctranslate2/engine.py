@@ -1,23 +1,18 @@
 """The fast engine: CTranslate2 searches batches, and Pellucid scores the hypotheses."""
 
 import functools
-import logging
 import math
-import os
-import threading
-import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pellucid.backends.capability import CTRANSLATE2, shown_setting
+from pellucid.backends.copied_engine import CopiedEngine, ask, balanced_batches, line_refusals
 from pellucid.backends.ctranslate2.search import Row, Search
 from pellucid.backends.ctranslate2.support import POSITIONS, vocabulary_pieces
 from pellucid.backends.ctranslate2.workers import Workers, open_changed
 from pellucid.bundle import Bundle
-from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig, length_limits
-from pellucid.decoding.engine import Engine, SearchWatcher, token_batches
-from pellucid.decoding.requests import ReadLine, Translatable
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
 
 
@@ -53,26 +48,11 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[st
     return tuple(problems)
 
 
-def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
-    """The constraints of single lines that CTranslate2 does not support."""
-    problems = []
-    if any(line.prefix_ids for line in lines):
-        problems.append("a prefix")
-    if any(line.required_ids for line in lines):
-        problems.append("words that must appear")
-    return problems
-
-
-if TYPE_CHECKING:
-    from pellucid.backends.ctranslate2.model_watch import ModelWatch
-
-_log = logging.getLogger("pellucid.backends")
-
 _BATCH_TOKENS = 2560
 """Source tokens times beams of a batch: the fastest of 1,280 to 20,480 on two cores."""
 
 
-class Ctranslate2Engine(Engine):
+class Ctranslate2Engine(CopiedEngine):
     """Searches a Transformer with CTranslate2, which runs on the CPU and needs no torch.
 
     Its beam search differs from Pellucid's in the lengths: it compares finished hypotheses by their
@@ -84,17 +64,13 @@ class Ctranslate2Engine(Engine):
     """
 
     def __init__(self, bundle: Bundle, workers: Workers, reason: str) -> None:
-        self._bundle = bundle
+        super().__init__(bundle)
         self._workers = workers
         self._reason = reason
-        self._follows = False
-        self._watch: ModelWatch | None = None
-        self._lock = threading.Lock()
         self._sources = vocabulary_pieces(bundle.source_tokenizer)
         self._targets = vocabulary_pieces(bundle.target_tokenizer)
         self._target_ids = {piece: id_ for id_, piece in enumerate(self._targets)}
         self._has_threads = True
-        _engines.add(self)
 
     @property
     def name(self) -> str:
@@ -113,26 +89,6 @@ class Ctranslate2Engine(Engine):
     def thread_count(self, settings: DecodingConfig) -> int:  # noqa: ARG002  # the same for all
         """The workers, of one thread each."""
         return self._workers.count
-
-    def follow(self, bundle: Translatable) -> None:  # noqa: ARG002  # it has the bundle
-        """Once the model is in memory, each search first checks whether it was changed."""
-        with self._lock:
-            if self._follows:
-                return
-            self._follows = True
-
-        self._bundle.when_read(self._begin_to_watch)
-
-    def _begin_to_watch(self) -> None:
-        from pellucid.backends.ctranslate2.model_watch import ModelWatch
-
-        watch = ModelWatch(self._bundle.model)
-        with self._lock:
-            self._watch = watch
-
-    def is_changed(self) -> bool:
-        """Whether the model was accessed and changed since it was converted."""
-        return self._watch is not None and self._watch.is_changed()
 
     def refusals(
         self,
@@ -158,34 +114,16 @@ class Ctranslate2Engine(Engine):
             return []
         return [f"a translation of up to {longest} tokens, as it numbers {POSITIONS - 1} tokens"]
 
-    def search(
-        self,
-        lines: Sequence[ReadLine],
-        bundle: Translatable,  # noqa: ARG002  # it has the bundle
-        settings: DecodingConfig,
-        watcher: SearchWatcher | None = None,
-    ) -> list[list[Hypothesis]]:
-        """All lines at once, cut into batches for all workers.
-
-        A ``watcher`` can end the search between two batches, not within one. Raises ConfigError
-        naming everything in the call that it does not support.
-        """
-        problems = self.refusals(settings, lines, watcher)
-        if problems:
-            raise ConfigError(
-                f"the engine ctranslate2 cannot do {'; '.join(problems)}",
-                hint="take the engine auto or torch",
-            )
-        self._follow_the_model()
-        return self.find(lines, settings, watcher)
-
     def find(
         self,
         lines: Sequence[ReadLine],
         settings: DecodingConfig,
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
-        """``search`` for a call that it supports, with the model as it was converted."""
+        """All lines at once, cut into batches for all workers.
+
+        A ``watcher`` can end the search between two batches, not within one.
+        """
         workers = self._own_workers()
         lengths = [len(line.source_ids) for line in lines]
         limits = length_limits(lengths, settings, self._bundle.max_length)
@@ -205,13 +143,13 @@ class Ctranslate2Engine(Engine):
         # all batches are queued before the first result is awaited, so no worker is idle
         found = []
         for batch in batches:
-            _ask(watcher)
+            ask(watcher)
             found.append((batch, search.start(batch)))
 
         # the same for scoring, which starts as soon as a batch is found
         scored = []
         for batch, finish in found:
-            _ask(watcher)
+            ask(watcher)
             scored.append((batch, search.start_scoring(batch, finish())))
 
         results: list[list[Hypothesis]] = [[] for _ in lines]
@@ -230,56 +168,9 @@ class Ctranslate2Engine(Engine):
                     self._has_threads = True
         return self._workers
 
-    def in_fork(self) -> None:
-        """Forget what a fork does not have: the threads of the workers, and those that hold locks.
-
-        Called in every fork, before anything else.
-        """
+    def _forget_threads(self) -> None:
         self._workers.keep()
         self._has_threads = False
-        self._lock = threading.Lock()
 
-    def _follow_the_model(self) -> None:
-        """Convert the model again if it was changed since then. Raises ConfigError."""
-        # only one thread converts; the others wait, and then use its result
-        with self._lock:
-            if self._watch is None or not self._watch.is_changed():
-                return
-            if self._watch.has_other_parts():
-                raise ConfigError(
-                    "the engine ctranslate2 cannot follow modules that were exchanged or given"
-                    " hooks after the model was opened",
-                    hint="take the engine auto or torch",
-                )
-
-            _log.info("the model was changed and is converted for CTranslate2 again")
-            self._workers = open_changed(self._bundle, self._workers.compute_type)
-            self._watch = self._watch.begun_again()
-
-
-_engines: weakref.WeakSet[Ctranslate2Engine] = weakref.WeakSet()
-
-
-def _in_fork() -> None:
-    for engine in list(_engines):
-        engine.in_fork()
-
-
-os.register_at_fork(after_in_child=_in_fork)
-
-
-def _ask(watcher: SearchWatcher | None) -> None:
-    """Let ``watcher`` end the search."""
-    if watcher is not None:
-        watcher.before_step(0)
-
-
-def balanced_batches(
-    lengths: Sequence[int], token_budget: int, worker_count: int
-) -> list[list[int]]:
-    """Like ``token_batches``, but with smaller batches where a worker would be idle."""
-    total = sum(length + 1 for length in lengths)
-    share = -(-total // worker_count)
-    return list(
-        token_batches(lengths, min(token_budget, share) if worker_count > 1 else token_budget)
-    )
+    def _convert_again(self) -> None:
+        self._workers = open_changed(self._bundle, self._workers.compute_type)

@@ -2,10 +2,8 @@
 
 import ctypes
 import dataclasses
-import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from pellucid.backends import ComputeType
@@ -13,6 +11,7 @@ from pellucid.backends.ctranslate2.cache import Convert, converted, converted_fo
 from pellucid.backends.ctranslate2.support import int8_problem, vocabulary_pieces
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, MissingExtraError
+from pellucid.core.processor import thread_count
 from pellucid.core.special import SPECIAL_COUNT
 
 _TRIAL_LINES = 16
@@ -53,35 +52,6 @@ class Workers:
 def onnxruntime_is_loaded() -> bool:
     """Whether onnxruntime is loaded: it and CTranslate2 block each other when a process ends."""
     return "onnxruntime" in sys.modules
-
-
-def thread_count() -> int:
-    """Return the number of threads that torch may use.
-
-    Without torch the default that torch would take: ``OMP_NUM_THREADS``, or the physical cores that
-    this process may use.
-    """
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "get_num_threads"):  # else it is being imported
-        return int(torch.get_num_threads())
-    # OpenMP allows a list, with a number for each level of nesting
-    named = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if named.isdecimal() and int(named) > 0:
-        return int(named)
-    return _physical_cores()
-
-
-def _physical_cores() -> int:
-    """The physical cores that this process may use; two threads of one core count once."""
-    try:
-        numbers = os.sched_getaffinity(0)
-        siblings = [
-            Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list").read_text()
-            for number in numbers
-        ]
-    except (AttributeError, OSError):  # not Linux, or a container that does not show them
-        return os.cpu_count() or 1
-    return len(set(siblings))
 
 
 def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:

@@ -1,6 +1,6 @@
 """Detects changes of a model after it was converted.
 
-CTranslate2 computes with a copy, so a change of the model would change no translation. Version
+A fast engine computes with a copy, so a change of the model would change no translation. Version
 counters of tensors do not help: ``parameter.data.zero_()`` does not change them. So the bytes are
 compared by their CRC-32, which costs one pass over the parameters: 6 GB/s on the machine of
 docs/decisions.md, 36 ms for a base model. Only searches after the model was accessed

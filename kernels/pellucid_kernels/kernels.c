@@ -1,0 +1,1515 @@
+/* Encoder-decoder Transformers in 8 bits: a whole search in one call.
+ *
+ * A product is of activations of 7 bits, 0 to 127, and weights of 8 bits, -127 to 127. Its sums are
+ * exact in 32 bits on every processor. Every number of floating point is computed in one order, with
+ * eight partial sums and without fused multiplication, so that all processors give the same bits as
+ * the numpy functions of pellucid/backends/int8/equation.py. Compile with -ffp-contract=off and never
+ * with -ffast-math.
+ *
+ * The file includes itself once for each set of instructions: the part between PK_LEAVES and its end
+ * holds all loops over numbers, the rest chooses among them when a model is opened.
+ *
+ * No function keeps anything between two calls but the model, which none of them changes: several
+ * threads may search with one model.
+ */
+
+#ifndef PK_LEAVES
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+#endif
+
+#define PK_API __attribute__((visibility("default")))
+#define INLINE static inline __attribute__((always_inline))
+
+/* Vectors are passed to functions that are inlined alone. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+enum { PK_VERSION = 1 };
+enum { OK = 0, BAD_SIZES = 1, NO_MEMORY = 2, BAD_REQUEST = 3, NOT_FINITE = 4 };
+
+enum {
+    PANEL = 16,          /* outputs of a panel of a packed matrix */
+    GROUP = 8,           /* inputs that one step of a product reads */
+    TILE = 4,            /* rows of a tile: its sums stay in registers */
+    ROWS_AT_ONCE = 64,   /* rows of a product that stay in the second cache */
+    WORDS_AT_ONCE = 1024 /* words whose logits are computed before they are searched */
+};
+
+enum { MOST_SIZE = 1 << 16, MOST_LAYERS = 1000, MOST_WORDS = 1 << 20, MOST_POSITIONS = 1 << 20 };
+enum { MOST_SENTENCES = 1 << 16, MOST_BEAM = 64 };
+
+enum { NO_POSITIONS = 0, ADDED = 1, ROTARY = 2 };
+enum { RELU = 0, SWISH = 1 };
+enum { SELF_ATTENTION = 0, SSRU = 1 };
+enum { BOUND_AT_LIMIT = 0, BOUND_AT_NEXT = 1, BOUND_NOW = 2 };
+
+/* The sizes and choices of a model; Python's ctypes fills it field by field. */
+typedef struct {
+    int32_t d_model, d_ff, heads, key_size, value_size;
+    int32_t encoder_layers, decoder_layers, source_words, target_words;
+    int32_t position_kind, position_count; /* rows of the table of positions */
+    int32_t activation, decoder, pre_norm;
+    float norm_eps, embedding_scale;
+} pk_sizes;
+
+/* A matrix (outputs, inputs) with a scale for each output, or numbers alone (rows is NULL). */
+typedef struct {
+    const int8_t *rows;
+    const float *scales; /* of a matrix; else the numbers themselves */
+    const float *bias;   /* of a matrix, or NULL */
+    int64_t outputs, inputs;
+} pk_tensor;
+
+typedef struct {
+    int32_t sentences, beam, kept, n_best;
+    int32_t pad, bos, eos;
+    int32_t bound;               /* which penalty bounds a live hypothesis */
+    int32_t free_stop;           /* whether a stop at the limit has log p = 0 */
+    int32_t most;                /* the largest limit: results have room for most + 1 tokens */
+    double enough;               /* a sentence ends after so many finished hypotheses */
+    const int32_t *source;       /* all sources with their stops, one after another */
+    const int32_t *source_sizes; /* tokens of each, with the stop */
+    const int32_t *limits;       /* the most tokens of each translation, without the stop */
+    const float *penalties;      /* by length, most + 3 of them */
+    const int32_t *forced;       /* (sentence, most), or NULL: tokens that must be generated */
+} pk_request;
+
+typedef struct {
+    int32_t *ids;     /* (sentence, n_best, most + 1), with the stop */
+    float *log_probs; /* the same */
+    int32_t *sizes;   /* (sentence, n_best): tokens with the stop; 0 where there is no hypothesis */
+} pk_result;
+
+/* A matrix as products read it: for each panel, for each 8 inputs, 16 outputs of 4 inputs, and the
+ * same outputs of the next 4. */
+typedef struct {
+    int outputs, inputs, panels, groups;
+    int8_t *packed;
+    uint8_t *is_safe; /* by panel: whether sums of four products fit 16 bits */
+    float *scales, *bias, *sums; /* padded to whole panels; sums of the weights of each output */
+} Matrix;
+
+typedef struct {
+    float *gain, *bias;
+} Norm;
+
+typedef struct {
+    Matrix qkv, out, query, memory, cross_out, inner, outer; /* qkv: W and W_f of an SSRU */
+    Norm self_norm, cross_norm, feed_norm;
+} Layer;
+
+/* Rows of a product in 7 bits: x = low + step q. */
+typedef struct {
+    uint8_t *q;
+    float *low, *step;
+    int size; /* bytes of a row: inputs, padded to whole groups */
+} Rows;
+
+typedef struct {
+    const char *name;
+    void (*product)(const Rows *, int, const Matrix *, int, int, void *, int, int);
+    void (*quantize)(const float *, int, int, Rows *);
+    void (*normalize)(const float *, int, int, const Norm *, float, float *);
+    void (*add)(float *, const float *, size_t);
+    void (*activate)(float *, size_t, int);
+    void (*rotate)(float *, int, int, const float *);
+    void (*attend)(const float *, const float *, const float *, const int32_t *, int, int, int, int,
+                   int, float *, float *);
+    void (*recur)(const float *, float *, int, float *);
+    void (*look_up)(const Matrix *, int, float, const float *, float *);
+    float (*largest)(const float *, int);
+    float (*sum_of_exps)(const float *, int, float);
+} Leaves;
+
+typedef struct {
+    pk_sizes sizes;
+    const Leaves *leaves;
+    Matrix source, target, output;
+    int target_is_source, output_is_target;
+    float *positions;
+    Layer *encoder, *decoder;
+    Norm encoder_norm, decoder_norm;
+} pk_model;
+
+/* ---- memory ---- */
+
+static void *zeroed(size_t count, size_t size) {
+    if (size != 0 && count > SIZE_MAX / 2 / size) return NULL;
+    return calloc(count ? count : 1, size);
+}
+
+/* Room for count items, at least doubled; the items before stay. */
+static int grow(void **memory, size_t *room, size_t count, size_t size) {
+    if (count <= *room) return 1;
+    size_t more = *room * 2 > count ? *room * 2 : count;
+    if (more > SIZE_MAX / 2 / size) return 0;
+    void *larger = realloc(*memory, more * size);
+    if (!larger) return 0;
+    *memory = larger, *room = more;
+    return 1;
+}
+
+typedef struct {
+    void *blocks[64];
+    int count;
+    int failed;
+} Pool;
+
+/* Zeroed memory that free_pool frees; NULL, and the pool has failed, where there is none. */
+static void *take(Pool *pool, size_t count, size_t size) {
+    void *block = pool->count < 64 ? zeroed(count, size) : NULL;
+    if (!block) pool->failed = 1;
+    else pool->blocks[pool->count++] = block;
+    return block;
+}
+
+static void free_pool(Pool *pool) {
+    for (int i = 0; i < pool->count; i++) free(pool->blocks[i]);
+}
+
+/* ---- the loops, once for each set of instructions ---- */
+
+typedef float F8 __attribute__((vector_size(32)));
+typedef int32_t I8 __attribute__((vector_size(32)));
+
+#define PK_JOIN2(a, b) a##_##b
+#define PK_JOIN(a, b) PK_JOIN2(a, b)
+#define L(name) PK_JOIN(name, PK_LEAVES)
+
+#define PK_PLAIN 0
+#define PK_AVX2 1
+#define PK_VNNI 2
+#define PK_VNNI512 3
+#define PK_NEON 4
+
+#define PK_LEAVES plain
+#define PK_DOT PK_PLAIN
+#include "kernels.c"
+#undef PK_LEAVES
+#undef PK_DOT
+
+/* A compiler is told what a part may use; which part runs is asked of the processor. */
+#if defined(__x86_64__)
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+#define PK_LEAVES avx2
+#define PK_DOT PK_AVX2
+#include "kernels.c"
+#undef PK_LEAVES
+#undef PK_DOT
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#if (defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11)
+#define PK_HAS_VNNI 1
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,avxvnni"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,avxvnni")
+#endif
+#define PK_LEAVES avxvnni
+#define PK_DOT PK_VNNI
+#include "kernels.c"
+#undef PK_LEAVES
+#undef PK_DOT
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,avx512f,avx512bw,avx512vl,avx512vnni")
+#endif
+#define PK_LEAVES avx512vnni
+#define PK_DOT PK_VNNI512
+#include "kernels.c"
+#undef PK_LEAVES
+#undef PK_DOT
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif
+#endif
+
+#if defined(__aarch64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("arch=armv8.2-a+dotprod")
+#endif
+#define PK_LEAVES neon
+#define PK_DOT PK_NEON
+#include "kernels.c"
+#undef PK_LEAVES
+#undef PK_DOT
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+/* The leaves that this processor has, the fastest first; NULL ends the list. */
+static void list_leaves(const Leaves **list) {
+    int count = 0;
+#if defined(__x86_64__)
+#if defined(PK_HAS_VNNI)
+    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        list[count++] = &leaves_avx512vnni;
+    unsigned a, b, c, d; /* leaf 7, subleaf 1, bit 4 of EAX; subleaf 0 says whether there is one */
+    if (__builtin_cpu_supports("avx2") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 &&
+        __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1)
+        list[count++] = &leaves_avxvnni;
+#endif
+    if (__builtin_cpu_supports("avx2")) list[count++] = &leaves_avx2;
+#endif
+#if defined(__aarch64__)
+#if defined(__linux__)
+    if (getauxval(AT_HWCAP) & (1 << 20)) list[count++] = &leaves_neon; /* HWCAP_ASIMDDP */
+#else
+    list[count++] = &leaves_neon;
+#endif
+#endif
+    list[count++] = &leaves_plain;
+    list[count] = NULL;
+}
+
+static const Leaves *named_leaves(const char *name) {
+    const Leaves *list[8];
+    list_leaves(list);
+    if (!name || !*name) return list[0];
+    for (int i = 0; list[i]; i++)
+        if (!strcmp(list[i]->name, name)) return list[i];
+    return NULL;
+}
+
+PK_API int pk_version(void) { return PK_VERSION; }
+
+/* The name of the instructions that this processor has, the fastest first; NULL after the last. */
+PK_API const char *pk_instructions(int index) {
+    const Leaves *list[8];
+    list_leaves(list);
+    for (int i = 0; list[i]; i++)
+        if (i == index) return list[i]->name;
+    return NULL;
+}
+
+/* ---- models ---- */
+
+static void free_matrix(Matrix *m) {
+    free(m->packed), free(m->is_safe), free(m->scales), free(m->bias), free(m->sums);
+    memset(m, 0, sizeof *m);
+}
+
+/* The place of a weight within its panel. */
+static size_t place_of(int output, int input) {
+    return (size_t)(input / GROUP) * GROUP * PANEL + (size_t)(input % GROUP / 4) * 4 * PANEL +
+           (size_t)output * 4 + (size_t)(input % 4);
+}
+
+static size_t panel_bytes(const Matrix *m) { return (size_t)m->groups * GROUP * PANEL; }
+
+/* Whether four products of one lane always fit 16 bits: 127 times the sum of their positive weights,
+ * and of their negative ones, is at most 32,767. */
+static int panel_is_safe(const Matrix *m, int panel) {
+    const int8_t *from = m->packed + panel * panel_bytes(m);
+    for (int group = 0; group < m->groups; group++, from += GROUP * PANEL)
+        for (int lane = 0; lane < 2 * PANEL; lane++) {
+            const int8_t *low = from + 2 * lane, *high = low + 4 * PANEL;
+            int four[4] = {low[0], low[1], high[0], high[1]}, up = 0, down = 0;
+            for (int i = 0; i < 4; i++) {
+                if (four[i] > 0) up += four[i];
+                else down -= four[i];
+            }
+            if (up > 258 || down > 258) return 0;
+        }
+    return 1;
+}
+
+static int pack(Matrix *m, const pk_tensor *t) {
+    m->outputs = (int)t->outputs, m->inputs = (int)t->inputs;
+    m->panels = (m->outputs + PANEL - 1) / PANEL;
+    m->groups = (m->inputs + GROUP - 1) / GROUP;
+    size_t padded = (size_t)m->panels * PANEL;
+
+    m->packed = zeroed((size_t)m->panels * panel_bytes(m), 1);
+    m->is_safe = zeroed((size_t)m->panels, 1);
+    m->scales = zeroed(padded, sizeof(float));
+    m->bias = zeroed(padded, sizeof(float));
+    m->sums = zeroed(padded, sizeof(float));
+    if (!m->packed || !m->is_safe || !m->scales || !m->bias || !m->sums) return NO_MEMORY;
+
+    for (int output = 0; output < m->outputs; output++) {
+        int8_t *panel = m->packed + (size_t)(output / PANEL) * panel_bytes(m);
+        const int8_t *row = t->rows + (size_t)output * (size_t)m->inputs;
+        int32_t sum = 0;
+        for (int input = 0; input < m->inputs; input++) {
+            if (row[input] == -128) return BAD_SIZES; /* beyond -127 a pair of products overflows */
+            panel[place_of(output % PANEL, input)] = row[input];
+            sum += row[input];
+        }
+        m->scales[output] = t->scales[output];
+        m->bias[output] = t->bias ? t->bias[output] : 0.0f;
+        m->sums[output] = (float)sum; /* exact: below 2^24 */
+    }
+    for (int panel = 0; panel < m->panels; panel++) m->is_safe[panel] = (uint8_t)panel_is_safe(m, panel);
+    return OK;
+}
+
+/* Reads the tensors of a model in their one order, and checks each against the sizes. */
+typedef struct {
+    const pk_tensor *next;
+    int left, error;
+} Reader;
+
+static void read_matrix(Reader *reader, Matrix *m, int outputs, int inputs) {
+    if (reader->error) return;
+    const pk_tensor *t = reader->next;
+    if (reader->left < 1 || !t->rows || !t->scales || t->outputs != outputs || t->inputs != inputs) {
+        reader->error = BAD_SIZES;
+        return;
+    }
+    reader->next++, reader->left--;
+    reader->error = pack(m, t);
+}
+
+static void read_numbers(Reader *reader, float **numbers, size_t count) {
+    if (reader->error) return;
+    const pk_tensor *t = reader->next;
+    if (reader->left < 1 || t->rows || !t->scales || t->outputs < 0 || (uint64_t)t->outputs != count) {
+        reader->error = BAD_SIZES;
+        return;
+    }
+    reader->next++, reader->left--;
+    *numbers = zeroed(count, sizeof(float));
+    if (!*numbers) reader->error = NO_MEMORY;
+    else memcpy(*numbers, t->scales, count * sizeof(float));
+}
+
+/* A matrix, or one without outputs, which stands for one that was read before. */
+static int read_shared(Reader *reader, Matrix *m, const Matrix *before, int outputs, int inputs) {
+    if (reader->error || reader->left < 1 || reader->next->outputs != 0) {
+        read_matrix(reader, m, outputs, inputs);
+        return 0;
+    }
+    if (before->outputs != outputs || before->inputs != inputs) reader->error = BAD_SIZES;
+    else *m = *before;
+    reader->next++, reader->left--;
+    return !reader->error;
+}
+
+static void read_norm(Reader *reader, Norm *norm, int size) {
+    read_numbers(reader, &norm->gain, (size_t)size);
+    read_numbers(reader, &norm->bias, (size_t)size);
+}
+
+static void read_layer(Reader *reader, const pk_sizes *s, Layer *layer, int is_decoder) {
+    int keys = s->heads * s->key_size, values = s->heads * s->value_size;
+    if (is_decoder && s->decoder == SSRU) {
+        read_matrix(reader, &layer->qkv, 2 * s->d_model, s->d_model);
+    } else {
+        read_matrix(reader, &layer->qkv, 2 * keys + values, s->d_model);
+        read_matrix(reader, &layer->out, s->d_model, values);
+    }
+    read_norm(reader, &layer->self_norm, s->d_model);
+    if (is_decoder) {
+        read_matrix(reader, &layer->query, keys, s->d_model);
+        read_matrix(reader, &layer->memory, keys + values, s->d_model);
+        read_matrix(reader, &layer->cross_out, s->d_model, values);
+        read_norm(reader, &layer->cross_norm, s->d_model);
+    }
+    read_matrix(reader, &layer->inner, s->d_ff, s->d_model);
+    read_matrix(reader, &layer->outer, s->d_model, s->d_ff);
+    read_norm(reader, &layer->feed_norm, s->d_model);
+}
+
+static void free_norm(Norm *norm) { free(norm->gain), free(norm->bias); }
+
+static void free_layers(Layer *layers, int count) {
+    for (int i = 0; layers && i < count; i++) {
+        Layer *each = &layers[i];
+        Matrix *all[] = {&each->qkv, &each->out, &each->query, &each->memory, &each->cross_out, &each->inner, &each->outer};
+        for (int j = 0; j < 7; j++) free_matrix(all[j]);
+        free_norm(&each->self_norm), free_norm(&each->cross_norm), free_norm(&each->feed_norm);
+    }
+    free(layers);
+}
+
+PK_API void pk_close(pk_model *model) {
+    if (!model) return;
+    free_layers(model->encoder, model->sizes.encoder_layers);
+    free_layers(model->decoder, model->sizes.decoder_layers);
+    free_norm(&model->encoder_norm), free_norm(&model->decoder_norm);
+    free_matrix(&model->source);
+    if (!model->target_is_source) free_matrix(&model->target);
+    if (!model->output_is_target) free_matrix(&model->output);
+    free(model->positions);
+    free(model);
+}
+
+static int within(int32_t value, int32_t least, int32_t most) { return least <= value && value <= most; }
+
+static int sizes_are_possible(const pk_sizes *s) {
+    if (!within(s->d_model, 1, MOST_SIZE) || !within(s->d_ff, 1, MOST_SIZE)) return 0;
+    if (!within(s->heads, 1, MOST_SIZE) || !within(s->key_size, 1, MOST_SIZE)) return 0;
+    if (!within(s->value_size, 1, MOST_SIZE)) return 0;
+    /* 2^16 inputs of 127 times 127 fit 32 bits, twice as many would not */
+    if ((int64_t)s->heads * s->key_size > MOST_SIZE || (int64_t)s->heads * s->value_size > MOST_SIZE) return 0;
+    if (!within(s->encoder_layers, 0, MOST_LAYERS) || !within(s->decoder_layers, 1, MOST_LAYERS)) return 0;
+    if (!within(s->source_words, 1, MOST_WORDS) || !within(s->target_words, 4, MOST_WORDS)) return 0;
+    if (!within(s->position_kind, NO_POSITIONS, ROTARY)) return 0;
+    if (!within(s->position_count, s->position_kind ? 1 : 0, MOST_POSITIONS)) return 0;
+    if (s->position_kind == ROTARY && s->key_size % 2) return 0;
+    return within(s->activation, RELU, SWISH) && within(s->decoder, SELF_ATTENTION, SSRU) &&
+           within(s->pre_norm, 0, 1);
+}
+
+/* Copies and packs a model. tensors: the table of positions if there is one; the embeddings of the
+ * source, of the target (outputs 0: those of the source) and the output matrix (outputs 0: the
+ * target's embeddings); the layers of the encoder, of the decoder; with
+ * pre_norm the last norm of each. instructions: NULL for the fastest. Returns OK or an error. */
+PK_API int pk_open(const pk_sizes *sizes, const pk_tensor *tensors, int32_t count, const char *instructions,
+                   pk_model **opened) {
+    *opened = NULL;
+    const Leaves *leaves = named_leaves(instructions);
+    if (!leaves || count < 0 || !sizes_are_possible(sizes)) return BAD_SIZES;
+    pk_model *model = zeroed(1, sizeof *model);
+    if (!model) return NO_MEMORY;
+    model->sizes = *sizes, model->leaves = leaves;
+
+    const pk_sizes *s = &model->sizes;
+    Reader reader = {tensors, count, OK};
+    if (s->position_kind) {
+        int width = s->position_kind == ROTARY ? s->key_size : s->d_model;
+        read_numbers(&reader, &model->positions, (size_t)s->position_count * (size_t)width);
+    }
+    read_matrix(&reader, &model->source, s->source_words, s->d_model);
+    model->target_is_source = read_shared(&reader, &model->target, &model->source, s->target_words, s->d_model);
+    model->output_is_target = read_shared(&reader, &model->output, &model->target, s->target_words, s->d_model);
+
+    model->encoder = zeroed((size_t)s->encoder_layers, sizeof(Layer));
+    model->decoder = zeroed((size_t)s->decoder_layers, sizeof(Layer));
+    if (!reader.error && (!model->encoder || !model->decoder)) reader.error = NO_MEMORY;
+    for (int i = 0; !reader.error && i < s->encoder_layers; i++) read_layer(&reader, s, &model->encoder[i], 0);
+    for (int i = 0; !reader.error && i < s->decoder_layers; i++) read_layer(&reader, s, &model->decoder[i], 1);
+    if (s->pre_norm) {
+        read_norm(&reader, &model->encoder_norm, s->d_model);
+        read_norm(&reader, &model->decoder_norm, s->d_model);
+    }
+    if (!reader.error && reader.left) reader.error = BAD_SIZES;
+
+    if (reader.error) pk_close(model);
+    else *opened = model;
+    return reader.error;
+}
+
+PK_API const char *pk_uses(const pk_model *model) { return model->leaves->name; }
+
+/* The exact sums of one product (rows, outputs) in 32 bits, for comparison with its equation. */
+PK_API int pk_sums(const uint8_t *rows, int32_t row_count, const int8_t *weights, int32_t outputs,
+                   int32_t inputs, const char *instructions, int32_t *sums) {
+    const Leaves *leaves = named_leaves(instructions);
+    if (!leaves || !within(row_count, 1, MOST_SIZE) || !within(outputs, 1, MOST_WORDS) ||
+        !within(inputs, 1, MOST_SIZE))
+        return BAD_SIZES;
+    Matrix matrix = {0};
+    Pool pool = {0};
+    float *ones = take(&pool, (size_t)outputs, sizeof(float));
+    pk_tensor tensor = {weights, ones, NULL, outputs, inputs};
+    int error = pool.failed ? NO_MEMORY : pack(&matrix, &tensor);
+    if (!error) {
+        int size = matrix.groups * GROUP;
+        Rows padded = {take(&pool, (size_t)row_count * (size_t)size, 1), NULL, NULL, size};
+        if (pool.failed) {
+            error = NO_MEMORY;
+        } else {
+            for (int row = 0; row < row_count; row++)
+                for (int i = 0; i < inputs; i++)
+                    padded.q[(size_t)row * (size_t)size + (size_t)i] = rows[(size_t)row * (size_t)inputs + (size_t)i] & 127;
+            leaves->product(&padded, row_count, &matrix, 0, matrix.panels, sums, outputs, 1);
+        }
+    }
+    free_matrix(&matrix), free_pool(&pool);
+    return error;
+}
+
+/* ---- a search ---- */
+
+typedef struct {
+    int parent, token;
+    float log_prob;
+} Node; /* a token of a hypothesis */
+
+typedef struct {
+    float score, log_prob;
+    int node;
+} Finish;
+
+typedef struct {
+    float total, log_prob;
+    int beam, id;
+} Candidate;
+
+typedef struct {
+    const pk_model *model;
+    const pk_request *request;
+    int rows, length;   /* live hypotheses; tokens of each */
+    int *tokens;        /* by row */
+    int *sentence_of;   /* by row */
+    int *parents;       /* by new row: the row that it goes on from */
+    int *nodes;         /* by row: its last token */
+    float *totals;      /* by row */
+    int *next_tokens, *next_sentences, *next_nodes;
+    float *next_totals;
+    size_t *source_starts;   /* by sentence: its first row of the memory */
+    float **memory;          /* by layer: keys and values of the sources */
+    float **states, **spare; /* by layer: states of the recurrence */
+    float **caches;          /* by layer: keys and values of the tokens, a slot for each */
+    size_t cache_slots, cache_room;
+    int32_t *slots, *next_slots; /* (row, token): the slot of each token of a hypothesis */
+    size_t slot_room;            /* tokens of a row of slots */
+    Node *tree;
+    size_t tree_size, tree_room;
+    /* numbers of the newest tokens */
+    float *x, *y, *wide, *scores, *logits;
+    Rows q;
+    int top;      /* candidates of a row */
+    int *wanted;  /* by row: the token whose logit is asked for */
+    float *wanted_logits, *log_sums, *top_logits;
+    int *top_ids, *top_counts;
+} Search;
+
+static void linear(const Leaves *leaves, const float *x, int rows, const Matrix *m, Rows *q, float *y) {
+    for (int first = 0; first < rows; first += ROWS_AT_ONCE) {
+        int count = rows - first < ROWS_AT_ONCE ? rows - first : ROWS_AT_ONCE;
+        leaves->quantize(x + (size_t)first * (size_t)m->inputs, count, m->inputs, q);
+        leaves->product(q, count, m, 0, m->panels, y + (size_t)first * (size_t)m->outputs, m->outputs, 0);
+    }
+}
+
+/* x <- x + result, normalized where the norm comes after the sum. y: room as large as x. */
+static void around(const pk_model *model, float *x, float *y, const float *result, int rows, const Norm *norm) {
+    size_t numbers = (size_t)rows * (size_t)model->sizes.d_model;
+    model->leaves->add(x, result, numbers);
+    if (!model->sizes.pre_norm) {
+        model->leaves->normalize(x, rows, model->sizes.d_model, norm, model->sizes.norm_eps, y);
+        memcpy(x, y, numbers * sizeof(float));
+    }
+}
+
+/* What a sublayer reads: x, or its norm in y where the norm comes first. */
+static const float *before(const pk_model *model, const float *x, float *y, int rows, const Norm *norm) {
+    if (!model->sizes.pre_norm) return x;
+    model->leaves->normalize(x, rows, model->sizes.d_model, norm, model->sizes.norm_eps, y);
+    return y;
+}
+
+/* x <- x + FFN(x) with its norm. y: ROWS_AT_ONCE rows of d_model; wide: as many of d_ff. */
+static void feed_forward(const pk_model *model, const Layer *layer, float *x, int rows, float *y, float *wide, Rows *q) {
+    const Leaves *leaves = model->leaves;
+    int d = model->sizes.d_model;
+    for (int first = 0; first < rows; first += ROWS_AT_ONCE) {
+        int count = rows - first < ROWS_AT_ONCE ? rows - first : ROWS_AT_ONCE;
+        float *own = x + (size_t)first * (size_t)d;
+        const float *in = before(model, own, y, count, &layer->feed_norm);
+        linear(leaves, in, count, &layer->inner, q, wide);
+        leaves->activate(wide, (size_t)count * (size_t)model->sizes.d_ff, model->sizes.activation);
+        linear(leaves, wide, count, &layer->outer, q, y);
+        around(model, own, y, y, count, &layer->feed_norm);
+    }
+}
+
+static void embed(const pk_model *model, const Matrix *table, const int *ids, int count, int position, int moves, float *x) {
+    const pk_sizes *s = &model->sizes;
+    for (int i = 0; i < count; i++) {
+        size_t row = (size_t)(position + (moves ? i : 0));
+        const float *added = s->position_kind == ADDED ? model->positions + row * (size_t)s->d_model : NULL;
+        model->leaves->look_up(table, ids[i], s->embedding_scale, added, x + (size_t)i * (size_t)s->d_model);
+    }
+}
+
+/* Rotates the queries and keys at the start of rows of this size. */
+static void rotate(const pk_model *model, float *rows, int count, int size, int position, int moves) {
+    const pk_sizes *s = &model->sizes;
+    if (s->position_kind != ROTARY) return;
+    for (int i = 0; i < count; i++)
+        model->leaves->rotate(rows + (size_t)i * (size_t)size, 2 * s->heads, s->key_size,
+                              model->positions + (size_t)(position + (moves ? i : 0)) * (size_t)s->key_size);
+}
+
+/* The hidden states of one source. packed: room for a row of queries, keys and values for each token. */
+static void encode(Search *search, const int32_t *ids, int count, float *x, float *y, float *packed, float *heads) {
+    const pk_model *model = search->model;
+    const pk_sizes *s = &model->sizes;
+    int keys = s->heads * s->key_size, values = s->heads * s->value_size, size = 2 * keys + values;
+    embed(model, &model->source, ids, count, 0, 1, x);
+    for (int i = 0; i < s->encoder_layers; i++) {
+        const Layer *layer = &model->encoder[i];
+        const float *in = before(model, x, y, count, &layer->self_norm);
+        linear(model->leaves, in, count, &layer->qkv, &search->q, packed);
+        rotate(model, packed, count, size, 0, 1);
+        for (int row = 0; row < count; row++)
+            model->leaves->attend(packed + (size_t)row * (size_t)size, packed + keys, packed + 2 * keys, NULL, count, size,
+                                  s->heads, s->key_size, s->value_size, search->scores,
+                                  heads + (size_t)row * (size_t)values);
+        linear(model->leaves, heads, count, &layer->out, &search->q, y);
+        around(model, x, y, y, count, &layer->self_norm);
+        feed_forward(model, layer, x, count, y, search->wide, &search->q);
+    }
+    if (s->pre_norm) {
+        model->leaves->normalize(x, count, s->d_model, &model->encoder_norm, s->norm_eps, y);
+        memcpy(x, y, (size_t)count * (size_t)s->d_model * sizeof(float));
+    }
+}
+
+/* Feeds one token to each live hypothesis; its hidden state is in x. */
+static int step(Search *search) {
+    const pk_model *model = search->model;
+    const pk_sizes *s = &model->sizes;
+    const Leaves *leaves = model->leaves;
+    int d = s->d_model, rows = search->rows, keys = s->heads * s->key_size, values = s->heads * s->value_size;
+    int packed = 2 * keys + values, cached = keys + values;
+    float *x = search->x, *y = search->y, *heads = search->y;
+
+    embed(model, &model->target, search->tokens, rows, search->length, 0, x);
+
+    if (s->decoder == SELF_ATTENTION) {
+        size_t needed = search->cache_slots + (size_t)rows;
+        if (needed > INT32_MAX) return NO_MEMORY;
+        for (int i = 0; i < s->decoder_layers; i++) {
+            size_t room = search->cache_room;
+            if (!grow((void **)&search->caches[i], &room, needed, (size_t)cached * sizeof(float))) return NO_MEMORY;
+            if (i == s->decoder_layers - 1) search->cache_room = room;
+        }
+        if ((size_t)search->length >= search->slot_room) { /* every row moves to a longer one */
+            size_t longer = search->slot_room * 2;
+            size_t most_rows = (size_t)search->request->sentences * (size_t)search->request->beam;
+            int32_t *a = zeroed(most_rows * longer, sizeof(int32_t)), *b = zeroed(most_rows * longer, sizeof(int32_t));
+            if (!a || !b) return free(a), free(b), NO_MEMORY;
+            for (int row = 0; row < rows; row++)
+                memcpy(a + (size_t)row * longer, search->slots + (size_t)row * search->slot_room,
+                       (size_t)search->length * sizeof(int32_t));
+            free(search->slots), free(search->next_slots);
+            search->slots = a, search->next_slots = b, search->slot_room = longer;
+        }
+        for (int row = 0; row < rows; row++)
+            search->slots[(size_t)row * search->slot_room + (size_t)search->length] = (int32_t)(search->cache_slots + (size_t)row);
+    }
+
+    for (int i = 0; i < s->decoder_layers; i++) {
+        const Layer *layer = &model->decoder[i];
+        const float *in = before(model, x, y, rows, &layer->self_norm);
+        linear(leaves, in, rows, &layer->qkv, &search->q, search->wide);
+        if (s->decoder == SSRU) {
+            for (int row = 0; row < rows; row++)
+                leaves->recur(search->wide + (size_t)row * 2 * (size_t)d, search->states[i] + (size_t)row * (size_t)d, d,
+                              y + (size_t)row * (size_t)d);
+            around(model, x, search->wide, y, rows, &layer->self_norm);
+        } else {
+            rotate(model, search->wide, rows, packed, search->length, 0);
+            float *cache = search->caches[i];
+            for (int row = 0; row < rows; row++) {
+                float *own = search->wide + (size_t)row * (size_t)packed;
+                memcpy(cache + (search->cache_slots + (size_t)row) * (size_t)cached, own + keys, (size_t)cached * sizeof(float));
+                leaves->attend(own, cache, cache + keys, search->slots + (size_t)row * search->slot_room, search->length + 1,
+                               cached, s->heads, s->key_size, s->value_size, search->scores,
+                               heads + (size_t)row * (size_t)values);
+            }
+            linear(leaves, heads, rows, &layer->out, &search->q, search->wide);
+            around(model, x, y, search->wide, rows, &layer->self_norm);
+        }
+
+        in = before(model, x, y, rows, &layer->cross_norm);
+        linear(leaves, in, rows, &layer->query, &search->q, search->wide);
+        for (int row = 0; row < rows; row++) {
+            int sentence = search->sentence_of[row];
+            const float *memory = search->memory[i] + search->source_starts[sentence] * (size_t)cached;
+            leaves->attend(search->wide + (size_t)row * (size_t)keys, memory, memory + keys, NULL,
+                           search->request->source_sizes[sentence], cached, s->heads, s->key_size, s->value_size,
+                           search->scores, heads + (size_t)row * (size_t)values);
+        }
+        linear(leaves, heads, rows, &layer->cross_out, &search->q, search->wide);
+        around(model, x, y, search->wide, rows, &layer->cross_norm);
+
+        feed_forward(model, layer, x, rows, y, search->wide, &search->q);
+    }
+    if (s->pre_norm) {
+        leaves->normalize(x, rows, d, &model->decoder_norm, s->norm_eps, y);
+        memcpy(x, y, (size_t)rows * (size_t)d * sizeof(float));
+    }
+    search->cache_slots += s->decoder == SELF_ATTENTION ? (size_t)rows : 0;
+    return OK;
+}
+
+/* Inserts a word among the best of a row, largest logit first; of equals the first stays first. */
+static void insert(Search *search, int row, float logit, int id) {
+    float *logits = search->top_logits + (size_t)row * (size_t)search->top;
+    int *ids = search->top_ids + (size_t)row * (size_t)search->top, count = search->top_counts[row];
+    int place = count < search->top ? count : search->top - 1;
+    while (place > 0 && logits[place - 1] < logit) {
+        logits[place] = logits[place - 1], ids[place] = ids[place - 1];
+        place--;
+    }
+    logits[place] = logit, ids[place] = id;
+    if (count < search->top) search->top_counts[row]++;
+}
+
+/* For each row the log of the sum of exp(logit), the best words and the logit of the wanted one. */
+static int judge_words(Search *search) {
+    const pk_model *model = search->model;
+    const pk_request *r = search->request;
+    const Leaves *leaves = model->leaves;
+    const Matrix *m = &model->output;
+
+    for (int first = 0; first < search->rows; first += ROWS_AT_ONCE) {
+        int count = search->rows - first < ROWS_AT_ONCE ? search->rows - first : ROWS_AT_ONCE;
+        float largest[ROWS_AT_ONCE], sums[ROWS_AT_ONCE];
+        leaves->quantize(search->x + (size_t)first * (size_t)m->inputs, count, m->inputs, &search->q);
+        for (int i = 0; i < count; i++) {
+            largest[i] = -INFINITY, sums[i] = 0.0f;
+            search->top_counts[first + i] = 0;
+        }
+
+        for (int word = 0; word < m->outputs; word += WORDS_AT_ONCE) {
+            int words = m->outputs - word < WORDS_AT_ONCE ? m->outputs - word : WORDS_AT_ONCE;
+            int panels = (words + PANEL - 1) / PANEL;
+            leaves->product(&search->q, count, m, word / PANEL, word / PANEL + panels, search->logits, WORDS_AT_ONCE, 0);
+            for (int i = 0; i < count; i++) {
+                float *logits = search->logits + (size_t)i * WORDS_AT_ONCE;
+                int row = first + i, wanted = search->wanted[row] - word;
+                float most = leaves->largest(logits, words);
+                float before_it = largest[i];
+                if (!(most <= before_it)) largest[i] = most;
+                if (before_it != -INFINITY) sums[i] *= (float)exp((double)(before_it - largest[i]));
+                sums[i] += leaves->sum_of_exps(logits, words, largest[i]);
+                if (wanted >= 0 && wanted < words) search->wanted_logits[row] = logits[wanted];
+
+                const float *known = search->top_logits + (size_t)row * (size_t)search->top;
+                for (int from = 0; from < words; from += 64) {
+                    int size = words - from < 64 ? words - from : 64;
+                    int is_full = search->top_counts[row] == search->top;
+                    if (is_full && !(leaves->largest(logits + from, size) > known[search->top - 1])) continue;
+                    for (int j = from; j < from + size; j++) {
+                        int id = word + j;
+                        is_full = search->top_counts[row] == search->top;
+                        if (is_full && !(logits[j] > known[search->top - 1])) continue;
+                        if (id != r->pad && id != r->bos) insert(search, row, logits[j], id);
+                    }
+                }
+            }
+        }
+        for (int i = 0; i < count; i++) {
+            search->log_sums[first + i] = largest[i] + (float)log((double)sums[i]);
+            if (!isfinite(search->log_sums[first + i])) return NOT_FINITE;
+        }
+    }
+    return OK;
+}
+
+static int add_node(Search *search, int parent, int token, float log_prob, int *number) {
+    if (search->tree_size >= INT32_MAX / 2) return NO_MEMORY;
+    if (!grow((void **)&search->tree, &search->tree_room, search->tree_size + 1, sizeof(Node))) return NO_MEMORY;
+    *number = (int)search->tree_size;
+    search->tree[search->tree_size++] = (Node){parent, token, log_prob};
+    return OK;
+}
+
+/* Adds a continuation to the candidates of a sentence, largest total first, at most so many. */
+static int add_candidate(Candidate *list, int count, int most, Candidate each) {
+    int place = count < most ? count : most;
+    while (place > 0 && list[place - 1].total < each.total) place--;
+    if (place >= most) return count;
+    int last = count < most ? count : most - 1;
+    for (int i = last; i > place; i--) list[i] = list[i - 1];
+    list[place] = each;
+    return count < most ? count + 1 : count;
+}
+
+/* One sentence after a step: finishes, the hypotheses that go on, and whether it is done. */
+static int choose(Search *search, int sentence, int first, int beams, Finish *kept, int *kept_count, int *finished,
+                  int *next_rows) {
+    const pk_request *r = search->request;
+    int length = search->length, limit = r->limits[sentence], must_stop = limit <= length;
+    Candidate list[2 * MOST_BEAM];
+    int count = 0, most = r->beam == 1 ? 1 : 2 * r->beam;
+
+    for (int beam = 0; beam < beams; beam++) {
+        int row = first + beam;
+        if (must_stop || r->forced) {
+            float log_prob = search->wanted_logits[row] - search->log_sums[row];
+            if (must_stop && r->free_stop) log_prob = 0.0f;
+            if (log_prob < -1e30f) log_prob = -1e30f;
+            count = add_candidate(list, count, most,
+                                  (Candidate){search->totals[row] + log_prob, log_prob, beam, search->wanted[row]});
+            continue;
+        }
+        for (int i = 0; i < search->top_counts[row]; i++) {
+            float log_prob = search->top_logits[(size_t)row * (size_t)search->top + (size_t)i] - search->log_sums[row];
+            count = add_candidate(list, count, most,
+                                  (Candidate){search->totals[row] + log_prob, log_prob, beam,
+                                              search->top_ids[(size_t)row * (size_t)search->top + (size_t)i]});
+        }
+    }
+
+    int live = *next_rows;
+    for (int i = 0; i < count; i++) {
+        Candidate *each = &list[i];
+        int row = first + each->beam;
+        if (each->total == -INFINITY) continue;
+        if (each->id == r->eos) {
+            if (i >= r->beam) continue; /* a stop further back is lost */
+            float score = each->total / r->penalties[length + 1];
+            int place = *kept_count;
+            while (place > 0 && kept[place - 1].score < score) place--;
+            (*finished)++;
+            if (place >= r->kept) continue;
+            if (*kept_count < r->kept) (*kept_count)++;
+            for (int j = *kept_count - 1; j > place; j--) kept[j] = kept[j - 1];
+            kept[place] = (Finish){score, each->log_prob, search->nodes[row]};
+        } else if (live - *next_rows < r->beam) {
+            search->next_tokens[live] = each->id, search->next_sentences[live] = sentence;
+            search->parents[live] = row, search->next_totals[live] = each->total;
+            if (add_node(search, search->nodes[row], each->id, each->log_prob, &search->next_nodes[live])) return -1;
+            live++;
+        }
+    }
+
+    int is_done = must_stop || *finished >= r->enough || live == *next_rows;
+    if (!is_done && *kept_count == r->kept) {
+        int at = r->bound == BOUND_AT_LIMIT ? limit + 1 : r->bound == BOUND_AT_NEXT ? length + 2 : length + 1;
+        is_done = kept[r->kept - 1].score >= search->next_totals[*next_rows] / r->penalties[at];
+    }
+    if (!is_done) *next_rows = live;
+    return is_done;
+}
+
+#define SWAP(type, a, b) do { type swapped = a; a = b; b = swapped; } while (0)
+
+/* The rows with which the search goes on take their states from those that they continue. */
+static void go_on(Search *search, int next_rows) {
+    const pk_sizes *s = &search->model->sizes;
+    size_t d = (size_t)s->d_model;
+    for (int i = 0; s->decoder == SSRU && i < s->decoder_layers; i++) {
+        for (int row = 0; row < next_rows; row++)
+            memcpy(search->spare[i] + (size_t)row * d, search->states[i] + (size_t)search->parents[row] * d, d * sizeof(float));
+        SWAP(float *, search->states[i], search->spare[i]);
+    }
+    if (s->decoder == SELF_ATTENTION) {
+        for (int row = 0; row < next_rows; row++)
+            memcpy(search->next_slots + (size_t)row * search->slot_room,
+                   search->slots + (size_t)search->parents[row] * search->slot_room,
+                   ((size_t)search->length + 1) * sizeof(int32_t));
+        SWAP(int32_t *, search->slots, search->next_slots);
+    }
+    SWAP(int *, search->tokens, search->next_tokens);
+    SWAP(int *, search->sentence_of, search->next_sentences);
+    SWAP(int *, search->nodes, search->next_nodes);
+    SWAP(float *, search->totals, search->next_totals);
+    search->rows = next_rows;
+    search->length++;
+}
+
+static void write_result(const Search *search, int sentence, const Finish *kept, int count, const pk_result *result) {
+    const pk_request *r = search->request;
+    for (int i = 0; i < r->n_best; i++) {
+        size_t place = (size_t)sentence * (size_t)r->n_best + (size_t)i;
+        result->sizes[place] = 0;
+        if (i >= count) continue;
+        int size = 1;
+        for (int node = kept[i].node; node >= 0; node = search->tree[node].parent) size++;
+        int32_t *ids = result->ids + place * ((size_t)r->most + 1);
+        float *log_probs = result->log_probs + place * ((size_t)r->most + 1);
+        result->sizes[place] = size;
+        ids[size - 1] = r->eos, log_probs[size - 1] = kept[i].log_prob;
+        int at = size - 2;
+        for (int node = kept[i].node; node >= 0; node = search->tree[node].parent, at--)
+            ids[at] = search->tree[node].token, log_probs[at] = search->tree[node].log_prob;
+    }
+}
+
+static int request_is_possible(const pk_sizes *s, const pk_request *r) {
+    if (!within(r->sentences, 1, MOST_SENTENCES) || !within(r->beam, 1, MOST_BEAM)) return 0;
+    if (!within(r->n_best, 1, r->beam) || !within(r->kept, r->n_best, r->beam)) return 0;
+    if (!within(r->pad, 0, s->target_words - 1) || !within(r->bos, 0, s->target_words - 1)) return 0;
+    if (!within(r->eos, 0, s->target_words - 1) || r->eos == r->pad || r->eos == r->bos) return 0;
+    if (!within(r->bound, BOUND_AT_LIMIT, BOUND_NOW) || !within(r->most, 0, MOST_POSITIONS)) return 0;
+    if (r->forced && r->beam != 1) return 0;
+    size_t at = 0;
+    for (int i = 0; i < r->sentences; i++) {
+        if (!within(r->source_sizes[i], 1, MOST_POSITIONS) || !within(r->limits[i], 0, r->most)) return 0;
+        if (s->position_kind && r->source_sizes[i] > s->position_count) return 0;
+        /* rotary positions are those of self-attention, which an SSRU decoder lacks */
+        int is_numbered = s->position_kind == ADDED || (s->position_kind == ROTARY && s->decoder == SELF_ATTENTION);
+        if (is_numbered && r->limits[i] >= s->position_count) return 0;
+        for (int j = 0; j < r->source_sizes[i]; j++, at++)
+            if (!within(r->source[at], 0, s->source_words - 1)) return 0;
+        for (int j = 0; r->forced && j < r->limits[i]; j++)
+            if (!within(r->forced[(size_t)i * (size_t)r->most + (size_t)j], 0, s->target_words - 1)) return 0;
+    }
+    return 1;
+}
+
+/* Encodes all sources and projects the keys and values of each decoder layer. */
+static int read_sources(Search *search, int longest) {
+    const pk_model *model = search->model;
+    const pk_sizes *s = &model->sizes;
+    int keys = s->heads * s->key_size, values = s->heads * s->value_size;
+    size_t rows = (size_t)longest;
+    Pool pool = {0};
+    float *x = take(&pool, rows * (size_t)s->d_model, sizeof(float));
+    float *y = take(&pool, rows * (size_t)s->d_model, sizeof(float));
+    float *packed = take(&pool, rows * (size_t)(2 * keys + values), sizeof(float));
+    float *heads = take(&pool, rows * (size_t)values, sizeof(float));
+    if (!pool.failed)
+        for (int i = 0; i < search->request->sentences; i++) {
+            size_t start = search->source_starts[i];
+            int size = search->request->source_sizes[i];
+            encode(search, search->request->source + start, size, x, y, packed, heads);
+            for (int layer = 0; layer < s->decoder_layers; layer++)
+                linear(model->leaves, x, size, &model->decoder[layer].memory, &search->q,
+                       search->memory[layer] + start * (size_t)(keys + values));
+        }
+    free_pool(&pool);
+    return pool.failed ? NO_MEMORY : OK;
+}
+
+static int run(Search *search, Finish *kept, int *kept_counts, int *finished, const pk_result *result) {
+    const pk_request *r = search->request;
+    while (search->rows) {
+        int error = step(search);
+        for (int row = 0; row < search->rows; row++) {
+            int sentence = search->sentence_of[row], limit = r->limits[sentence];
+            int is_forced = r->forced && search->length < limit;
+            search->wanted[row] = is_forced ? r->forced[(size_t)sentence * (size_t)r->most + (size_t)search->length] : r->eos;
+        }
+        if (!error) error = judge_words(search);
+        if (error) return error;
+
+        int next_rows = 0;
+        for (int first = 0; first < search->rows;) {
+            int sentence = search->sentence_of[first], beams = 1;
+            while (first + beams < search->rows && search->sentence_of[first + beams] == sentence) beams++;
+            Finish *own = kept + (size_t)sentence * (size_t)r->kept;
+            int is_done = choose(search, sentence, first, beams, own, &kept_counts[sentence], &finished[sentence], &next_rows);
+            if (is_done < 0) return NO_MEMORY;
+            if (is_done) write_result(search, sentence, own, kept_counts[sentence], result);
+            first += beams;
+        }
+        go_on(search, next_rows);
+    }
+    return OK;
+}
+
+static size_t largest_of(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Translates a batch. Returns OK or an error. */
+PK_API int pk_search(const pk_model *model, const pk_request *request, const pk_result *result) {
+    const pk_sizes *s = &model->sizes;
+    const pk_request *r = request;
+    if (!request_is_possible(s, r)) return BAD_REQUEST;
+
+    Search search = {.model = model, .request = request, .slot_room = 32};
+    Pool pool = {0};
+    size_t rows = (size_t)r->sentences * (size_t)r->beam, layers = (size_t)s->decoder_layers;
+    size_t d = (size_t)s->d_model, keys = (size_t)s->heads * (size_t)s->key_size;
+    size_t values = (size_t)s->heads * (size_t)s->value_size;
+    search.top = r->beam == 1 ? 1 : 2 * r->beam;
+
+    search.source_starts = take(&pool, (size_t)r->sentences + 1, sizeof(size_t));
+    int longest = 0;
+    for (int i = 0; !pool.failed && i < r->sentences; i++) {
+        search.source_starts[i + 1] = search.source_starts[i] + (size_t)r->source_sizes[i];
+        if (r->source_sizes[i] > longest) longest = r->source_sizes[i];
+    }
+
+    int **ints[] = {&search.tokens, &search.sentence_of, &search.parents, &search.nodes, &search.next_tokens,
+                    &search.next_sentences, &search.next_nodes, &search.wanted, &search.top_counts};
+    for (size_t i = 0; i < sizeof ints / sizeof *ints; i++) *ints[i] = take(&pool, rows, sizeof(int));
+    float **floats[] = {&search.totals, &search.next_totals, &search.wanted_logits, &search.log_sums};
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) *floats[i] = take(&pool, rows, sizeof(float));
+    search.top_ids = take(&pool, rows * (size_t)search.top, sizeof(int));
+    search.top_logits = take(&pool, rows * (size_t)search.top, sizeof(float));
+
+    size_t widest = largest_of(largest_of(d, values), largest_of((size_t)s->d_ff, keys));
+    size_t most_tokens = (size_t)longest > (size_t)r->most + 1 ? (size_t)longest : (size_t)r->most + 1;
+    search.x = take(&pool, rows * d, sizeof(float));
+    search.y = take(&pool, largest_of(rows, ROWS_AT_ONCE) * largest_of(d, values), sizeof(float));
+    search.wide = take(&pool, largest_of(rows * largest_of(2 * keys + values, 2 * d), ROWS_AT_ONCE * widest), sizeof(float));
+    search.scores = take(&pool, most_tokens * (size_t)s->heads, sizeof(float));
+    search.logits = take(&pool, (size_t)ROWS_AT_ONCE * WORDS_AT_ONCE, sizeof(float));
+    search.q.q = take(&pool, ROWS_AT_ONCE * (widest + GROUP), 1);
+    search.q.low = take(&pool, ROWS_AT_ONCE, sizeof(float));
+    search.q.step = take(&pool, ROWS_AT_ONCE, sizeof(float));
+
+    search.memory = take(&pool, layers, sizeof(float *));
+    search.states = take(&pool, layers, sizeof(float *));
+    search.spare = take(&pool, layers, sizeof(float *));
+    search.caches = take(&pool, layers, sizeof(float *));
+    Finish *kept = take(&pool, (size_t)r->sentences * (size_t)r->kept, sizeof(Finish));
+    int *kept_counts = take(&pool, (size_t)r->sentences, sizeof(int));
+    int *finished = take(&pool, (size_t)r->sentences, sizeof(int));
+
+    int error = pool.failed ? NO_MEMORY : OK;
+    for (size_t i = 0; !error && i < layers; i++) {
+        search.memory[i] = zeroed(search.source_starts[r->sentences] * (keys + values), sizeof(float));
+        if (!search.memory[i]) error = NO_MEMORY;
+        if (s->decoder == SSRU) {
+            search.states[i] = zeroed(rows * d, sizeof(float));
+            search.spare[i] = zeroed(rows * d, sizeof(float));
+            if (!search.states[i] || !search.spare[i]) error = NO_MEMORY;
+        }
+    }
+    if (!error && s->decoder == SELF_ATTENTION) {
+        search.slots = zeroed(rows * search.slot_room, sizeof(int32_t));
+        search.next_slots = zeroed(rows * search.slot_room, sizeof(int32_t));
+        if (!search.slots || !search.next_slots) error = NO_MEMORY;
+    }
+
+    if (!error) error = read_sources(&search, longest);
+    if (!error) {
+        search.rows = r->sentences;
+        for (int i = 0; i < r->sentences; i++)
+            search.tokens[i] = r->bos, search.sentence_of[i] = i, search.nodes[i] = -1;
+        error = run(&search, kept, kept_counts, finished, result);
+    }
+
+    for (size_t i = 0; !pool.failed && i < layers; i++)
+        free(search.memory[i]), free(search.states[i]), free(search.spare[i]), free(search.caches[i]);
+    free(search.slots), free(search.next_slots), free(search.tree);
+    free_pool(&pool);
+    return error;
+}
+
+#else /* ---- PK_LEAVES: the loops over numbers ---- */
+
+INLINE F8 L(load)(const float *from) {
+    F8 v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+INLINE void L(store)(float *to, F8 v) { memcpy(to, &v, sizeof v); }
+
+INLINE F8 L(all)(float x) { return (F8){x, x, x, x, x, x, x, x}; }
+
+/* a where the mask is set, else b */
+INLINE F8 L(where)(I8 mask, F8 a, F8 b) { return (F8)(((I8)a & mask) | ((I8)b & ~mask)); }
+
+/* The last numbers of a row, filled up. */
+INLINE F8 L(load_some)(const float *from, int count, float filling) {
+    F8 v = L(all)(filling);
+    memcpy(&v, from, (size_t)count * sizeof(float));
+    return v;
+}
+
+INLINE float L(sum)(F8 v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
+
+INLINE float L(dot)(const float *a, const float *b, int count) {
+    F8 s = L(all)(0.0f);
+    int i = 0;
+    for (; i + 8 <= count; i += 8) s += L(load)(a + i) * L(load)(b + i);
+    if (i < count) s += L(load_some)(a + i, count - i, 0.0f) * L(load_some)(b + i, count - i, 0.0f);
+    return L(sum)(s);
+}
+
+/* exp(x) for x at most 88, within some 1e-7 of it: 2^n times a polynomial on ln 2 / 2 around 0.
+ * Source: the constants of Cephes, expf. */
+INLINE F8 L(exp)(F8 x) {
+    x = L(where)(x < L(all)(-87.0f), L(all)(-87.0f), x);
+    x = L(where)(x > L(all)(88.0f), L(all)(88.0f), x);
+    /* adding and subtracting 1.5 · 2^23 rounds to a whole number */
+    F8 shifted = x * 1.44269504f + 12582912.0f;
+    F8 n = shifted - 12582912.0f;
+    F8 r = x - n * 0.693359375f;
+    r = r + n * 2.12194440e-4f;
+    F8 p = L(all)(1.9875691500e-4f);
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    /* the bits of shifted hold n in their lowest; 127 is the bias of an exponent */
+    I8 power = (((I8)shifted - 0x4B400000) + 127) << 23;
+    F8 result = p * (F8)power;
+    return L(where)(x != x, x, result); /* NaN stays NaN */
+}
+
+static float L(largest)(const float *x, int count) {
+    F8 most = L(all)(-INFINITY), bad = L(all)(0.0f);
+    int i = 0;
+    for (; i + 8 <= count; i += 8) {
+        F8 v = L(load)(x + i);
+        most = L(where)(v > most, v, most);
+        bad = L(where)(v == v, bad, v);
+    }
+    if (i < count) {
+        F8 v = L(load_some)(x + i, count - i, -INFINITY);
+        most = L(where)(v > most, v, most);
+        bad = L(where)(v == v, bad, v);
+    }
+    float result = most[0];
+    for (int j = 0; j < 8; j++) {
+        if (bad[j] != 0.0f) return NAN;
+        if (most[j] > result) result = most[j];
+    }
+    return result;
+}
+
+static float L(sum_of_exps)(const float *x, int count, float most) {
+    F8 s = L(all)(0.0f);
+    int i = 0;
+    for (; i + 8 <= count; i += 8) s += L(exp)(L(load)(x + i) - most);
+    if (i < count) {
+        F8 v = L(exp)(L(load_some)(x + i, count - i, 0.0f) - most);
+        s += L(load_some)((float *)&v, count - i, 0.0f);
+    }
+    return L(sum)(s);
+}
+
+/* Each row as low + step q with q of 7 bits. */
+static void L(quantize)(const float *x, int rows, int size, Rows *to) {
+    to->size = (size + GROUP - 1) / GROUP * GROUP;
+    for (int row = 0; row < rows; row++, x += size) {
+        F8 least = L(all)(INFINITY), most = L(all)(-INFINITY);
+        int i = 0;
+        for (; i + 8 <= size; i += 8) {
+            F8 v = L(load)(x + i);
+            least = L(where)(v < least, v, least), most = L(where)(v > most, v, most);
+        }
+        if (i < size) {
+            F8 v = L(load_some)(x + i, size - i, x[i]);
+            least = L(where)(v < least, v, least), most = L(where)(v > most, v, most);
+        }
+        float low = least[0], high = most[0];
+        for (int j = 1; j < 8; j++) {
+            if (least[j] < low) low = least[j];
+            if (most[j] > high) high = most[j];
+        }
+
+        float range = high - low, inverse = range > 0.0f ? 127.0f / range : 0.0f;
+        to->low[row] = low, to->step[row] = range / 127.0f;
+        uint8_t *q = to->q + (size_t)row * (size_t)to->size;
+        for (i = 0; i < size; i += 8) {
+            F8 v = i + 8 <= size ? L(load)(x + i) : L(load_some)(x + i, size - i, low);
+            v = (v - low) * inverse;
+            /* written so that NaN becomes 0 */
+            v = L(where)(v > 0.0f, v, L(all)(0.0f));
+            v = L(where)(v < 127.0f, v, L(all)(127.0f));
+            I8 whole = (I8)(v + 12582912.0f) - 0x4B400000;
+            for (int j = 0; j < 8; j++) q[i + j] = (uint8_t)whole[j];
+        }
+    }
+}
+
+/* (x - mean) / sqrt(variance + eps) · gain + bias for each row. */
+static void L(normalize)(const float *x, int rows, int size, const Norm *norm, float eps, float *y) {
+    for (int row = 0; row < rows; row++, x += size, y += size) {
+        F8 s = L(all)(0.0f);
+        int i = 0;
+        for (; i + 8 <= size; i += 8) s += L(load)(x + i);
+        if (i < size) s += L(load_some)(x + i, size - i, 0.0f);
+        float mean = L(sum)(s) / (float)size;
+
+        s = L(all)(0.0f);
+        for (i = 0; i + 8 <= size; i += 8) {
+            F8 v = L(load)(x + i) - mean;
+            s += v * v;
+        }
+        if (i < size) {
+            F8 v = L(load_some)(x + i, size - i, mean) - mean;
+            s += v * v;
+        }
+        float inverse = 1.0f / sqrtf(L(sum)(s) / (float)size + eps);
+
+        for (i = 0; i + 8 <= size; i += 8)
+            L(store)(y + i, (L(load)(x + i) - mean) * inverse * L(load)(norm->gain + i) + L(load)(norm->bias + i));
+        for (; i < size; i++) y[i] = (x[i] - mean) * inverse * norm->gain[i] + norm->bias[i];
+    }
+}
+
+static void L(add)(float *x, const float *y, size_t count) {
+    for (size_t i = 0; i < count; i++) x[i] += y[i];
+}
+
+static void L(activate)(float *x, size_t count, int kind) {
+    if (kind == RELU) {
+        for (size_t i = 0; i < count; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+        return;
+    }
+    for (size_t i = 0; i < count; i += 8) { /* x · sigmoid(x) */
+        int some = count - i < 8 ? (int)(count - i) : 8;
+        F8 v = some == 8 ? L(load)(x + i) : L(load_some)(x + i, some, 0.0f);
+        v = v / (L(exp)(-v) + 1.0f);
+        memcpy(x + i, &v, (size_t)some * sizeof(float));
+    }
+}
+
+/* Each pair of features of each head by its angle; table: sines at even places, cosines beside them. */
+static void L(rotate)(float *x, int heads, int size, const float *table) {
+    for (int head = 0; head < heads; head++, x += size)
+        for (int i = 0; i < size; i += 2) {
+            float even = x[i], odd = x[i + 1], sine = table[i], cosine = table[i + 1];
+            x[i] = even * cosine - odd * sine;
+            x[i + 1] = even * sine + odd * cosine;
+        }
+}
+
+/* softmax(q · K / sqrt(size)) V of all heads for one query. Key t is row slots[t], or t; rows are so
+ * many numbers apart. scores: room for heads · count numbers. */
+static void L(attend)(const float *query, const float *keys, const float *values, const int32_t *slots, int count,
+                      int apart, int heads, int key_size, int value_size, float *scores, float *out) {
+    float divisor = sqrtf((float)key_size);
+    for (int t = 0; t < count; t++) {
+        const float *key = keys + (size_t)(slots ? slots[t] : t) * (size_t)apart;
+        for (int head = 0; head < heads; head++)
+            scores[(size_t)head * (size_t)count + (size_t)t] =
+                L(dot)(query + head * key_size, key + head * key_size, key_size) / divisor;
+    }
+
+    for (int head = 0; head < heads; head++) {
+        float *own = scores + (size_t)head * (size_t)count;
+        float most = L(largest)(own, count);
+        F8 s = L(all)(0.0f);
+        for (int t = 0; t < count; t += 8) {
+            int some = count - t < 8 ? count - t : 8;
+            F8 v = some == 8 ? L(load)(own + t) : L(load_some)(own + t, some, -INFINITY);
+            v = L(exp)(v - most);
+            if (some < 8) v = L(load_some)((float *)&v, some, 0.0f);
+            s += v;
+            memcpy(own + t, &v, (size_t)some * sizeof(float));
+        }
+        float inverse = 1.0f / L(sum)(s);
+        for (int t = 0; t < count; t++) own[t] *= inverse;
+    }
+
+    memset(out, 0, (size_t)heads * (size_t)value_size * sizeof(float));
+    for (int t = 0; t < count; t++) {
+        const float *value = values + (size_t)(slots ? slots[t] : t) * (size_t)apart;
+        for (int head = 0; head < heads; head++) {
+            float weight = scores[(size_t)head * (size_t)count + (size_t)t];
+            float *to = out + head * value_size;
+            const float *from = value + head * value_size;
+            for (int i = 0; i < value_size; i++) to[i] += weight * from[i];
+        }
+    }
+}
+
+/* SSRU: f = sigmoid(W_f x + b_f), c <- f c + (1 - f) W x, h = max(0, c). both: W x, then W_f x + b_f. */
+static void L(recur)(const float *both, float *c, int size, float *h) {
+    for (int i = 0; i < size; i += 8) {
+        int some = size - i < 8 ? size - i : 8;
+        F8 x = L(load_some)(both + i, some, 0.0f), f = L(load_some)(both + size + i, some, 0.0f);
+        F8 old = L(load_some)(c + i, some, 0.0f);
+        f = L(all)(1.0f) / (L(exp)(-f) + 1.0f);
+        F8 new = f * old + (L(all)(1.0f) - f) * x;
+        F8 output = L(where)(new > 0.0f, new, L(all)(0.0f));
+        memcpy(c + i, &new, (size_t)some * sizeof(float));
+        memcpy(h + i, &output, (size_t)some * sizeof(float));
+    }
+}
+
+/* The embedding of a word, times a factor, plus the row of its position. */
+static void L(look_up)(const Matrix *m, int id, float factor, const float *position, float *x) {
+    const int8_t *panel = m->packed + (size_t)(id / PANEL) * ((size_t)m->groups * GROUP * PANEL);
+    float scale = m->scales[id] * factor;
+    for (int i = 0; i < m->inputs; i++) {
+        int8_t q = panel[(size_t)(i / GROUP) * GROUP * PANEL + (size_t)(i % GROUP / 4) * 4 * PANEL +
+                         (size_t)(id % PANEL) * 4 + (size_t)(i % 4)];
+        x[i] = (float)q * scale + (position ? position[i] : 0.0f);
+    }
+}
+
+/* 16 sums of a row become numbers, or stay sums. left: outputs of this panel. */
+INLINE void L(finish)(const int32_t *sums, const Rows *rows, int row, const Matrix *m, int panel, void *out, size_t at,
+                      int left, int as_sums) {
+    if (as_sums) {
+        memcpy((int32_t *)out + at, sums, (size_t)left * sizeof(int32_t));
+        return;
+    }
+    F8 result[2];
+    for (int half = 0; half < 2; half++) {
+        I8 s;
+        memcpy(&s, sums + 8 * half, sizeof s);
+        int first = panel * PANEL + 8 * half;
+        F8 whole = __builtin_convertvector(s, F8);
+        result[half] = (whole * rows->step[row] + L(load)(m->sums + first) * rows->low[row]) * L(load)(m->scales + first) +
+                       L(load)(m->bias + first);
+    }
+    if (left == PANEL) memcpy((float *)out + at, result, sizeof result);
+    else memcpy((float *)out + at, result, (size_t)left * sizeof(float));
+}
+
+INLINE int32_t L(four)(const uint8_t *from) {
+    int32_t bits;
+    memcpy(&bits, from, sizeof bits);
+    return bits;
+}
+
+/* A panel times so many rows, which the compiler knows: their sums stay in registers. */
+#if PK_DOT == PK_PLAIN
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+                    int32_t sums[TILE][PANEL]) {
+    (void)is_safe;
+    for (int row = 0; row < rows; row++) {
+        const uint8_t *own = q + (size_t)row * size;
+        const int8_t *from = w;
+        int32_t all[PANEL] = {0};
+        for (int k = 0; k < groups * GROUP; k += 4, from += 4 * PANEL)
+            for (int o = 0; o < PANEL; o++)
+                all[o] += own[k] * from[4 * o] + own[k + 1] * from[4 * o + 1] + own[k + 2] * from[4 * o + 2] +
+                          own[k + 3] * from[4 * o + 3];
+        memcpy(sums[row], all, sizeof all);
+    }
+}
+#elif PK_DOT == PK_AVX2
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+                    int32_t sums[TILE][PANEL]) {
+    __m256i s[TILE][2], ones = _mm256_set1_epi16(1);
+    for (int row = 0; row < rows; row++) s[row][0] = s[row][1] = _mm256_setzero_si256();
+    if (is_safe) { /* four products of a lane fit 16 bits: one widening for two products */
+        for (int g = 0; g < groups; g++, w += GROUP * PANEL) {
+            __m256i w0 = _mm256_loadu_si256((const __m256i *)w), w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
+            __m256i w2 = _mm256_loadu_si256((const __m256i *)(w + 64)), w3 = _mm256_loadu_si256((const __m256i *)(w + 96));
+#pragma GCC unroll 4
+            for (int row = 0; row < rows; row++) {
+                const uint8_t *own = q + (size_t)row * size + (size_t)g * GROUP;
+                __m256i a0 = _mm256_set1_epi32(L(four)(own)), a1 = _mm256_set1_epi32(L(four)(own + 4));
+                __m256i low = _mm256_add_epi16(_mm256_maddubs_epi16(a0, w0), _mm256_maddubs_epi16(a1, w2));
+                __m256i high = _mm256_add_epi16(_mm256_maddubs_epi16(a0, w1), _mm256_maddubs_epi16(a1, w3));
+                s[row][0] = _mm256_add_epi32(s[row][0], _mm256_madd_epi16(low, ones));
+                s[row][1] = _mm256_add_epi32(s[row][1], _mm256_madd_epi16(high, ones));
+            }
+        }
+    } else {
+        for (int g = 0; g < 2 * groups; g++, w += 4 * PANEL) {
+            __m256i w0 = _mm256_loadu_si256((const __m256i *)w), w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
+#pragma GCC unroll 4
+            for (int row = 0; row < rows; row++) {
+                __m256i a = _mm256_set1_epi32(L(four)(q + (size_t)row * size + (size_t)g * 4));
+                s[row][0] = _mm256_add_epi32(s[row][0], _mm256_madd_epi16(_mm256_maddubs_epi16(a, w0), ones));
+                s[row][1] = _mm256_add_epi32(s[row][1], _mm256_madd_epi16(_mm256_maddubs_epi16(a, w1), ones));
+            }
+        }
+    }
+    for (int row = 0; row < rows; row++) memcpy(sums[row], s[row], sizeof s[row]);
+}
+#elif PK_DOT == PK_VNNI
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+                    int32_t sums[TILE][PANEL]) {
+    (void)is_safe;
+    __m256i s[TILE][2];
+    for (int row = 0; row < rows; row++) s[row][0] = s[row][1] = _mm256_setzero_si256();
+    for (int g = 0; g < 2 * groups; g++, w += 4 * PANEL) {
+        __m256i w0 = _mm256_loadu_si256((const __m256i *)w), w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
+#pragma GCC unroll 4
+        for (int row = 0; row < rows; row++) {
+            __m256i a = _mm256_set1_epi32(L(four)(q + (size_t)row * size + (size_t)g * 4));
+            s[row][0] = _mm256_dpbusd_avx_epi32(s[row][0], a, w0);
+            s[row][1] = _mm256_dpbusd_avx_epi32(s[row][1], a, w1);
+        }
+    }
+    for (int row = 0; row < rows; row++) memcpy(sums[row], s[row], sizeof s[row]);
+}
+#elif PK_DOT == PK_VNNI512
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+                    int32_t sums[TILE][PANEL]) {
+    (void)is_safe;
+    __m512i s[TILE][2]; /* even and odd fours apart: one chain of sums would wait for itself */
+    for (int row = 0; row < rows; row++) s[row][0] = s[row][1] = _mm512_setzero_si512();
+    for (int g = 0; g < groups; g++, w += GROUP * PANEL) {
+        __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 64);
+#pragma GCC unroll 4
+        for (int row = 0; row < rows; row++) {
+            const uint8_t *own = q + (size_t)row * size + (size_t)g * GROUP;
+            s[row][0] = _mm512_dpbusd_epi32(s[row][0], _mm512_set1_epi32(L(four)(own)), w0);
+            s[row][1] = _mm512_dpbusd_epi32(s[row][1], _mm512_set1_epi32(L(four)(own + 4)), w1);
+        }
+    }
+    for (int row = 0; row < rows; row++) _mm512_storeu_si512(sums[row], _mm512_add_epi32(s[row][0], s[row][1]));
+}
+#elif PK_DOT == PK_NEON
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+                    int32_t sums[TILE][PANEL]) {
+    (void)is_safe;
+    int32x4_t s[TILE][4];
+    for (int row = 0; row < rows; row++)
+        for (int i = 0; i < 4; i++) s[row][i] = vdupq_n_s32(0);
+    for (int g = 0; g < 2 * groups; g++, w += 4 * PANEL) {
+        int8x16_t w0 = vld1q_s8(w), w1 = vld1q_s8(w + 16), w2 = vld1q_s8(w + 32), w3 = vld1q_s8(w + 48);
+        for (int row = 0; row < rows; row++) { /* 7 bits are the same with and without a sign */
+            int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(L(four)(q + (size_t)row * size + (size_t)g * 4)));
+            s[row][0] = vdotq_s32(s[row][0], a, w0), s[row][1] = vdotq_s32(s[row][1], a, w1);
+            s[row][2] = vdotq_s32(s[row][2], a, w2), s[row][3] = vdotq_s32(s[row][3], a, w3);
+        }
+    }
+    for (int row = 0; row < rows; row++)
+        for (int i = 0; i < 4; i++) vst1q_s32(sums[row] + 4 * i, s[row][i]);
+}
+#endif
+
+/* Rows times the panels first to last. Row i of the result begins at i · stride of out. A panel stays
+ * in the first cache while all rows pass it. */
+static void L(product)(const Rows *rows, int count, const Matrix *m, int first, int last, void *out, int stride,
+                       int as_sums) {
+    size_t size = (size_t)rows->size, bytes = (size_t)m->groups * GROUP * PANEL;
+    int32_t sums[TILE][PANEL];
+    for (int panel = first; panel < last; panel++) {
+        const int8_t *w = m->packed + (size_t)panel * bytes;
+        int left = m->outputs - panel * PANEL < PANEL ? m->outputs - panel * PANEL : PANEL;
+        int is_safe = m->is_safe[panel];
+        for (int row = 0; row < count; row += TILE) {
+            const uint8_t *q = rows->q + (size_t)row * size;
+            int some = count - row < TILE ? count - row : TILE;
+            switch (some) {
+                case 4: L(tile)(q, size, 4, w, m->groups, is_safe, sums); break;
+                case 3: L(tile)(q, size, 3, w, m->groups, is_safe, sums); break;
+                case 2: L(tile)(q, size, 2, w, m->groups, is_safe, sums); break;
+                default: L(tile)(q, size, 1, w, m->groups, is_safe, sums);
+            }
+            for (int i = 0; i < some; i++)
+                L(finish)(sums[i], rows, row + i, m, panel, out,
+                          (size_t)(row + i) * (size_t)stride + (size_t)(panel - first) * PANEL, left, as_sums);
+        }
+    }
+}
+
+#define PK_TEXT2(x) #x
+#define PK_TEXT(x) PK_TEXT2(x)
+static const Leaves L(leaves) = {
+    PK_TEXT(PK_LEAVES), L(product), L(quantize), L(normalize), L(add),     L(activate),   L(rotate),
+    L(attend),          L(recur),   L(look_up),  L(largest),   L(sum_of_exps),
+};
+#undef PK_TEXT
+#undef PK_TEXT2
+
+#endif

@@ -1,0 +1,162 @@
+"""Engines that compute with a copy of the model, made once: what all of them share.
+
+A copy knows nothing of later changes of the model, so an engine notices them and converts again.
+"""
+
+import logging
+import os
+import threading
+import weakref
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pellucid.bundle import Bundle
+from pellucid.core.errors import ConfigError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import Engine, SearchWatcher, token_batches
+from pellucid.decoding.requests import ReadLine, Translatable
+from pellucid.decoding.result import Hypothesis
+
+if TYPE_CHECKING:
+    from pellucid.backends.model_watch import ModelWatch
+
+_log = logging.getLogger("pellucid.backends")
+
+
+class CopiedEngine(Engine):
+    """Searches with a copy of a bundle's model, without torch as long as nobody reads the model."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._follows = False
+        self._watch: ModelWatch | None = None
+        self._lock = threading.Lock()
+        _engines.add(self)
+
+    @abstractmethod
+    def refusals(
+        self,
+        settings: DecodingConfig,
+        lines: Sequence[ReadLine] = (),
+        watcher: SearchWatcher | None = None,
+    ) -> list[str]:
+        """Everything in the call that it does not support, in words; empty if it supports all."""
+
+    @abstractmethod
+    def find(
+        self,
+        lines: Sequence[ReadLine],
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
+    ) -> list[list[Hypothesis]]:
+        """``search`` for a call that it supports, with the model as it was converted."""
+
+    @abstractmethod
+    def _convert_again(self) -> None:
+        """Replace the copy by one of the model as it is now; the caller holds the lock."""
+
+    @abstractmethod
+    def _forget_threads(self) -> None:
+        """Called in every fork, which has no thread but its own."""
+
+    def in_fork(self) -> None:
+        """Forget what a fork does not have. Called in every fork, before anything else."""
+        self._forget_threads()
+        self._lock = threading.Lock()  # a thread of the parent may have held the other
+
+    def follow(self, bundle: Translatable) -> None:  # noqa: ARG002  # it has the bundle
+        """Once the model is in memory, each search first checks whether it was changed."""
+        with self._lock:
+            if self._follows:
+                return
+            self._follows = True
+
+        self._bundle.when_read(self._begin_to_watch)
+
+    def _begin_to_watch(self) -> None:
+        from pellucid.backends.model_watch import ModelWatch
+
+        watch = ModelWatch(self._bundle.model)
+        with self._lock:
+            self._watch = watch
+
+    def is_changed(self) -> bool:
+        """Whether the model was accessed and changed since it was converted."""
+        return self._watch is not None and self._watch.is_changed()
+
+    def search(
+        self,
+        lines: Sequence[ReadLine],
+        bundle: Translatable,  # noqa: ARG002  # it has the bundle
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each line, by a copy of the model as it is now.
+
+        Raises ConfigError naming everything in the call that the engine does not support, or if no
+        copy can follow the model.
+        """
+        problems = self.refusals(settings, lines, watcher)
+        if problems:
+            raise ConfigError(
+                f"the engine {self.name} cannot do {'; '.join(problems)}",
+                hint="take the engine auto or torch",
+            )
+        self._follow_the_model()
+        return self.find(lines, settings, watcher)
+
+    def _follow_the_model(self) -> None:
+        """Convert the model again if it was changed since then. Raises ConfigError."""
+        # only one thread converts; the others wait, and then use its result
+        with self._lock:
+            if self._watch is None or not self._watch.is_changed():
+                return
+            if self._watch.has_other_parts():
+                raise ConfigError(
+                    f"the engine {self.name} cannot follow modules that were exchanged or given"
+                    " hooks after the model was opened",
+                    hint="take the engine auto or torch",
+                )
+
+            _log.info("the model was changed and is converted for %s again", self.name)
+            self._convert_again()
+            self._watch = self._watch.begun_again()
+
+
+_engines: weakref.WeakSet[CopiedEngine] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    for engine in list(_engines):
+        engine.in_fork()
+
+
+os.register_at_fork(after_in_child=_in_fork)
+
+
+def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
+    """The constraints of single lines, which our own search alone follows."""
+    problems = []
+    if any(line.prefix_ids for line in lines):
+        problems.append("a prefix")
+    if any(line.required_ids for line in lines):
+        problems.append("words that must appear")
+    return problems
+
+
+def ask(watcher: SearchWatcher | None) -> None:
+    """Let ``watcher`` end the search."""
+    if watcher is not None:
+        watcher.before_step(0)
+
+
+def balanced_batches(
+    lengths: Sequence[int], token_budget: int, worker_count: int
+) -> list[list[int]]:
+    """Like ``token_batches``, but with smaller batches where a worker would be idle."""
+    total = sum(length + 1 for length in lengths)
+    share = -(-total // worker_count)
+    return list(
+        token_batches(lengths, min(token_budget, share) if worker_count > 1 else token_budget)
+    )

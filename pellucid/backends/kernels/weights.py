@@ -1,0 +1,274 @@
+"""The weights of a bundle as the kernels and their equation take them, rounded or not.
+
+A matrix W (outputs, inputs) is rounded to whole numbers of 8 bits with a scale for each output:
+
+    sⱼ = maxᵢ |Wⱼᵢ| / 127,    Qⱼᵢ = round(Wⱼᵢ / sⱼ),    W ≈ s ⊙ Q
+
+Norms, biases and positions stay as they are. This module does not import torch.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.core.errors import BundleError
+from pellucid.model.config import TransformerConfig
+
+Numbers = npt.NDArray[np.float32]
+Tensors = Mapping[str, npt.NDArray[np.generic]]
+
+MOST_POSITIONS = 2048
+"""Rows of the table of sinusoids; a longer line needs another engine."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounded:
+    """A matrix in 8 bits: scale ⊙ whole, with a bias or without."""
+
+    whole: npt.NDArray[np.int8]
+    """(outputs, inputs), from -127 to 127."""
+    scale: Numbers
+    bias: Numbers | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Exact:
+    """A matrix as the bundle has it, for comparison with the rounded one."""
+
+    weight: Numbers
+    bias: Numbers | None = None
+
+
+Matrix = Rounded | Exact
+Make = Callable[[Numbers, Numbers | None], Matrix]
+"""From a weight (outputs, inputs) and a bias to a matrix."""
+
+
+def rounded(weight: Numbers, bias: Numbers | None = None) -> Rounded:
+    """The matrix in 8 bits. An output whose weights are all zero has the scale 0."""
+    largest = np.abs(weight).max(axis=1).astype(np.float32)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inverse = np.where(largest > 0, np.float32(127) / largest, np.float32(0))
+        whole = np.rint(weight * inverse[:, None])
+    # a weight that is NaN or infinite makes its scale so too, and the search refuses the result
+    clean = np.nan_to_num(whole, nan=0.0, posinf=127.0, neginf=-127.0)
+    return Rounded(clean.clip(-127, 127).astype(np.int8), largest / np.float32(127), bias)
+
+
+@dataclasses.dataclass(frozen=True)
+class Norm:
+    """Gain and bias of a LayerNorm."""
+
+    gain: Numbers
+    bias: Numbers
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfAttention:
+    """W^Q, W^K and W^V of all heads in one matrix, and W^O."""
+
+    packed: Matrix
+    out: Matrix
+
+
+@dataclasses.dataclass(frozen=True)
+class Ssru:
+    """W and, with its bias, W_f in one matrix (Kim et al., 2019)."""
+
+    both: Matrix
+
+
+@dataclasses.dataclass(frozen=True)
+class CrossAttention:
+    """W^Q; W^K and W^V in one matrix, which the source passes once; W^O."""
+
+    query: Matrix
+    memory: Matrix
+    out: Matrix
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """A block: what reads the positions before, in a decoder cross-attention, feed-forward."""
+
+    reading: SelfAttention | Ssru
+    reading_norm: Norm
+    cross: CrossAttention | None
+    cross_norm: Norm | None
+    inner: Matrix
+    outer: Matrix
+    feed_norm: Norm
+
+
+@dataclasses.dataclass(frozen=True)
+class Weights:
+    """An encoder-decoder as the kernels take it."""
+
+    heads: int
+    key_size: int
+    value_size: int
+    d_ff: int
+    norm: Literal["post", "pre"]
+    norm_eps: float
+    activation: Literal["relu", "swish"]
+    embedding_scale: float
+    positions: Literal["none", "added", "rotary"]
+    table: Numbers | None
+    """What is added to embeddings (position, d_model), or the sinusoids by which the heads'
+    features turn (position, key_size)."""
+    source: Matrix
+    target: Matrix
+    output: Matrix
+    """The target's own embeddings if they are tied and have no bias beside them."""
+    encoder: tuple[Layer, ...]
+    decoder: tuple[Layer, ...]
+    encoder_norm: Norm | None
+    decoder_norm: Norm | None
+
+    @property
+    def position_count(self) -> int | None:
+        """How many positions it can number; None is no limit."""
+        return None if self.table is None else len(self.table)
+
+
+def read_weights(tensors: Tensors, config: TransformerConfig, make: Make = rounded) -> Weights:
+    """The weights from a bundle's ``tensors``, by their names there.
+
+    Raises BundleError for a tensor that is missing or has another shape than the config says.
+    """
+    reader = _Reader(tensors, config, make)
+    target = reader.matrix(
+        ("target_embedding.weight", "output_weight", "source_embedding.weight")
+        if config.share_embeddings and config.tie_output
+        else ("target_embedding.weight", "output_weight")
+        if config.tie_output
+        else ("target_embedding.weight", "source_embedding.weight")
+        if config.share_embeddings
+        else ("target_embedding.weight",)
+    )
+    source = target if config.share_embeddings else reader.matrix(("source_embedding.weight",))
+
+    output = target
+    if not config.tie_output:
+        output = reader.matrix(("output_weight",), "output_bias" if config.output_bias else None)
+    elif config.output_bias:
+        output = dataclasses.replace(target, bias=reader.numbers("output_bias"))
+
+    is_pre = config.norm == "pre"
+    assert config.activation in ("relu", "swish"), "the table of capabilities refuses others"
+    return Weights(
+        heads=config.heads,
+        key_size=config.key_size,
+        value_size=config.value_size,
+        d_ff=config.d_ff,
+        norm=config.norm,
+        norm_eps=config.norm_eps,
+        activation=config.activation,
+        embedding_scale=math.sqrt(config.d_model) if config.scale_embeddings else 1.0,
+        positions=_position_kind(config),
+        table=_table(config, reader),
+        source=source,
+        target=target,
+        output=output,
+        encoder=tuple(reader.layer("encoder", index) for index in range(config.encoder_layers)),
+        decoder=tuple(reader.layer("decoder", index) for index in range(config.decoder_layers)),
+        encoder_norm=reader.norm("encoder.last_norm") if is_pre else None,
+        decoder_norm=reader.norm("decoder.last_norm") if is_pre else None,
+    )
+
+
+def sinusoids(length: int, width: int) -> Numbers:
+    """The table of EQ-24, sines at even places and cosines beside them, from position 0."""
+    features = np.arange(width)
+    even = features - features % 2
+    angles = np.arange(length, dtype=np.float64)[:, None] / 10000.0 ** (even / width)
+    return np.where(features == even, np.sin(angles), np.cos(angles)).astype(np.float32)
+
+
+def _position_kind(config: TransformerConfig) -> Literal["none", "added", "rotary"]:
+    match config.positions:
+        case "rotary" | "none":
+            return config.positions
+        case _:
+            return "added"
+
+
+def _table(config: TransformerConfig, reader: "_Reader") -> Numbers | None:
+    match config.positions:
+        case "sinusoidal":
+            return sinusoids(MOST_POSITIONS, config.d_model)
+        case "learned":
+            names = ("target_embedding.positions.learned", "source_embedding.positions.learned")
+            return reader.numbers(*names)
+        case "rotary":
+            return sinusoids(MOST_POSITIONS, config.key_size)
+        case _:
+            return None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reader:
+    tensors: Tensors
+    config: TransformerConfig
+    make: Make
+
+    def numbers(self, *names: str) -> Numbers:
+        """A tensor by the first of its names; a shared parameter is stored under one of them."""
+        for name in names:
+            if name in self.tensors:
+                return np.ascontiguousarray(self.tensors[name], dtype=np.float32)
+        raise BundleError(f"the model has no tensor {' or '.join(names)}")
+
+    def matrix(self, names: tuple[str, ...], bias: str | None = None) -> Matrix:
+        return self.make(self.numbers(*names), None if bias is None else self.numbers(bias))
+
+    def norm(self, name: str) -> Norm:
+        return Norm(self.numbers(f"{name}.gain"), self.numbers(f"{name}.bias"))
+
+    def layer(self, side: str, index: int) -> Layer:
+        name = f"{side}.layers.{index}"
+        is_decoder = side == "decoder"
+        kind: str = self.config.sublayers("decoder" if is_decoder else "encoder")[0].name
+        return Layer(
+            reading=self._ssru(f"{name}.ssru") if kind == "ssru" else self._attention(name),
+            reading_norm=self.norm(f"{name}.{kind}_norm.norm"),
+            cross=self._cross(f"{name}.cross_attention") if is_decoder else None,
+            cross_norm=self.norm(f"{name}.cross_attention_norm.norm") if is_decoder else None,
+            inner=self.matrix(
+                (f"{name}.feed_forward.inner.weight",), f"{name}.feed_forward.inner.bias"
+            ),
+            outer=self.matrix(
+                (f"{name}.feed_forward.outer.weight",), f"{name}.feed_forward.outer.bias"
+            ),
+            feed_norm=self.norm(f"{name}.feed_forward_norm.norm"),
+        )
+
+    def _attention(self, name: str) -> SelfAttention:
+        name = f"{name}.self_attention"
+        return SelfAttention(self._part(name, "qkv"), self._part(name, "o"))
+
+    def _cross(self, name: str) -> CrossAttention:
+        keys = self.config.heads * self.config.key_size
+        return CrossAttention(
+            self._part(name, "qkv", slice(0, keys)),
+            self._part(name, "qkv", slice(keys, None)),
+            self._part(name, "o"),
+        )
+
+    def _part(self, name: str, part: str, rows: slice = slice(None)) -> Matrix:
+        has_bias = self.config.attention_bias
+        bias = self.numbers(f"{name}.b_{part}")[rows] if has_bias else None
+        return self.make(self.numbers(f"{name}.w_{part}")[rows], bias)
+
+    def _ssru(self, name: str) -> Ssru:
+        candidate = self.numbers(f"{name}.candidate.weight")
+        gate, bias = self.numbers(f"{name}.gate.weight"), self.numbers(f"{name}.gate.bias")
+        return Ssru(
+            self.make(
+                np.concatenate([candidate, gate]), np.concatenate([np.zeros_like(bias), bias])
+            )
+        )
