@@ -174,7 +174,14 @@ _ABOUT_A_BEAM = _all_any(
 """Search settings that choose among the hypotheses of a beam."""
 
 _NO_CONSTRAINTS = _at_default(
-    "prefix", "must", "banned", "diverse_groups", "sampling", "mask_at_inference", "repredict"
+    "prefix",
+    "target_code",
+    "must",
+    "banned",
+    "diverse_groups",
+    "sampling",
+    "mask_at_inference",
+    "repredict",
 )
 """Searches that our own engine alone has."""
 

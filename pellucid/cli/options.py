@@ -229,6 +229,12 @@ constraint_options = _all_of(
         _option("--coverage-penalty", float, "How much a source token without attention costs."),
         _option("--no-repeat-ngram", int, "Never generate so many tokens in a row twice."),
         _option("--prefix", str, "What every translation begins with."),
+        _option(
+            "--target-code",
+            str,
+            "Of a multilingual model: the language to translate into, such as deu, of lines"
+            " without a code.",
+        ),
         _several("--must", "must", "A word or phrase that must appear; may be given many times."),
         _several("--ban", "banned", "A word or phrase that must not; may be given many times."),
         _option("--diverse-groups", int, "Parts of the beam that avoid one another's tokens."),

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, assert_never
@@ -102,6 +103,9 @@ class DecodingConfig(Config):
     """No n tokens in a row are generated twice; 0 allows it."""
     prefix: str = ""
     """The text that every translation begins with."""
+    target_code: str = ""
+    """The language to translate into, for a multilingual model: each line that begins with no code
+    such as ``>>deu<<`` gets this one, which may be given without its marks."""
     must: tuple[str, ...] = ()
     """Words and phrases that every translation contains. Post and Vilar (2018),
     arXiv:1804.06609."""
@@ -163,6 +167,14 @@ class DecodingConfig(Config):
     @classmethod
     def _from_toml_array(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
+
+    @pydantic.field_validator("target_code")
+    @classmethod
+    def _with_marks(cls, code: str) -> str:
+        name = code.removeprefix(">>").removesuffix("<<")
+        if code and not re.fullmatch(r"[^<>\s]{1,40}", name):
+            raise ValueError(f"must be a code such as deu or >>deu<<, got {code!r}")
+        return f">>{name}<<" if name else ""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

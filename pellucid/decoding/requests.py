@@ -10,6 +10,7 @@ from pellucid.decoding.config import DecodingConfig, contradicting_phrases
 from pellucid.decoding.spelling import Forms, Ids, spell, spell_required, spell_terms
 from pellucid.decoding.suspicious import source_warnings
 from pellucid.decoding.warnings import TranslationWarning
+from pellucid.text.languages import with_code
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -99,7 +100,7 @@ def as_requests(
         check_texts([request.source], number)
         requests.append(
             Request(
-                source=request.source,
+                source=with_code(request.source, settings.target_code),
                 prefix=request.prefix or settings.prefix,
                 must=tuple(dict.fromkeys((*settings.must, *request.must))),
                 terms=request.terms,

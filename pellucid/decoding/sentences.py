@@ -14,6 +14,7 @@ from pellucid.core.special import EOS_ID
 from pellucid.decoding.requests import MOST_CHARACTERS, Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.warnings import merged
+from pellucid.text.languages import leading_code
 from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
@@ -21,7 +22,6 @@ from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 _Item = TypeVar("_Item")
 SHARE_KEY = "several_sentences"
 """The manifest's key for the share of training lines that hold several sentences."""
-_CODE = re.compile(r"\s*(>>[^<>\s]+<<)")
 _MOST_SEVERAL = 0.1
 """A model that has seen more such lines can translate them whole. Of the lines of Multi30k 0%, of
 Tatoeba 1%, of Europarl, whose lines are called sentences, 8% hold several."""
@@ -34,12 +34,6 @@ def knows_single_sentences(manifest: Mapping[str, Any]) -> bool:
     """
     share = manifest.get(SHARE_KEY)
     return not isinstance(share, int | float) or share <= _MOST_SEVERAL
-
-
-def leading_code(text: str) -> str:
-    """The code of a target language that a text begins with, such as ``>>fra<<``; else empty."""
-    found = _CODE.match(text)
-    return found[1] if found else ""
 
 
 @dataclasses.dataclass(frozen=True)

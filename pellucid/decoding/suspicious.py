@@ -68,7 +68,7 @@ def source_warnings(
     """The warnings that a source gives by itself; of its ``ids`` the first ``limit`` are read."""
     found = []
     codes = tokenizer.codes if isinstance(tokenizer, MarianTokenizer) else None
-    problem = None if codes is None else code_problem(text, codes)
+    problem = None if codes is None or not text.strip() else code_problem(text, codes)
     if problem is not None:
         found.append(TranslationWarning("language_code", problem))
 

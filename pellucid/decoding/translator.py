@@ -34,7 +34,7 @@ from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.warnings import WarningLog
 from pellucid.decoding.writing import blank_translation, write_translations
 from pellucid.text.glossary import Glossary, holds_phrase
-from pellucid.text.languages import UNKNOWN
+from pellucid.text.languages import UNKNOWN, with_code
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pellucid")
 
 _DONE_AFTERWARDS = (
+    "target_code",
     "mbr",
     "coverage_penalty",
     "align",
@@ -324,6 +325,7 @@ class Translator:
         from pellucid.decoding.search.scoring import score_lines
 
         bundle, limit = self._bundle, source_limit(self._bundle, self.settings)
+        sources = [with_code(each, self.settings.target_code) for each in sources]
         read = read_sources(sources, bundle.source_tokenizer)
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)

@@ -13,6 +13,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import merged
 from pellucid.documents.placement import Aligned, Link
 from pellucid.documents.segments import Span
+from pellucid.text.languages import with_code
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -77,8 +78,10 @@ class ModelTranslator:
         tokenizer, limit = translator.source_tokenizer, translator.source_limit
 
         # The parts of each sentence, with the place of each in it.
-        parts = [_divided(sentence, tokenizer, limit) for sentence in sentences]
-        texts = [part for of_sentence in parts for _, part in of_sentence]
+        code = translator.settings.target_code
+        room = limit - bool(code)
+        parts = [_divided(sentence, tokenizer, room) for sentence in sentences]
+        texts = [with_code(part, code) for of_sentence in parts for _, part in of_sentence]
         found = self._search.translations(texts)
         linked = iter(self._links(found) if align else [[] for _ in found])
 
@@ -87,14 +90,17 @@ class ModelTranslator:
         for of_sentence in parts:
             text, links = "", []
             warnings = []
-            for number, (start, _) in enumerate(of_sentence):
+            for number, (start, part) in enumerate(of_sentence):
                 text += " " if number and text else ""
                 at = len(text)
-                links += [
-                    ((start + a, start + b), (at + c, at + d), weight)
-                    for (a, b), (c, d), weight in next(linked)
-                ]
+                # The model read the part behind the code of a language, which is no text.
                 found_part = next(translations)
+                shift = start - (len(found_part.source) - len(part))
+                links += [
+                    ((shift + a, shift + b), (at + c, at + d), weight)
+                    for (a, b), (c, d), weight in next(linked)
+                    if shift + a >= start
+                ]
                 text += found_part.text
                 warnings.append(found_part.warnings)
             answers.append(Aligned(_printable(text), tuple(links), warnings=merged(warnings)))

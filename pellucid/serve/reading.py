@@ -5,10 +5,10 @@ import dataclasses
 import math
 import time
 
-from pellucid.decoding.sentences import leading_code
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import FieldProblem, InvalidError
+from pellucid.text.languages import leading_code
 from pellucid.text.splitting import Sentence, split_sentences
 
 _CHEAP_CHARS = 2000
@@ -104,8 +104,13 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
     if whole:
         places = [part for place in places for part in _divided(model, place, limit)]
     # A code in front of the text holds for all its sentences.
-    code = leading_code(text) if model.bundle.source_tokenizer.kind == "marian" else ""
-    codes = ["" if number == 0 or not place.text else code for number, place in enumerate(places)]
+    own = leading_code(text) if model.bundle.source_tokenizer.kind == "marian" else ""
+    code = own or model.settings.target_code
+    has_own = [bool(own) and number == 0 for number in range(len(places))]
+    codes = [
+        code if place.text and not own_here else ""
+        for place, own_here in zip(places, has_own, strict=True)
+    ]
     # All sentences in one call, which is faster than one call for each.
     all_ids = model.source_ids(
         [

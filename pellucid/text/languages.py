@@ -101,6 +101,19 @@ def language_name(code: str) -> str:
     return _NAMES.get(code, code)
 
 
+def leading_code(text: str) -> str:
+    """The code of a target language that a text begins with, such as ``>>fra<<``; else empty."""
+    found = _CODE.match(text)
+    return found[0].strip() if found and found[1] else ""
+
+
+def with_code(text: str, code: str) -> str:
+    """The text behind ``code``, unless it is blank or begins with a code of its own."""
+    if not code or not text.strip() or leading_code(text):
+        return text
+    return f"{code} {text}"
+
+
 def code_problem(text: str, codes: Sequence[str]) -> str | None:
     """Describe what is wrong with the code of the target language that a text begins with; None if
     nothing is.

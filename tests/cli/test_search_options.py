@@ -39,6 +39,7 @@ def translations(run: Path, *options: object, stdin: bytes = TEXT) -> list[dict]
                 "temperature": 0.7, "top_k": 9, "top_p": 0.9, "epsilon": 0.001, "seed": 0,
             },
         }),
+        (["--target-code", "fra"], {"target_code": ">>fra<<"}),
         (["--mbr", "-b", 5], {"mbr": True, "beam_size": 5}),
         (["--align", "--align-layer", 0, "--align-head", 1], {
             "align": True, "align_layer": 0, "align_head": 1,
