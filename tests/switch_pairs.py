@@ -12,6 +12,7 @@ SWITCHES: Mapping[str, Sequence[Mapping[str, object]]] = {
     "positions": [
         {"positions": "sinusoidal"},
         {"positions": "sinusoidal", "start_position": 1},
+        {"positions": "sinusoidal_t2t"},
         {"positions": "learned", "max_positions": 16},
         {"positions": "one_hot", "max_positions": 16},
         {"positions": "joint", "max_positions": 16, "position_hidden": 5},
@@ -30,6 +31,7 @@ SWITCHES: Mapping[str, Sequence[Mapping[str, object]]] = {
         {"heads": 5, "d_k": 4, "d_v": 1},
         {"heads": 2, "projection": "two_stage"},
     ],
+    "decoder": [{"decoder": "self-attention"}, {"decoder": "ssru"}],
     "scale_attention": [{"scale_attention": True}, {"scale_attention": False}],
     "activation": [{"activation": kind} for kind in ("relu", "gelu", "swish")],
     "scale_embeddings": [{"scale_embeddings": True}, {"scale_embeddings": False}],

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
-from pellucid.equations.choices import Activation, NormKind, PositionKind
+from pellucid.equations.choices import Activation, DecoderReading, NormKind, PositionKind
 from pellucid.model.build import build_model
 from pellucid.model.config import KINDS, TransformerConfig, own_settings, parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
@@ -43,9 +43,16 @@ VARIANTS = {
     "l2 centered, unscaled attention": {"norm_kind": "l2_centered", "scale_attention": False},
     "no gain or bias, mlp": {"norm_affine": False, "embedding": "mlp", "position_hidden": 6},
     "two-stage": {"projection": "two_stage", "attention_bias": True},
+    "ssru": {"decoder": "ssru"},
+    "ssru, pre-norm": {"decoder": "ssru", "norm": "pre"},
 }
 
-_DEFAULTS = {"activation": Activation, "norm_kind": NormKind, "positions": PositionKind}
+_DEFAULTS = {
+    "activation": Activation,
+    "norm_kind": NormKind,
+    "positions": PositionKind,
+    "decoder": DecoderReading,
+}
 for _name, _choices in _DEFAULTS.items():
     _default = TransformerConfig.model_fields[_name].default
     _held = {variant.get(_name, _default) for variant in VARIANTS.values()}

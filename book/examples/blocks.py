@@ -38,12 +38,12 @@ def parameters() -> Example:
 
     encoder = BlockWeights(attention_weights_of_a_layer(), norm(), network(), norm())
     decoder = DecoderBlockWeights(
-        attention_weights_of_a_layer(),
-        norm(),
-        attention_weights_of_a_layer(),
-        norm(),
-        network(),
-        norm(),
+        self_attention=attention_weights_of_a_layer(),
+        self_attention_norm=norm(),
+        cross_attention=attention_weights_of_a_layer(),
+        cross_attention_norm=norm(),
+        feed_forward=network(),
+        feed_forward_norm=norm(),
     )
     # 37,000 words of source and target together (§5.1), embedded and read out by one matrix (§3.4)
     embedding_count = count_parameters(EmbeddingWeights(torch.empty(words, d_model)))

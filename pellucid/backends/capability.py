@@ -154,6 +154,7 @@ _TRANSFORMER = {
     "scale_attention": _only(True),
     "activation": _only("relu", "gelu", "swish"),
     "start_symbol": _only("token"),
+    "decoder": _only("self-attention"),
 }
 """The Transformer of other programs, with the switches that most of them have."""
 
@@ -293,6 +294,7 @@ WEB = Backend(
         "norm_kind": _only("layer", "rms", "l2", "l2_centered"),
         "positions": _only(
             "sinusoidal",
+            "sinusoidal_t2t",
             "learned",
             "one_hot",
             "joint",
@@ -306,6 +308,7 @@ WEB = Backend(
         "embedding": _only("linear", "mlp"),
         "projection": _only("per_head", "two_stage"),
         "start_symbol": _only("token", "zero"),
+        "decoder": _only("self-attention", "ssru"),
         "cell": _only("lstm", "gru"),
         "attention": _only("additive", "dot", "general"),
         **_all_any("norm_affine", "scale_attention"),

@@ -16,6 +16,7 @@ NormPlacement = Literal["post", "pre"]
 
 PositionKind = Literal[
     "sinusoidal",
+    "sinusoidal_t2t",
     "learned",
     "one_hot",
     "joint",
@@ -27,6 +28,12 @@ PositionKind = Literal[
 ]
 """Computed by ``pellucid.equations.positions.encode_positions``. The last four add nothing to the
 embeddings: three act inside attention, the fourth nowhere."""
+
+DecoderReading = Literal["self-attention", "ssru"]
+"""How a decoder position reads those before it."""
+
+ADDED_POSITIONS: tuple[PositionKind, ...] = ("sinusoidal", "sinusoidal_t2t", "learned")
+"""Kinds that add a vector of the position alone to each embedding."""
 
 StartSymbol = Literal["token", "zero"]
 """The first input of a decoder: the embedding of BOS, or a vector of zeros."""

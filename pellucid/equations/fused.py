@@ -155,6 +155,61 @@ def fused_rotary_positions(
     return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
 
 
+def fused_gated_recurrence(
+    inputs: Float[Tensor, "*batch time size"],
+    gates: Float[Tensor, "*batch time size"],
+    cell: Float[Tensor, "*batch size"],
+) -> Float[Tensor, "*batch time size"]:
+    """``gated_recurrence`` with one kernel a word, forwards and backwards.
+
+    With gₜ for the gradient that reaches cₜ from the loss and from all later cells,
+
+        gₜ = ∂L/∂cₜ + fₜ₊₁ ⊙ gₜ₊₁,   ∂L/∂xₜ = (1 − fₜ) ⊙ gₜ,   ∂L/∂fₜ = (cₜ₋₁ − xₜ) ⊙ gₜ
+
+    and only gₜ needs a word after the other. A scan in log₂ n steps reads all words in each of
+    them, and took longer on a CPU (benchmarks/recurrence_speed.py).
+
+    EQ: none.  Source: Lei et al. (2018), §3.
+    Law: tests/laws/test_fused_equals_clear.py.
+    """
+    cells: Tensor = _GatedRecurrence.apply(inputs, gates, cell)  # type: ignore[no-untyped-call]
+    return cells
+
+
+class _GatedRecurrence(torch.autograd.Function):
+    """The cells, and their gradients from the last word to the first."""
+
+    @staticmethod
+    def forward(ctx, inputs, gates, cell):  # type: ignore[no-untyped-def]
+        """c₁ … cₙ."""
+        cells = torch.empty_like(inputs)
+        before = cell
+        for time in range(inputs.shape[-2]):
+            # x + f (c − x): a mean of the two in one pass
+            x, gate = inputs.select(-2, time), gates.select(-2, time)
+            before = torch.lerp(x, before, gate, out=cells.select(-2, time))
+
+        ctx.save_for_backward(inputs, gates, cell, cells)
+        return cells
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        """The gradients with respect to inputs, gates and the first cell."""
+        inputs, gates, cell, cells = ctx.saved_tensors
+
+        reaching = gradient.clone()  # g, filled from the end
+        for time in range(inputs.shape[-2] - 2, -1, -1):
+            later = gates.select(-2, time + 1), reaching.select(-2, time + 1)
+            reaching.select(-2, time).addcmul_(*later)
+
+        # c₀ … cₙ₋₁
+        before = torch.cat((cell.unsqueeze(-2), cells[..., :-1, :]), dim=-2)
+        of_gates = (before - inputs).mul_(reaching)
+        of_cells = reaching * gates  # ∂L/∂cₜ₋₁ through cₜ alone
+        of_first = of_cells[..., :1, :].sum(dim=-2)  # zeros if there is no word
+        return reaching.sub_(of_cells), of_gates, of_first
+
+
 def _with_causal(
     may_attend: Tensor | None, length: int, offset: int, device: torch.device, causal: bool
 ) -> Tensor | None:

@@ -46,6 +46,32 @@ def sinusoidal_positions(
     return encoding.to(device=device, dtype=dtype or torch.get_default_dtype())
 
 
+def tensor2tensor_positions(
+    length: int,
+    d_model: int,
+    start: int = 0,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> Float[Tensor, "{length} {d_model}"]:
+    """Encode each position by sines and cosines whose last wavelength is exactly 10000 · 2π.
+
+        p[n, 2i] = sin(n / 10000^(i/(d/2-1))),   p[n, 2i+1] = cos(n / 10000^(i/(d/2-1)))
+
+    EQ: none.  Source: Vaswani et al. (2018), Tensor2Tensor, whose code has it so, and after it
+    Marian and Firefox's engine.
+    Symbols: as in ``sinusoidal_positions``, which divides by d/2.
+    Differs: these programs put all sines before all cosines.
+    """
+    pair = torch.arange(d_model) // 2  # i, for both members of a pair
+    positions = torch.arange(start, start + length, dtype=torch.float64)
+
+    # with one pair alone there is one wavelength, 2π
+    steps = max(d_model // 2 - 1, 1)
+    angles = positions.unsqueeze(-1) / BASE ** (pair.double() / steps)
+    encoding = torch.where(torch.arange(d_model) % 2 == 0, angles.sin(), angles.cos())
+    return encoding.to(device=device, dtype=dtype or torch.get_default_dtype())
+
+
 def add_positions(
     x: Float[Tensor, "*batch length d_model"], positions: Float[Tensor, "*#batch length d_model"]
 ) -> Float[Tensor, "*batch length d_model"]:
@@ -168,6 +194,9 @@ def encode_positions(
     match kind:
         case "sinusoidal":
             return add_positions(x, sinusoidal_positions(length, d_model, start, device=x.device))
+        case "sinusoidal_t2t":
+            rows = tensor2tensor_positions(length, d_model, start, device=x.device)
+            return add_positions(x, rows)
         case "learned":
             return add_positions(x, learned_positions(length, weights["table"], start))
         case "one_hot":

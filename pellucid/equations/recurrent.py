@@ -1,4 +1,8 @@
-"""Recurrent networks: one state, passed from word to word. Weights as in torch.nn."""
+"""Recurrent networks: one state, passed from word to word.
+
+Weights of LSTM and GRU are as in torch.nn; those of the SSRU multiply from the right, as on the
+page of the Transformer, whose decoder may have it in place of self-attention.
+"""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pellucid.equations.feed_forward import relu
 from pellucid.equations.shapes import require_same_size
 
 State = TypeVar("State")
@@ -135,6 +140,70 @@ def gru(
         return state, state
 
     return unroll(step, inputs, hidden)[0]
+
+
+def gated_recurrence(
+    inputs: Float[Tensor, "*batch time size"],
+    gates: Float[Tensor, "*batch time size"],
+    cell: Float[Tensor, "*batch size"],
+) -> Float[Tensor, "*batch time size"]:
+    """The cells of a linear recurrence: means of the old cell and the new input, by a gate each.
+
+        cₜ = fₜ ⊙ cₜ₋₁ + (1 − fₜ) ⊙ xₜ
+
+    EQ: none.  Source: Lei et al. (2018), Simple Recurrent Units, §3, eq. (2).
+    Symbols: inputs = x, gates = f, from 0 to 1, cell = c₀; the result is c₁ … cₙ.
+
+    Nothing but this mean passes from word to word: inputs and gates do not depend on the cell, so
+    they are computed for all words at once.
+    """
+    require_same_size("length", ("inputs", inputs, -2), ("gates", gates, -2))
+
+    def step(both: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        x, gate = both.chunk(2, dim=-1)
+        cell = gate * cell + (1 - gate) * x
+        return cell, cell
+
+    return unroll(step, torch.cat((inputs, gates), dim=-1), cell)[0]
+
+
+def recurrence_shares(
+    gates: Float[Tensor, "*batch time size"],
+) -> Float[Tensor, "*batch time size"]:
+    """The share of every input in the last cell of a linear recurrence, feature by feature.
+
+        aᵢ = (1 − fᵢ) ⊙ fᵢ₊₁ ⊙ … ⊙ fₙ,   cₙ = Σᵢ aᵢ ⊙ xᵢ + (f₁ ⊙ … ⊙ fₙ) ⊙ c₀
+
+    EQ: none.  Source: Lei et al. (2018), §3, written out.
+    Symbols: gates = f.
+
+    As attention weights do, the shares say which word a cell is made of, here for each feature.
+    """
+    # (*batch, time, size): the products of the gates after each position, 1 for the last
+    kept = gates.flip(-2).cumprod(dim=-2).flip(-2)
+    kept = torch.cat((kept[..., 1:, :], torch.ones_like(kept[..., :1, :])), dim=-2)
+    return (1 - gates) * kept
+
+
+def ssru(
+    x: Float[Tensor, "*batch time d_model"],
+    w: Float[Tensor, "d_model d_model"],
+    w_f: Float[Tensor, "d_model d_model"],
+    b_f: Float[Tensor, " d_model"],
+) -> Float[Tensor, "*batch time d_model"]:
+    """A simpler simple recurrent unit: ReLU of a running mean, whose gate reads the input alone.
+
+        fₜ = σ(xₜ W_f + b_f),   cₜ = fₜ ⊙ cₜ₋₁ + (1 − fₜ) ⊙ xₜ W,   hₜ = ReLU(cₜ),   c₀ = 0
+
+    EQ: none.  Source: Kim et al. (2019), From Research to Production and Back, §3.1; Lei et al.
+    (2018) for the recurrence.
+    Symbols: x = x, w = W, w_f = W_f, b_f = b_f; the result is h.
+
+    In a decoder it stands where self-attention does. The state of a translation is one vector a
+    layer, however long it grows, and a word costs two products with matrices.
+    """
+    gates = (x @ w_f + b_f).sigmoid()
+    return relu(gated_recurrence(x @ w, gates, torch.zeros_like(x[..., 0, :])))
 
 
 def reverse_sequences(

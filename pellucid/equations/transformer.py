@@ -26,6 +26,7 @@ from pellucid.equations.masks import causal_mask, masked_softmax, padding_mask
 from pellucid.equations.normalization import normalize
 from pellucid.equations.penalties import length_penalty
 from pellucid.equations.positions import encode_positions, network_embedding
+from pellucid.equations.recurrent import ssru
 from pellucid.equations.relative import (
     alibi_bias,
     relative_scores,
@@ -70,7 +71,8 @@ def embed_tokens(ids: Ids, weights: EmbeddingWeights, settings: Settings) -> Row
         x = network_embedding(x, *weights.network)
 
     # only the sinusoids have a first position to choose; tables are indexed from 0
-    start = settings.start_position if settings.positions == "sinusoidal" else 0
+    has_choice = settings.positions in ("sinusoidal", "sinusoidal_t2t")
+    start = settings.start_position if has_choice else 0
     x = encode_positions(x, settings.positions, weights.positions, start)
     return settings.training.drop(x, settings.dropout)
 
@@ -195,6 +197,31 @@ def encoder_block(x: Rows, may_attend: Mask, weights: BlockWeights, settings: Se
     )
 
 
+def read_before(
+    y: Rows, may_attend: Mask, weights: DecoderBlockWeights, settings: Settings
+) -> Rows:
+    """The first sublayer of a decoder block: each target position reads itself and those before it.
+
+        Z₁ = MaskedMultiHead(Y, Y, Y),   or   Z₁ = SSRU(Y)
+
+    EQ: 83, 108.  Source: Vaswani et al. (2017), §3.1; Kim et al. (2019) for the SSRU, which needs
+    no mask: it reads from the left to the right.
+    """
+    own, unit = weights.self_attention, weights.ssru
+    if unit is not None and weights.ssru_norm is not None:
+        w = unit.w, unit.w_f, unit.b_f
+        return sublayer(y, lambda rows: ssru(rows, *w), weights.ssru_norm, settings)
+
+    assert own is not None
+    assert weights.self_attention_norm is not None
+    return sublayer(
+        y,
+        lambda rows: attend(rows, rows, may_attend, own, settings),
+        weights.self_attention_norm,
+        settings,
+    )
+
+
 def decoder_block(
     y: Float[Tensor, "sentence target d_model"],
     memory: Float[Tensor, "sentence source d_model"],
@@ -204,7 +231,7 @@ def decoder_block(
     settings: Settings,
 ) -> Float[Tensor, "sentence target d_model"]:
     """A decoder block: masked self-attention, cross-attention to the encoder's output, feed-
-    forward.
+    forward. An SSRU may stand in place of self-attention.
 
         Z₁ = MaskedMultiHead(Y, Y, Y),      Z₂ = LayerNorm(Y + Z₁),
         Z₃ = MultiHead(Z₂, memory, memory), Z₄ = LayerNorm(Z₂ + Z₃),
@@ -212,12 +239,7 @@ def decoder_block(
 
     EQ: 90, 108, 109.  Source: Vaswani et al. (2017), §3.1 and Figure 1, right.
     """
-    y = sublayer(
-        y,
-        lambda rows: attend(rows, rows, may_attend, weights.self_attention, settings),
-        weights.self_attention_norm,
-        settings,
-    )
+    y = read_before(y, may_attend, weights, settings)
 
     y = sublayer(
         y,

@@ -123,11 +123,22 @@ class BlockWeights:
 
 
 @dataclasses.dataclass(frozen=True)
-class DecoderBlockWeights:
-    """A block of masked self-attention, cross-attention and feed-forward."""
+class SsruWeights:
+    """W, W_f and b_f of a simpler simple recurrent unit."""
 
-    self_attention: AttentionWeights
-    self_attention_norm: NormWeights
+    w: Float[Tensor, "d_model d_model"]
+    w_f: Float[Tensor, "d_model d_model"]
+    b_f: Float[Tensor, " d_model"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DecoderBlockWeights:
+    """A block of masked self-attention or an SSRU, cross-attention and feed-forward."""
+
+    self_attention: AttentionWeights | None = None
+    self_attention_norm: NormWeights | None = None
+    ssru: SsruWeights | None = None
+    ssru_norm: NormWeights | None = None
     cross_attention: AttentionWeights
     cross_attention_norm: NormWeights
     feed_forward: FeedForwardWeights

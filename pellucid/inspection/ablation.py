@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from pellucid.bundle import Bundle
@@ -18,6 +19,7 @@ from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.config import RnnAttentionConfig, TransformerConfig, TranslatorConfig
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.ssru import Ssru
 from pellucid.model.sublayers import Side
 from pellucid.model.transformer import Transformer
 
@@ -101,7 +103,7 @@ def ablate(
 
 
 def ablation_parts(config: TranslatorConfig) -> list[str]:
-    """Every head, then every layer that can be switched off; a plain rnn has none.
+    """Every head and SSRU, then every layer that can be switched off; a plain rnn has none.
 
     In a recurrent model only attention can be switched off: each layer needs its neighbors' states.
     """
@@ -120,6 +122,8 @@ def ablation_parts(config: TranslatorConfig) -> list[str]:
             for kind in config.sublayers(side):
                 if kind.has_heads:
                     heads += [f"{layer}.{kind.name}.heads.{head}" for head in range(config.heads)]
+                elif kind.family == "ssru":
+                    heads.append(f"{layer}.{kind.name}")
     return [*heads, *layers]
 
 
@@ -146,6 +150,10 @@ def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
         heads = changed.get_submodule(stem)
         assert isinstance(heads, MultiHeadAttention)
         _silence(heads, int(head))
+    elif isinstance(unit := changed.get_submodule(part), Ssru):
+        # nothing is added to cells that begin at zero, so they stay there, and so does the output
+        zeros = torch.zeros_like(unit.candidate.weight)
+        unit.candidate.weight = nn.Parameter(zeros, requires_grad=False)
     else:
         assert isinstance(changed, Transformer)
         side, _, index = part.partition(".layers.")

@@ -6,6 +6,7 @@ words up through the layers, and gives how much of each last hidden state they a
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 
 import torch
@@ -19,10 +20,12 @@ from pellucid.equations.attribution import (
     normalize_part,
     token_contributions,
 )
+from pellucid.equations.recurrent import recurrence_shares
 from pellucid.equations.relative import relative_distances
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.blocks import Block, Sublayer
 from pellucid.model.layers import AddAndNorm, FeedForward, Norm
+from pellucid.model.ssru import Ssru
 from pellucid.model.sublayers import Side, SublayerKind
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.model.trace import Trace
@@ -64,6 +67,7 @@ class Contributions:
 def wanted_names(model: Attributable) -> Trace:
     """A trace that keeps everything which attribution reads."""
     names = ["embedding", "positions", "input", "*.weights", "*.value", "*.residual", "*.norm"]
+    names += ["*.ssru.gate", "*.ssru.candidate", "*.ssru.cell"]
     sides: tuple[Side, ...] = (_side(model),)
     if isinstance(model, Transformer):
         sides = ("encoder", "decoder")
@@ -122,8 +126,8 @@ def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contr
     """The contributions of source and prefix words to the last hidden states (ALTI, ALTI+).
 
     Feed-forward sublayers and biases mix no words. A model of plain text has a prefix only: for an
-    encoder that is the whole text. None if a sublayer mixes words without attention weights, which
-    say how much of each.
+    encoder that is the whole text. None if a sublayer mixes words in another way than attention
+    and an SSRU do, whose weights say how much of each.
     """
     reader = _Reader(values)
 
@@ -134,7 +138,7 @@ def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contr
         for sublayer in _placed(model.encoder.layers, "encoder", "encoder"):
             if not sublayer.kind.mixes_positions:
                 continue
-            if not sublayer.kind.has_heads:
+            if not _has_shares(sublayer):
                 return None
             source = _own_contributions(sublayer, reader) @ source
 
@@ -144,7 +148,7 @@ def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contr
     for sublayer in _sublayers(model):
         if not sublayer.kind.mixes_positions:
             continue
-        if not sublayer.kind.has_heads:
+        if not _has_shares(sublayer):
             return None
         if sublayer.kind.reads_source:
             crossed = _crossed_contributions(sublayer, reader)
@@ -154,6 +158,10 @@ def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contr
         if not isinstance(model, Transformer):
             prefix = attended @ prefix
     return Contributions(read, prefix)
+
+
+def _has_shares(sublayer: "_Placed") -> bool:
+    return isinstance(sublayer.sublayer.module, MultiHeadAttention | Ssru)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,6 +277,12 @@ def _sublayer_parts(
                 name, value = f"{sublayer.name}.heads.{head}.output", float(attended.sum())
                 yield LogitPart(name, label, value, tuple(attended.tolist()), reads_source)
             bias, bias_name = attention.b_o, "b_o"
+        case Ssru():
+            [parts] = _ssru_parts_by_key(sublayer.name, reader, [row])  # (1, key, d_model)
+            [attended] = direct_logit_attribution(parts, direction).tolist()
+            name, value = f"{sublayer.name}.output", math.fsum(attended)
+            yield LogitPart(name, label, value, tuple(attended))
+            bias, bias_name = None, ""
         case module:
             output = reader.rows(f"{sublayer.name}.output")[row]
             bias, bias_name = None, ""
@@ -314,22 +328,45 @@ def _parts_by_key(
     return attended_parts(weights, value, _double(attention.w_o).T).transpose(0, 1)
 
 
+def _ssru_parts_by_key(name: str, reader: _Reader, queries: list[int]) -> Tensor:
+    """Return the contribution of each position to the output of an SSRU, (query, 1, key, d_model).
+
+    The cell of a position is a weighted sum of what it and those before it added, each feature with
+    weights of its own; where it is below zero, nothing passes ReLU.
+    """
+    gates, candidates, cells = (
+        reader.rows(f"{name}.{part}") for part in ("gate", "candidate", "cell")
+    )
+    parts = torch.zeros(len(queries), *gates.shape, dtype=torch.float64)
+    for row, query in enumerate(queries):
+        read = slice(query + 1)  # positions after the query have no part
+        passed = cells[query] > 0
+        parts[row, read] = recurrence_shares(gates[read]) * candidates[read] * passed
+    return parts.unsqueeze(1)
+
+
 def _mixed(sublayer: _Placed, reader: _Reader) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
     """For each position: its number, the parts of all keys, of the stream, and the hidden state.
 
     In a post-norm model all are taken behind the norm, whose deviation is held.
     """
-    attention = sublayer.sublayer.module
-    assert isinstance(attention, MultiHeadAttention)
+    module = sublayer.sublayer.module
+    assert isinstance(module, MultiHeadAttention | Ssru)
     before, after = reader.rows(sublayer.before), reader.rows(sublayer.stream)
     residual = reader.rows(f"{sublayer.name}.residual")
-    keys = reader.rows(f"{sublayer.name}.value").shape[-2]
-    at_once = max(1, _MOST_VALUES // (attention.heads * keys * before.shape[-1]))
+    if isinstance(module, Ssru):
+        keys, heads = len(before), 1
+    else:
+        keys, heads = reader.rows(f"{sublayer.name}.value").shape[-2], module.heads
+    at_once = max(1, _MOST_VALUES // (heads * keys * before.shape[-1]))
 
     norm = sublayer.around.norm
     gain = None if norm.gain is None else _double(norm.gain)
     for queries in torch.split(torch.arange(len(before)), at_once):
-        parts = _parts_by_key(attention, sublayer.name, reader, queries.tolist()).sum(1)
+        if isinstance(module, Ssru):
+            parts = _ssru_parts_by_key(sublayer.name, reader, queries.tolist()).sum(1)
+        else:
+            parts = _parts_by_key(module, sublayer.name, reader, queries.tolist()).sum(1)
         for row, by_key in zip(queries.tolist(), parts, strict=True):
             stream = before[row]
             if sublayer.around.placement == "post":

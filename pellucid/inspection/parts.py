@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Collection, Iterator
 from typing import assert_never
 
+from pellucid.equations.choices import ADDED_POSITIONS
 from pellucid.model.config import (
     RnnAttentionConfig,
     RnnConfig,
@@ -145,6 +146,13 @@ TABLE: dict[str, Part] = {
         "Sines and cosines of different wavelengths encode each position.",
         "P = sin, cos(n / 10000^(2i/d))",
     ),
+    "positions | positions=sinusoidal_t2t": Part(
+        _ROWS,
+        (),
+        "Sines and cosines of different wavelengths encode each position; the longest is"
+        " 10000 · 2π.",
+        "P = sin, cos(n / 10000^(i/(d/2 − 1)))",
+    ),
     "positions | positions=learned": _LEARNED,
     "positions | positions=one_hot": _ONE_HOT,
     "positions | positions=joint": _JOINT,
@@ -155,6 +163,7 @@ TABLE: dict[str, Part] = {
     "positions | positions=none": _NONE,
     "input": Part(_ROWS, (), "The input of the first block."),
     "input | positions=sinusoidal": _ADDED,
+    "input | positions=sinusoidal_t2t": _ADDED,
     "input | positions=learned": _ADDED,
     "input | positions=one_hot": _input(_ONE_HOT),
     "input | positions=joint": _input(_JOINT),
@@ -266,12 +275,34 @@ TABLE: dict[str, Part] = {
         "Z = C W^O",
     ),
     "attention.output + attention_bias=True": Part((), (), "A bias is added.", "… + b"),
+    # an SSRU in place of the decoder's self-attention
+    "ssru.preactivation": Part(_ROWS, (), "The gates before the sigmoid.", "P = Y W_f + b_f"),
+    "ssru.gate": Part(
+        _ROWS,
+        (),
+        "The share of the cell that each feature keeps from the position before.",
+        "F = σ(P)",
+    ),
+    "ssru.candidate": Part(_ROWS, (), "What each position adds to the cell.", "N = Y W"),
+    "ssru.cell": Part(
+        _ROWS,
+        (),
+        "The cell after each position: a mean of the cell before, which is 0 at the start, and of"
+        " what the position adds.",
+        "Cₜ = Fₜ ⊙ Cₜ₋₁ + (1 − Fₜ) ⊙ Nₜ",
+    ),
+    "ssru.output": Part(
+        _ROWS,
+        (),
+        "The output of the sublayer: the cell with negative numbers set to 0.",
+        "Z = max(0, C)",
+    ),
     # around every sublayer
     "residual": Part(
         _ROWS, (95,), "The residual sum: the sublayer's input plus its output.", "R = X + Z"
     ),
     "residual + cross-attention": Part(
-        (), (97,), "The input here is the output of self-attention."
+        (), (97,), "The input here is the output of the sublayer before."
     ),
     "norm": Part(_ROWS, (94,), "Each position is normalized by itself."),
     "norm | norm_kind=layer": Part(
@@ -523,8 +554,7 @@ def choices_of(config: TranslatorConfig, *places: str) -> frozenset[str]:
 
 def has_added_positions(config: TranslatorConfig) -> bool:
     """Whether a vector for each position is added to the embeddings."""
-    added = ("sinusoidal", "learned")
-    return isinstance(config, TransformerConfig) and config.positions in added
+    return isinstance(config, TransformerConfig) and config.positions in ADDED_POSITIONS
 
 
 def embedding_choices(side: str, config: TranslatorConfig) -> frozenset[str]:

@@ -10,6 +10,7 @@ from pellucid.model.attention import CrossAttention, SelfAttention
 from pellucid.model.config import BlockSettings
 from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.layers import AddAndNorm, FeedForward, Norm, SublayerModule
+from pellucid.model.ssru import Ssru
 from pellucid.model.state import BlockState, Reading, StackState, Step, SublayerState
 from pellucid.model.sublayers import SublayerKind
 from pellucid.model.trace import UNWATCHED, Trace
@@ -22,6 +23,8 @@ def build_sublayer(
     match kind.name:
         case "self_attention":
             return SelfAttention(config, source)
+        case "ssru":
+            return Ssru(config)
         case "cross_attention":
             return CrossAttention(config, source)
         case "feed_forward":

@@ -52,7 +52,8 @@ def initialize(model: SequenceModel, seed: int) -> None:
                     nn.init.zeros_(bias)
         elif isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight, generator=generator)
-            nn.init.zeros_(module.bias)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
         elif isinstance(module, nn.LSTM | nn.GRU):
             _initialize_recurrent(module, generator)
         elif isinstance(module, RecurrentAttention):

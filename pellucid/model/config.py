@@ -16,6 +16,7 @@ from pellucid.core.config import Config, parse_union
 from pellucid.equations.choices import (
     Activation,
     Cell,
+    DecoderReading,
     NormKind,
     NormPlacement,
     PositionKind,
@@ -26,6 +27,7 @@ from pellucid.model.sublayers import (
     CROSS_ATTENTION,
     FEED_FORWARD,
     SELF_ATTENTION,
+    SSRU,
     Side,
     SublayerKind,
 )
@@ -173,7 +175,8 @@ class BlockSettings(NetworkSettings):
     norm_affine: bool = True
     """Let the norm learn a gain and, for ``layer``, a bias; ``l2`` and ``l2_centered`` never do."""
     positions: PositionKind = "sinusoidal"
-    """How positions are encoded: by adding sinusoids (EQ-24) or learned vectors (EQ-30); by
+    """How positions are encoded: by adding sinusoids (EQ-24), those of Tensor2Tensor and Marian
+    (``sinusoidal_t2t``) or learned vectors (EQ-30); by
     Agarwal's ``one_hot`` (EQ-21, projected back to d_model), ``joint`` (EQ-22) and ``summed``
     (EQ-23) networks; inside self-attention by distances (``relative``, EQ-31), rotations
     (``rotary``) or slopes (``alibi``); or not at all (EQ-20)."""
@@ -302,15 +305,20 @@ class TransformerConfig(
     """The settings of the Transformer."""
 
     title = "Transformer (2017)"
+    reason = "no other kind has a decoder whose first sublayer is chosen"
 
     kind: Literal["transformer"] = "transformer"
     """An encoder and a decoder of attention blocks (EQ-115)."""
+    decoder: DecoderReading = "self-attention"
+    """How a decoder position reads those before it: by self-attention, as in the paper, or by an
+    SSRU, a gated running mean that is faster to translate with (Kim et al. 2019)."""
 
     def sublayers(self, side: Side) -> tuple[SublayerKind, ...]:
         """The decoder has cross-attention between the two sublayers of the encoder."""
         if side == "encoder":
             return (SELF_ATTENTION, FEED_FORWARD)
-        return (SELF_ATTENTION, CROSS_ATTENTION, FEED_FORWARD)
+        before = {"self-attention": SELF_ATTENTION, "ssru": SSRU}
+        return (before[self.decoder], CROSS_ATTENTION, FEED_FORWARD)
 
     @property
     def cross_attentions(self) -> tuple[str, ...]:
@@ -322,7 +330,7 @@ class TransformerConfig(
     def summary(self) -> str:
         """The shape of the model in a line, for its card."""
         layers = f"{self.encoder_layers} encoder and {self.decoder_layers} decoder layers"
-        return f"{layers}, {self.shape()}"
+        return f"{layers}, {self.shape()}{', SSRU decoder' if self.decoder == 'ssru' else ''}"
 
 
 class RnnConfig(RecurrentSettings):

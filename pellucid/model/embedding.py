@@ -9,12 +9,13 @@ from torch.nn import functional
 
 from pellucid.core.errors import ShapeError
 from pellucid.core.special import BOS_ID, PAD_ID
-from pellucid.equations.choices import StartSymbol
+from pellucid.equations.choices import ADDED_POSITIONS, StartSymbol
 from pellucid.equations.positions import (
     encode_positions,
     learned_positions,
     network_embedding,
     sinusoidal_positions,
+    tensor2tensor_positions,
 )
 from pellucid.model.config import BlockSettings
 from pellucid.model.dropout import Dropout, DropoutSource
@@ -61,7 +62,7 @@ class Positions(nn.Module):
         # where shapes alone are asked for: on the meta device its arithmetic imports the whole
         # compiler of PyTorch, which takes a second or two
         with torch.device("cpu"):
-            table = sinusoidal_positions(_TABLE_LENGTH, width)
+            table = self._sinusoids(_TABLE_LENGTH, width)
         self.register_buffer("sinusoids", table, persistent=False)
 
     def forward(
@@ -74,7 +75,7 @@ class Positions(nn.Module):
         length = x.shape[1]
         self._require_positions(start + length)
 
-        if self.kind in ("sinusoidal", "learned"):
+        if self.kind in ADDED_POSITIONS:
             # a table is kept for them, and what is added is an intermediate of its own
             return x + trace.keep("positions", self._rows(start, length))
         return encode_positions(x, self.kind, dict(self.matrices.items()), start)
@@ -88,8 +89,13 @@ class Positions(nn.Module):
         start += self.first
         if start + length > self.sinusoids.shape[0]:
             width = self.sinusoids.shape[1]
-            return sinusoidal_positions(length, width, start=start).to(self.sinusoids)
+            return self._sinusoids(length, width, start).to(self.sinusoids)
         return self.sinusoids[start : start + length]
+
+    def _sinusoids(self, length: int, width: int, start: int = 0) -> Tensor:
+        if self.kind == "sinusoidal_t2t":
+            return tensor2tensor_positions(length, width, start)
+        return sinusoidal_positions(length, width, start)
 
     def _require_positions(self, end: int) -> None:
         if self.max_length is not None and end > self.max_length:

@@ -20,9 +20,9 @@ from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.state import NoState, Reading, Step, SublayerState
 from pellucid.model.trace import UNWATCHED, Trace
 
-_NARROW_NAMES = ("w_qkv", "w_o", "inner.weight", "outer.weight")
-"""The matrices of attention and of the feed-forward network. Embeddings, and with them the last
-linear map, stay wide: logits rounded to eight bits would tie."""
+_NARROW_NAMES = ("w_qkv", "w_o", "inner.weight", "outer.weight", "gate.weight", "candidate.weight")
+"""The matrices of attention, of an SSRU and of the feed-forward network. Embeddings, and with them
+the last linear map, stay wide: logits rounded to eight bits would tie."""
 
 
 def linear(

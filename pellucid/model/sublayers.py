@@ -9,9 +9,9 @@ import dataclasses
 from typing import Literal
 
 Side = Literal["encoder", "decoder"]
-SublayerName = Literal["self_attention", "cross_attention", "feed_forward"]
-Family = Literal["attention", "feed-forward", "other"]
-"""How a kind is shown: ``other`` by its parts alone, the two families with pages of their own."""
+SublayerName = Literal["self_attention", "ssru", "cross_attention", "feed_forward"]
+Family = Literal["attention", "ssru", "feed-forward", "other"]
+"""How a kind is shown: ``other`` by its parts alone, the other families with pages of their own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +40,8 @@ class SublayerKind:
 
     @property
     def label(self) -> str:
-        """The title inside a sentence."""
-        return self.title.lower()
+        """The title inside a sentence; an acronym stays as it is."""
+        return self.title if self.title.isupper() else self.title.lower()
 
     @property
     def has_heads(self) -> bool:
@@ -69,6 +69,19 @@ SELF_ATTENTION = SublayerKind(
     about="Each position attends to all positions, itself included.",
     parts=(*_OF_ATTENTION, ("output", "attention.output")),
     family="attention",
+)
+SSRU = SublayerKind(
+    name="ssru",
+    title="SSRU",
+    about="Each position adds itself to a running mean, and chooses how much of it to keep.",
+    parts=(
+        ("preactivation", "ssru.preactivation"),
+        ("gate", "ssru.gate"),
+        ("candidate", "ssru.candidate"),
+        ("cell", "ssru.cell"),
+        ("output", "ssru.output"),
+    ),
+    family="ssru",
 )
 CROSS_ATTENTION = SublayerKind(
     name="cross_attention",

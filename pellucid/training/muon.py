@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pellucid.equations.fused import fused_orthogonalize
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.layers import FeedForward
+from pellucid.model.ssru import Ssru
 
 HEIGHTS = "heights"
 """Key of a group of Muon's: how many rows each matrix has that is stacked in a parameter."""
@@ -33,6 +34,9 @@ def hidden_matrices(model: nn.Module) -> dict[Tensor, tuple[int, ...]]:
                 found[module.w_o] = (len(module.w_o),)
             case FeedForward():
                 for matrix in (module.inner.weight, module.outer.weight):
+                    found[matrix] = (len(matrix),)
+            case Ssru():
+                for matrix in (module.gate.weight, module.candidate.weight):
                     found[matrix] = (len(matrix),)
             case nn.LSTM() | nn.GRU():
                 # a matrix for each gate

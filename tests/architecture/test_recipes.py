@@ -20,7 +20,7 @@ FILES = {
     "A tokenizer": 2,
     "A metric": 1,
     "A model setting": 6,
-    "A layer kind": 8,
+    "A layer kind": 9,
     "A model kind": 4,
     "An exporter": 3,
 }
@@ -31,7 +31,7 @@ COUNTS = {
     3: "three files",
     4: "four files",
     6: "six files",
-    8: "eight files",
+    9: "nine files",
 }
 
 TRY = r"""
@@ -210,7 +210,7 @@ from pellucid.inspection.why import why
 from pellucid.core.special import BOS_ID
 from tiny_models import tiny_bundle
 new = {"residual_scale": 0.5}, {"residual_scale": 0.5, "norm": "pre"}
-new += {"decoder_mixing": "recurrence"}, {"decoder_mixing": "recurrence", "norm": "pre"}
+new += {"decoder": "average"}, {"decoder": "average", "norm": "pre"}
 for chosen in new:
     model = tiny_model(**chosen)
     laws = list(check_laws(model, "new"))
@@ -236,12 +236,12 @@ pages = walk_through(tiny_model(residual_scale=0.5).config, Vocabularies(13, 13,
 sums = [step.how for page in pages for step in page.steps if step.name == "residual"]
 assert sums == [{"kind": "unexplained"}] * 10, sums
 
-settings = [*SETTINGS, "model.decoder_mixing=recurrence", "training.max_steps=2"]
-train(read_config("demo", settings), "recurrence")
-kept = load_bundle(Path("recurrence"))  # written by the run and read again
-assert kept.config.decoder_mixing == "recurrence"
+settings = [*SETTINGS, "model.decoder=average", "training.max_steps=2"]
+train(read_config("demo", settings), "average")
+kept = load_bundle(Path("average"))  # written by the run and read again
+assert kept.config.decoder == "average"
 names = [name for name, _ in kept.model.named_parameters() if name.startswith("decoder.layers.0")]
-assert "decoder.layers.0.recurrence.gate.weight" in names
+assert "decoder.layers.0.average.output.weight" in names
 assert not any("self_attention" in name for name in names), names
 
 beams = DecodingConfig(beam_size=3, n_best=3, max_length=6)  # crossed, as the laws above cross them
@@ -254,20 +254,20 @@ for each in hypotheses:  # each beam has the state of its own words: it is score
     log_probs = logits.log_softmax(-1)[0].gather(-1, torch.tensor(target[1:]).unsqueeze(-1))
     expected = torch.tensor(each.token_log_probs).unsqueeze(-1)
     torch.testing.assert_close(log_probs, expected, rtol=0, atol=1e-4)
-told = said("inspect", "recurrence", sentence, "--json", "--only", "*", "--report", "gated.html")
+told = said("inspect", "average", sentence, "--json", "--only", "*", "--report", "average.html")
 entries = [each["name"] for each in json.loads(told)["entries"]]
-assert "decoder.layers.0.recurrence.gate" in entries and entries == list(parts_of(kept.config))
-page = Path("gated.html").read_text("utf-8")
-assert "Decoder layer 0 · Gated recurrence" in page and "(1 − Fₜ) ⊙ Nₜ" in page
+assert "decoder.layers.0.average.mean" in entries and entries == list(parts_of(kept.config))
+page = Path("average.html").read_text("utf-8")
+assert "Decoder layer 0 · Running average" in page and "(Y₁ + … + Yₜ) / t" in page
 report = json.loads(page.partition('id="pellucid-report-data">')[2].partition("</script>")[0])
-[drawn] = [each for each in report["pages"] if each["name"] == "decoder.layers.0.recurrence"]
-assert (drawn["kind"], drawn["heading"]) == ("described", "Gated recurrence"), drawn
-assert "decoder.layers.0.recurrence.gate" in report["matrices"] and not report["has_rollout"]
+[drawn] = [each for each in report["pages"] if each["name"] == "decoder.layers.0.average"]
+assert (drawn["kind"], drawn["heading"]) == ("described", "Running average"), drawn
+assert "decoder.layers.0.average.mean" in report["matrices"] and not report["has_rollout"]
 part = {each[0]: each[1] for each in report["why"]["parts"]}
-assert part["decoder.layers.0.recurrence.output"] == "gated recurrence", part
+assert part["decoder.layers.0.average.output"] == "running average", part
 assert why(kept, sentence).source_contributions == ()  # no weights say how much of which word
-refused = click.testing.CliRunner().invoke(cli, ["export", "web", "recurrence", "page.html"])
-assert "it has no decoder_mixing=recurrence" in str(refused.exception), refused.exception
+refused = click.testing.CliRunner().invoke(cli, ["export", "web", "average", "page.html"])
+assert "it has no decoder=average" in str(refused.exception), refused.exception
 print("trained", result)
 """
 

@@ -166,3 +166,20 @@ def test_a_recurrent_model_has_no_mask_to_leave_off(settings: dict[str, object])
         "use_cache=false and repredict need a single model of kind transformer: no other has a"
         " mask that could be left off"
     )
+
+
+def test_an_ssru_has_no_mask_to_leave_off():
+    """With a mask, the whole prefix again gives what its cells give; without one it is refused."""
+    model, rows = tiny_model("ssru"), sources(5, 3)
+    whole = DecodingConfig(beam_size=3, use_cache=False, max_length=6)
+    cached = search(model, rows, whole.changed({"use_cache": True}), NO_CONSTRAINTS)
+    for [ours], [theirs] in zip(search(model, rows, whole, NO_CONSTRAINTS), cached, strict=True):
+        assert ours.ids == theirs.ids
+        assert ours.score == pytest.approx(theirs.score, abs=1e-12)
+    unmasked = DecodingConfig(beam_size=1, use_cache=False, mask_at_inference=False)
+    with pytest.raises(ConfigError) as caught:
+        search(model, rows, unmasked, NO_CONSTRAINTS)
+    assert str(caught.value) == (
+        "mask_at_inference=false needs a decoder with self-attention: an SSRU reads the words in"
+        " their order and has no mask"
+    )

@@ -53,9 +53,13 @@ def encoder_block() -> BlockWeights:
 
 
 def decoder_block() -> DecoderBlockWeights:
-    norms = NormWeights(), NormWeights(), NormWeights()
     return DecoderBlockWeights(
-        attention(), norms[0], attention(), norms[1], feed_forward(), norms[2]
+        self_attention=attention(),
+        self_attention_norm=NormWeights(),
+        cross_attention=attention(),
+        cross_attention_norm=NormWeights(),
+        feed_forward=feed_forward(),
+        feed_forward_norm=NormWeights(),
     )
 
 

@@ -22,6 +22,7 @@ from pellucid.equations.positions import (
     one_hot_positions,
     sinusoidal_positions,
     summed_positions,
+    tensor2tensor_positions,
 )
 
 
@@ -256,3 +257,33 @@ def test_positions_end_blindness_to_order():
     assert not is_permutation_equivariant(lambda x: mix(add_positions(x, p)), x, order)
     assert not is_permutation_equivariant(lambda x: masked_attention(x, x, x), x, order)
     assert is_permutation_equivariant(lambda x: x + 1e-3 * p, x, order, tolerance=1)
+
+
+@pytest.mark.by_hand
+def test_sinusoids_of_tensor2tensor_by_hand():
+    """d = 6: three pairs with the divisors 1, 100 and 10000: the last is the base itself."""
+    rows = tensor2tensor_positions(1, 6, start=3)
+    angles = 3.0, 3.0 / 100, 3.0 / 10000
+    close(rows[0, ::2], [math.sin(each) for each in angles])
+    close(rows[0, 1::2], [math.cos(each) for each in angles])
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("d_model", [1, 2, 3, 8, 9])
+def test_a_row_of_tensor2tensor_depends_on_its_number_alone(d_model: int):
+    start = int(torch.randint(1, 6, ()))
+    whole = tensor2tensor_positions(7, d_model)
+    assert whole.isfinite().all()
+    close(tensor2tensor_positions(7 - start, d_model, start), whole[start:])
+    paired = whole[:, : d_model // 2 * 2].unflatten(1, (-1, 2))
+    close(paired.square().sum(-1), torch.ones(7, d_model // 2))
+
+
+@pytest.mark.referee
+def test_sinusoids_of_tensor2tensor_as_those_of_m2m100():
+    """Which takes them from fairseq, in float32, with all sines before all cosines."""
+    from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
+
+    theirs = M2M100SinusoidalPositionalEmbedding.get_embedding(40, 8)
+    ours = tensor2tensor_positions(40, 8)
+    close(torch.cat((ours[:, ::2], ours[:, 1::2]), dim=1), theirs.double(), 1e-5)

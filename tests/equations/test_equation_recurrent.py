@@ -9,11 +9,14 @@ from pellucid.equations.embedding import output_logits
 from pellucid.equations.notation.elman import rnn, rnn_cell
 from pellucid.equations.recurrent import (
     concatenate_directions,
+    gated_recurrence,
     gru,
     gru_cell,
     lstm,
     lstm_cell,
+    recurrence_shares,
     reverse_sequences,
+    ssru,
     unroll,
 )
 from pellucid.equations.softmax import softmax
@@ -170,3 +173,64 @@ def test_directions_of_unequal_length_are_named():
         "forward and backward must have the same length (axis -2 of forward, axis -2 of backward),"
         " got shapes (5, 4) and (6, 4)"
     )
+
+
+@pytest.mark.by_hand
+def test_gated_recurrence_by_hand():
+    """From 8: a quarter of 8 and three quarters of 4 are 5; half of it and half of -1 are 2."""
+    inputs, gates = torch.tensor([[4.0], [-1.0]]), torch.tensor([[0.25], [0.5]])
+    close(gated_recurrence(inputs, gates, torch.tensor([8.0])), [[5.0], [2.0]])
+
+
+@pytest.mark.by_hand
+def test_ssru_by_hand():
+    """One unit, w = 2, w_f = 1, b_f = -1: the gates of 1 and -3 are σ(0) = ½ and σ(-4)."""
+    x = torch.tensor([[1.0], [-3.0]])
+    w, w_f, b_f = torch.tensor([[2.0]]), torch.tensor([[1.0]]), torch.tensor([-1.0])
+    first = 0.5 * 0 + 0.5 * 2
+    second = sigmoid(-4) * first + (1 - sigmoid(-4)) * -6
+    assert second < 0
+    close(ssru(x, w, w_f, b_f), [[first], [0.0]])
+    # the cell is negative there and goes on so: ReLU is of the output alone
+    third = 0.5 * second + 0.5 * 2
+    close(
+        ssru(torch.tensor([[1.0], [-3.0], [1.0]]), w, w_f, b_f), [[first], [0.0], [max(0, third)]]
+    )
+
+
+@pytest.mark.by_hand
+def test_recurrence_shares_by_hand():
+    """Gates ¾, ½, ¼: the third cell is ¼ · ½ · ¼ of the first input, ½ · ¼ of the second."""
+    gates = torch.tensor([[0.75], [0.5], [0.25]])
+    close(recurrence_shares(gates), [[0.25 * 0.5 * 0.25], [0.5 * 0.25], [0.75]])
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("seed", range(5))
+def test_cells_are_means_of_what_came_before(seed: int):
+    """The weights of the inputs and of the first cell, (1 − fᵢ) Πⱼ₍ⱼ₎ fⱼ, sum to one."""
+    torch.manual_seed(seed)
+    inputs, gates, cell = torch.randn(6, 4), torch.rand(6, 4), torch.randn(4)
+    cells = gated_recurrence(inputs, gates, cell)
+    for time in range(6):
+        kept = [gates[i + 1 : time + 1].prod(dim=0) for i in range(-1, time + 1)]
+        shares = [kept[0], *((1 - gates[i]) * kept[i + 1] for i in range(time + 1))]
+        close(recurrence_shares(gates[: time + 1]), torch.stack(shares[1:]))
+        close(sum(shares), torch.ones(4), 1e-6)
+        mean = shares[0] * cell + sum(shares[i + 1] * inputs[i] for i in range(time + 1))
+        close(cells[time], mean, 1e-5)
+
+
+@pytest.mark.referee
+def test_an_ssru_is_a_gru_that_does_not_read_its_state():
+    """PyTorch's GRU with W_hh = 0 has these gates, but for tanh of the candidate."""
+    torch.manual_seed(1)
+    x, w, w_f, b_f = 0.01 * torch.randn(5, 3), torch.randn(3, 3), torch.randn(3, 3), torch.randn(3)
+    network = torch.nn.GRU(3, 3, batch_first=True).requires_grad_(False)
+    for parameter in network.parameters():
+        parameter.zero_()
+    network.weight_ih_l0[3:6], network.bias_ih_l0[3:6] = w_f.T, b_f
+    # tanh(1e-4 z) is 1e-4 z to within 1e-12
+    network.weight_ih_l0[6:] = 1e-4 * w.T
+    cells = network(x.unsqueeze(0))[0][0]
+    close(ssru(x, w, w_f, b_f), 1e4 * cells.relu(), 1e-6)

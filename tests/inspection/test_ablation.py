@@ -40,6 +40,17 @@ def test_a_head_that_is_off_says_nothing(part: str):
     assert not torch.allclose(expected, model(*inputs))
 
 
+@pytest.mark.parametrize("variant", ["ssru", "ssru, pre-norm"])
+def test_an_ssru_that_is_off_adds_nothing(variant: str):
+    """The model without it = the model in whose pass its output is set to zero."""
+    model, inputs = tiny_model(variant), (sources(5, 3), targets(2, 4))
+    expected = model(*inputs, Trace(edits={"decoder.layers.1.ssru.output": torch.zeros_like}))
+    torch.testing.assert_close(
+        model_without(model, "decoder.layers.1.ssru")(*inputs), expected, **EXACT
+    )
+    assert not torch.allclose(expected, model(*inputs))
+
+
 @pytest.mark.parametrize("part", ["encoder.layers.1", "decoder.layers.0"])
 @pytest.mark.parametrize("variant", ["paper", "pre-norm"])
 def test_a_layer_that_is_left_out_lets_its_rows_pass(part: str, variant: str):

@@ -144,7 +144,8 @@ def test_the_parameter_sets_hold_every_parameter_once(settings: dict[str, object
     page = clear_transformer(model)
     sets = dict(parameter_sets(page))
     config = model.config
-    key, value = sets["decoder.0.cross_attention.w_k"], sets["decoder.0.self_attention.w_v"]
+    key, value = sets["decoder.0.cross_attention.w_k"], sets["decoder.0.cross_attention.w_v"]
+    assert ("decoder.0.ssru.w_f" in sets) == (config.decoder == "ssru")
     assert key.shape == (config.heads, config.d_model, config.key_size)
     assert value.shape == (config.heads, config.d_model, config.value_size)
     if config.projection == "per_head":  # the composites of two stages are products, not parameters
@@ -187,7 +188,7 @@ def test_cached_steps_and_crossed_beams(settings: dict[str, object]):
 @numbered
 def test_models_of_plain_text(settings: dict[str, object]):
     """Encoder-only and decoder-only models: logits, and the loss that an update follows."""
-    own = {"share_embeddings", "start_symbol"}
+    own = {"share_embeddings", "start_symbol", "decoder"}
     text = {name: value for name, value in settings.items() if name not in own}
     ids = example()[1]
     for kind, layers, logits in (
@@ -251,6 +252,7 @@ WELL_CONDITIONED: dict[str, dict[str, object]] = {
     },
     "pre-norm, swish, relative": {"norm": "pre", "activation": "swish", "positions": "relative"},
     "pre-norm, alibi": {"norm": "pre", "positions": "alibi"},
+    "ssru": {"decoder": "ssru"},
 }
 
 

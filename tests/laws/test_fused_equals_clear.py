@@ -12,6 +12,7 @@ from pellucid.equations.attention import attention
 from pellucid.equations.fused import (
     fused_alibi_attention,
     fused_attention,
+    fused_gated_recurrence,
     fused_layer_norm,
     fused_linear_cross_entropy,
     fused_orthogonalize,
@@ -22,6 +23,7 @@ from pellucid.equations.losses import cross_entropy, smoothed_cross_entropy
 from pellucid.equations.masks import causal_mask
 from pellucid.equations.normalization import layer_norm
 from pellucid.equations.optimizers import orthogonalize
+from pellucid.equations.recurrent import gated_recurrence
 from pellucid.equations.relative import (
     alibi_attention_weights,
     relative_attention,
@@ -277,3 +279,29 @@ def test_orthogonalizing_under_autocast(shape: tuple[int, ...]):
     assert not torch.equal(fast, expected)
     distance = torch.linalg.matrix_norm(fast - expected) / torch.linalg.matrix_norm(expected)
     assert distance.max() < 0.05
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("time", [1, 2, 7])
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)], ids=str)
+def test_gated_recurrence(batch: tuple[int, ...], time: int, dtype: torch.dtype):
+    """With a first cell that is not zero, which has a gradient as well."""
+    inputs = random(*batch, time, 5, dtype=dtype, seed=1)
+    before = random(*batch, time, 5, dtype=dtype, seed=2)
+    cell = random(*batch, 5, dtype=dtype, seed=3)
+    gates = before.sigmoid()
+    clear = gated_recurrence(inputs, gates, cell)
+    assert_same(clear, fused_gated_recurrence(inputs, gates, cell), [inputs, before, cell])
+
+
+def test_gated_recurrence_of_rows_that_do_not_lie_side_by_side():
+    """As slices and transposed views do not."""
+    inputs, gates = (
+        random(4, 6, 3, dtype=torch.float64, seed=1),
+        random(6, 6, dtype=torch.float64, seed=2),
+    )
+    views = inputs.transpose(0, 1)[:, ::2], gates.sigmoid()[:, None, ::2].expand(6, 2, 3)
+    cell = torch.zeros(6, 3, dtype=torch.float64)
+    assert_same(
+        gated_recurrence(*views, cell), fused_gated_recurrence(*views, cell), [inputs, gates]
+    )

@@ -40,6 +40,11 @@ VARIANTS = {
     "moving average": ["training.average_decay=0.9"],
     "last validations": ["training.average_decay=0.0", "training.average_last=3"],
     "float16": ["training.average_decay=0.9", "training.precision=fp16"],
+    "ssru and muon": [
+        "training.average_decay=0.9",
+        "training.optimizer=muon",
+        "model.decoder=ssru",
+    ],
     "muon": ["training.average_decay=0.9", "training.optimizer=muon"],
     "segmentations": [
         "training.average_decay=0.9",

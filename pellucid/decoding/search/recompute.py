@@ -66,6 +66,11 @@ class Recomputing:
                 "use_cache=false and repredict need a single model of kind transformer: no other"
                 " has a mask that could be left off"
             )
+        if not mask_at_inference and model.config.decoder == "ssru":
+            raise ConfigError(
+                "mask_at_inference=false needs a decoder with self-attention: an SSRU reads the"
+                " words in their order and has no mask"
+            )
         self._model = model
         self._causal = mask_at_inference
 

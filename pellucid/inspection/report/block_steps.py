@@ -95,6 +95,68 @@ def feed_forward_steps(place: str, entered: Symbol, config: TransformerConfig) -
     )
 
 
+def ssru_steps(place: str, entered: Symbol) -> tuple[Step, ...]:
+    """The gates, what each position adds, and the running mean of an SSRU."""
+    weights = f"parameters.{place}"
+    gate_matrix = Symbol("W", sub("W", "f"), "learned matrix", matrix=f"{weights}.gate")
+    gate_bias = Symbol("b", sub("b", "f"), "learned bias", matrix=f"{weights}.gate_bias")
+    matrix = Symbol("M", leaf("W"), "learned matrix", matrix=f"{weights}.candidate")
+
+    before = Symbol("P", leaf("P"), "before the sigmoid", matrix=f"{place}.preactivation")
+    gate = Symbol("F", leaf("F"), "share that is kept", matrix=f"{place}.gate")
+    candidate = Symbol("N", leaf("N"), "what each position adds", matrix=f"{place}.candidate")
+    cell = Symbol("C", leaf("C"), "cell after each position", matrix=f"{place}.cell")
+    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{place}.output")
+
+    now, last = "t", row("t", "−", "1")
+    kept = row(sub(use(gate), now), "⊙", sub(leaf("C"), last))
+    added = row("(", "1", "−", sub(use(gate), now), ")", "⊙", sub(use(candidate), now))
+    return (
+        step_of(
+            part("ssru.preactivation"),
+            "preactivation",
+            "Into the gates",
+            formula_of(before, use(entered), use(gate_matrix), "+", use(gate_bias)),
+            (entered, gate_matrix, gate_bias, before),
+            {"kind": "product", "left": entered.key, "right": "W", "bias": "b"},
+        ),
+        step_of(
+            part("ssru.gate"),
+            "gate",
+            "The gates",
+            formula_of(gate, call("σ", use(before))),
+            (before, gate),
+            {"kind": "sigmoid", "left": "P"},
+            "It is computed from the position alone.",
+        ),
+        step_of(
+            part("ssru.candidate"),
+            "candidate",
+            "What is added",
+            formula_of(candidate, use(entered), use(matrix)),
+            (entered, matrix, candidate),
+            {"kind": "product", "left": entered.key, "right": "M"},
+        ),
+        step_of(
+            part("ssru.cell"),
+            "cell",
+            "The running mean",
+            row(sub(use(cell), now), "=", kept, "+", added),
+            (gate, candidate, cell),
+            {"kind": "recurrence", "left": "F", "right": "N", "before": "C"},
+            "From the first word to the last, each feature by itself.",
+        ),
+        step_of(
+            part("ssru.output"),
+            "output",
+            "The activation",
+            formula_of(output, call("max", "0", use(cell))),
+            (cell, output),
+            {"kind": "relu", "left": "C"},
+        ),
+    )
+
+
 def _linear(
     name: str, title: str, place: str, number: str, entered: Symbol, result: Symbol
 ) -> Step:

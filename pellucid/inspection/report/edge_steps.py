@@ -2,6 +2,7 @@
 
 import math
 
+from pellucid.equations.choices import ADDED_POSITIONS
 from pellucid.inspection.parts import choices_of, embedding_choices, has_added_positions, part
 from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
 from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, use
@@ -24,7 +25,7 @@ def embedding_steps(side: str, config: TranslatorConfig, vocabulary_size: int) -
 
     total = Symbol("I", sup("X", "(0)"), "input of the first block", matrix=f"{side}.input")
     # These two add one vector to each embedding, which the page can redo.
-    if config.positions in ("sinusoidal", "learned"):
+    if config.positions in ADDED_POSITIONS:
         positions = Symbol("P", leaf("P"), "a vector for each position", matrix=f"{side}.positions")
         return (*steps, _positions(positions, config), _sum(side, scaled, positions, total, config))
     return (*steps, _placed(side, scaled, total, config))
@@ -191,7 +192,10 @@ def _positions(positions: Symbol, config: TransformerConfig) -> Step:
         formula = formula_of(positions, words("learned rows"), sub("p", "1"), ",", "…")
         how: dict[str, object] = {"kind": "learned"}
         return step_of(described, "positions", "Positions", formula, (positions,), how)
-    angle = fraction("n", sup("10000", fraction(row("2", "i"), "d")))
+    is_paper = config.positions == "sinusoidal"
+    over = config.d_model if is_paper else max(2 * (config.d_model // 2) - 2, 2)
+    below = "d" if is_paper else row("d", "−", "2")
+    angle = fraction("n", sup("10000", fraction(row("2", "i"), below)))
 
     return step_of(
         described,
@@ -203,7 +207,7 @@ def _positions(positions: Symbol, config: TransformerConfig) -> Step:
         ),
         (positions,),
         # The page computes the wave itself: it needs no matrix for it.
-        {"kind": "sinusoid", "width": config.d_model, "first": config.start_position},
+        {"kind": "sinusoid", "width": over, "first": config.start_position},
         f"The first position is number {config.start_position}. Without positions the model could"
         " not tell one order of words from another.",
     )  # fmt: skip

@@ -7,6 +7,7 @@ from pellucid.model.config import (
     TransformerConfig,
     TranslatorConfig,
 )
+from pellucid.model.sublayers import SSRU
 
 Fact = dict[str, str]
 
@@ -62,6 +63,8 @@ def _transformer(config: TransformerConfig) -> list[Fact]:
             f"{config.d_ff} hidden units in each block. {_of(part('hidden', choices))}",
         ),
     ]
+    if config.decoder == "ssru":
+        facts.append(_fact("Decoder", "SSRU", SSRU.about))
     if config.projection == "two_stage":
         facts.append(_fact("Projection", "two-stage", _of(TABLE["query + projection=two_stage"])))
     if config.embedding == "mlp":

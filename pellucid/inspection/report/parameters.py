@@ -10,6 +10,7 @@ from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.blocks import Block
 from pellucid.model.layers import FeedForward, Norm
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
+from pellucid.model.ssru import Ssru
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.model.transformer import Transformer
 
@@ -61,6 +62,10 @@ def _stack(side: str, layers: Iterable[nn.Module], last_norm: nn.Module) -> _Nam
                     yield from _attention(place, attention)
                 case FeedForward() as network:
                     yield from _feed_forward(place, network)
+                case Ssru() as unit:
+                    yield f"{place}.gate", Matrix(unit.gate.weight.T, _IN, _IN)
+                    yield f"{place}.gate_bias", _row(unit.gate.bias, _IN)
+                    yield f"{place}.candidate", Matrix(unit.candidate.weight.T, _IN, _IN)
                 case _:  # a kind of sublayer whose parameters a report does not show
                     pass
             yield from _norm(f"{place}.norm", sublayer.around.norm)

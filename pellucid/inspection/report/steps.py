@@ -54,6 +54,7 @@ PageKind = Literal[
     "self-attention",
     "cross-attention",
     "feed-forward",
+    "ssru",
     "recurrent",
     "described",
     "norm",

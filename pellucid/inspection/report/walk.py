@@ -14,7 +14,12 @@ from pellucid.inspection.parts import (
     places_of,
 )
 from pellucid.inspection.report.attention_steps import AttentionPlace, attention_steps
-from pellucid.inspection.report.block_steps import add_step, feed_forward_steps, norm_step
+from pellucid.inspection.report.block_steps import (
+    add_step,
+    feed_forward_steps,
+    norm_step,
+    ssru_steps,
+)
 from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
 from pellucid.inspection.report.mathml import leaf, sup, words
 from pellucid.inspection.report.recurrent_walk import recurrent_blocks
@@ -149,6 +154,10 @@ def _stack(
             match kind.family:
                 case "attention":
                     yield _attention_page(place)
+                case "ssru":
+                    yield place.page(
+                        "ssru", kind.about, ssru_steps(name, place.entered), place.output
+                    )
                 case "feed-forward":
                     yield _feed_forward_page(place)
                 case "other":

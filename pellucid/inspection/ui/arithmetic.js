@@ -29,6 +29,8 @@ const RULES = {
   relu: activationRule,
   gelu: activationRule,
   swish: activationRule,
+  sigmoid: activationRule,
+  recurrence: recurrenceRule,
   sinusoid: sinusoidRule,
 };
 
@@ -184,7 +186,21 @@ function activationRule(how, matrices, row, column) {
   if (how.kind === "swish") {
     return { parts: [`${digits(x)} × sigmoid`], value: x / (1 + Math.exp(-x)), marks };
   }
+  if (how.kind === "sigmoid") {
+    return { parts: [`1 / (1 + exp(−${digits(x)}))`], value: 1 / (1 + Math.exp(-x)), marks };
+  }
   return { parts: [`GELU(${digits(x)})`], value: null, marks };
+}
+
+/** A mean of the row above in the result itself, which is 0 above the first, and of a new number. */
+function recurrenceRule(how, matrices, row, column) {
+  const gate = matrices.get(how.left).at(row, column);
+  const added = matrices.get(how.right).at(row, column);
+  const before = row > 0 ? matrices.get(how.before)?.at(row - 1, column) : 0;
+  const marks = { [how.left]: [row, column], [how.right]: [row, column] };
+  if (before === undefined) return { parts: ["the row above is not in this file"], value: null, marks };
+  const parts = [`${digits(gate)} × ${digits(before)} + (1 − ${digits(gate)}) × ${digits(added)}`];
+  return { parts, value: gate * before + (1 - gate) * added, marks };
 }
 
 function sinusoidRule(how, matrices, row, column) {

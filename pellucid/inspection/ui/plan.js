@@ -39,6 +39,7 @@ const KINDS_OF_COLUMN = {
   "self-attention": { weight: 4 },
   "cross-attention": { weight: 4 },
   "feed-forward": { weight: 2.4 },
+  ssru: { weight: 4 },
   norm: { title: "Norm", weight: 1 },
   recurrent: { title: "States", weight: 3 },
   described: { title: "Inside", weight: 4 },

@@ -272,6 +272,11 @@ function closedParts(column, view, self, acts) {
         if (!matrix.endsWith(".lookup") || column.parts.length < 2) frames.push(frame(matrix, STRIP));
       }
       break;
+    case "ssru": {
+      const cell = column.parts.find(({ matrix }) => matrix.endsWith(".cell"));
+      frames.push(makeChain(column, view, self), frame(cell.matrix, HIDDEN), stream());
+      break;
+    }
     case "recurrent":
       frames.push(makeChain(column, view, self), frame(column.stream, HIDDEN));
       break;

@@ -10,11 +10,13 @@ import { PAD_ID, BOS_ID, EOS_ID } from "./transformer.js";
 
 const KINDS = {
   self_attention: "self-attention",
+  ssru: "SSRU",
   cross_attention: "cross-attention",
   feed_forward: "feed-forward",
 };
 const WEIGHTS = {
   self_attention: "selfAttention",
+  ssru: "ssru",
   cross_attention: "crossAttention",
   feed_forward: "feedForward",
 };
@@ -88,7 +90,7 @@ function blocksOf({ weights, edits }, side) {
 function sublayersOf(context, side) {
   let before = `${side}.input`;
   return blocksOf(context, side).flatMap(({ block, name }) =>
-    ["self_attention", "cross_attention", "feed_forward"]
+    Object.keys(KINDS)
       .filter((part) => block[WEIGHTS[part]])
       .map((part) => {
         const sublayer = {
@@ -143,7 +145,12 @@ function sublayerParts(context, sublayer, row, direction) {
   const { name, kind, weights } = sublayer;
   const parts = [];
   let bias = null;
-  if (kind === "feed-forward") {
+  if (kind === "SSRU") {
+    const partsOf = ssruPartsByKey(context, sublayer);
+    const attended = partsOf(row).map((part) => dot(part, direction));
+    const value = attended.reduce((a, b) => a + b, 0);
+    parts.push({ name: `${name}.output`, kind, value, attended });
+  } else if (kind === "feed-forward") {
     bias = weights.b_2;
     const output = rowOf(context.values.get(`${name}.output`), row);
     const value = dot(output.map((each, at) => each - (bias?.values[at] ?? 0)), direction);
@@ -218,7 +225,7 @@ function contributions(context) {
   let read = prefix.map(() => Array(source.length).fill(0));
   let attended = prefix;
   for (const sublayer of sublayersOf(context, context.side)) {
-    if (sublayer.kind === "self-attention") {
+    if (sublayer.kind === "self-attention" || sublayer.kind === "SSRU") {
       attended = ownContributions(context, sublayer);
       if (context.config.kind !== "transformer") prefix = times(attended, prefix);
     } else if (sublayer.kind === "cross-attention") {
@@ -247,7 +254,7 @@ function mixed(context, sublayer, join) {
   const before = values.get(sublayer.before);
   const after = values.get(sublayer.stream);
   const residual = values.get(`${sublayer.name}.residual`);
-  const partsOf = partsByKey(context, sublayer, before.shape[1]);
+  const partsOf = sublayer.kind === "SSRU" ? ssruPartsByKey(context, sublayer) : partsByKey(context, sublayer, before.shape[1]);
   return Array.from({ length: before.shape[0] }, (_, row) => {
     let parts = join(partsOf(row), rowOf(before, row), row);
     if (context.placement === "post") {
@@ -287,6 +294,26 @@ function partsByKey({ values, config, edits }, sublayer, width) {
       }
       return part;
     });
+}
+
+/** For a position: what each position before it, and it itself, adds to the output of an SSRU. */
+function ssruPartsByKey({ values }, { name, before, isOff }) {
+  const [length, width] = values.get(before).shape;
+  if (isOff) return () => Array.from({ length }, () => Array(width).fill(0));
+  const [gates, candidates, cells] = ["gate", "candidate", "cell"].map((part) => values.get(`${name}.${part}`));
+  return (row) => {
+    const parts = Array.from({ length }, () => Array(width).fill(0));
+    for (let at = 0; at < width; at += 1) {
+      if (!(cells.values[row * width + at] > 0)) continue; // nothing passes ReLU
+      let kept = 1; // the product of the gates after the key
+      for (let key = row; key >= 0; key -= 1) {
+        const gate = gates.values[key * width + at];
+        parts[key][at] = (1 - gate) * kept * candidates.values[key * width + at];
+        kept *= gate;
+      }
+    }
+    return parts;
+  };
 }
 
 /** Rows of one head through its slice of W^O: (rows, value_size) to (rows, d_model). */

@@ -118,24 +118,29 @@ export function normalize(x, kind, gain, bias, eps) {
 
 // ---- positions: pellucid/equations/positions.py ----
 
-/** p[n, 2i] = sin(n / 10000^(2i/d)), p[n, 2i+1] = cos(n / 10000^(2i/d)) (EQ-24, EQ-25). */
-export function sinusoidalPositions(length, width, start = 0) {
-  let known = sinusoids.get(width);
+/**
+ * p[n, 2i] = sin(n / 10000^(2i/d)), p[n, 2i+1] = cos(n / 10000^(2i/d)) (EQ-24, EQ-25); with the kind
+ * `sinusoidal_t2t` d − 2 stands for d in the exponent.
+ */
+export function sinusoidalPositions(length, width, start = 0, kind = "sinusoidal") {
+  const key = `${kind} ${width}`;
+  let known = sinusoids.get(key);
   if (known === undefined || known.length < (start + length) * width) {
-    known = computeSinusoids(Math.max(64, 2 * (start + length)), width);
-    sinusoids.set(width, known);
+    const over = kind === "sinusoidal_t2t" ? Math.max(2 * Math.floor(width / 2) - 2, 2) : width;
+    known = computeSinusoids(Math.max(64, 2 * (start + length)), width, over);
+    sinusoids.set(key, known);
   }
   return tensor([length, width], known.subarray(start * width, (start + length) * width));
 }
 
-const sinusoids = new Map(); // by width; a search asks for one position at a time
+const sinusoids = new Map(); // by kind and width; a search asks for one position at a time
 
-function computeSinusoids(length, width) {
+function computeSinusoids(length, width, over) {
   const values = new Float32Array(length * width);
   for (let n = 0; n < length; n++) {
     for (let feature = 0; feature < width; feature++) {
       const even = feature - (feature % 2);
-      const angle = n / 10000 ** (even / width);
+      const angle = n / 10000 ** (even / over);
       values[n * width + feature] = feature % 2 ? Math.cos(angle) : Math.sin(angle);
     }
   }
@@ -228,6 +233,11 @@ export function lstmCell(fromInput, fromHidden, cell) {
     hidden[i] = sigmoid(gate(3)) * Math.tanh(next[i]);
   }
   return [hidden, next];
+}
+
+/** c' = f ⊙ c + (1 − f) ⊙ x: the cell of an SSRU, whose gates do not read it. */
+export function gatedMean(gates, inputs, cell) {
+  return cell.map((before, i) => gates[i] * before + (1 - gates[i]) * inputs[i]);
 }
 
 /** ñ = tanh(n + σ(r + r') ⊙ n'), h' = (1 - σ(z + z')) ⊙ ñ + σ(z + z') ⊙ h (EQ-131). */

@@ -8,6 +8,7 @@ import {
   activate,
   alibiSlopes,
   causalMask,
+  gatedMean,
   jointPositions,
   learnedPositions,
   maskedSoftmax,
@@ -16,11 +17,12 @@ import {
   oneHotPositions,
   relativeDistance,
   rotaryPositions,
+  sigmoid,
   sinusoidalPositions,
   softmax,
   summedPositions,
 } from "./equations.js";
-import { add, dot, linear, scale, stack, tensor, zeros } from "./tensors.js";
+import { add, dot, linear, map, scale, stack, tensor, zeros } from "./tensors.js";
 
 // pellucid/core/special.py
 export const PAD_ID = 0;
@@ -57,12 +59,13 @@ function encodePositions(x, weights, { config, trace }, side, start) {
   const [length, width] = x.shape;
   switch (config.positions) {
     case "sinusoidal":
+    case "sinusoidal_t2t":
     case "learned": {
       if (!isOn) return x;
       const rows =
         config.positions === "learned"
           ? learnedPositions(length, weights.table, start)
-          : sinusoidalPositions(length, width, start + config.start_position);
+          : sinusoidalPositions(length, width, start + config.start_position, config.positions);
       return add(x, trace.keep(`${side}.positions`, rows));
     }
     case "one_hot":
@@ -300,19 +303,49 @@ export function encoderBlock(x, may, weights, pass, name) {
   return pass.trace.keep(`${name}.output`, x);
 }
 
-/** Masked self-attention, cross-attention and feed-forward, each with Add & Norm (EQ-108, EQ-109). */
-export function decoderBlock(y, memory, may, weights, pass, name) {
-  if (pass.trace.isOff(name)) return pass.trace.keep(`${name}.output`, y);
-  const [attention, cross, network] = ["self_attention", "cross_attention", "feed_forward"].map(
-    (part) => `${name}.${part}`,
-  );
-  y = sublayer(
+/** The gates of an SSRU and what each row adds to its cells: F = σ(Y W_f + b_f), N = Y W. */
+function ssruInputs(rows, { w, w_f, b_f }, { trace }, name) {
+  const before = trace.keep(`${name}.preactivation`, linear(rows, w_f, b_f));
+  const gates = trace.keep(`${name}.gate`, map(before, sigmoid));
+  return [gates, trace.keep(`${name}.candidate`, linear(rows, w, null))];
+}
+
+/** The SSRU over a sequence: ReLU of cells that begin at zero. */
+function ssru(rows, weights, pass, name) {
+  const [gates, candidates] = ssruInputs(rows, weights, pass, name);
+  const [length, width] = rows.shape;
+  const cells = zeros([length, width]);
+  let cell = new Float32Array(width);
+  for (let row = 0; row < length; row++) {
+    cell = gatedMean(rowOf(gates, row), rowOf(candidates, row), cell);
+    cells.values.set(cell, row * width);
+  }
+  return activate(pass.trace.keep(`${name}.cell`, cells), "relu");
+}
+
+const rowOf = ({ values, shape: [, width] }, row) => values.subarray(row * width, (row + 1) * width);
+
+/** Masked self-attention or an SSRU, each with Add & Norm (EQ-108). */
+function readBefore(y, may, weights, pass, name) {
+  if (weights.ssru !== null) {
+    const unit = `${name}.ssru`;
+    return sublayer(y, (rows) => ssru(rows, weights.ssru, pass, unit), weights.ssruNorm, pass, unit);
+  }
+  const attention = `${name}.self_attention`;
+  return sublayer(
     y,
     (rows) => attend(rows, rows, may, weights.selfAttention, pass, attention),
     weights.selfAttentionNorm,
     pass,
     attention,
   );
+}
+
+/** Masked self-attention or an SSRU, cross-attention and feed-forward, each with Add & Norm (EQ-108, EQ-109). */
+export function decoderBlock(y, memory, may, weights, pass, name) {
+  if (pass.trace.isOff(name)) return pass.trace.keep(`${name}.output`, y);
+  const [cross, network] = ["cross_attention", "feed_forward"].map((part) => `${name}.${part}`);
+  y = readBefore(y, may, weights, pass, name);
   y = sublayer(
     y,
     (rows) => attend(rows, memory, null, weights.crossAttention, pass, cross),
@@ -368,12 +401,13 @@ export function distribution(hidden, model, trace) {
  * (EQ-130). In a model without an encoder each memory is null.
  */
 export function startDecoding(model, memories, trace) {
-  const { heads } = model.config;
+  const { d_model, heads } = model.config;
   const read = (weights, part) =>
     memories.map((memory) => memory && rowsOf(project(memory, weights.crossAttention, part, heads)));
   const layers = model.decoder.map((weights) => ({
-    keys: new Pool(heads * weights.selfAttention.keySize),
-    values: new Pool(heads * weights.selfAttention.valueSize),
+    keys: weights.selfAttention && new Pool(heads * weights.selfAttention.keySize),
+    values: weights.selfAttention && new Pool(heads * weights.selfAttention.valueSize),
+    cells: weights.ssru && new Pool(d_model), // of an SSRU, after the token of each slot
     memoryKeys: read(weights, "key"),
     memoryValues: read(weights, "value"),
     attention: [], // by slot: the weights over the source
@@ -403,6 +437,11 @@ class Pool {
       this.values = larger;
     }
     this.values.set(row, slot * this.width);
+  }
+
+  /** The row in a slot. */
+  row(slot) {
+    return this.values.slice(slot * this.width, (slot + 1) * this.width);
   }
 
   /** The rows in these slots, cut into heads; called after the last of them is written. */
@@ -459,6 +498,18 @@ function stepBlock(y, { slots, memoryOf, memoryLengths, layers, length }, index,
     return stepHeads(read, self, pass, `${name}.self_attention`, position);
   };
 
+  const readCells = (rows) => {
+    const [gates, candidates] = ssruInputs(rows, weights.ssru, pass, `${name}.ssru`);
+    const nothing = new Float32Array(rows.shape[1]);
+    const after = slots.map((own, row) => {
+      const before = own.length > 1 ? cache.cells.row(own.at(-2)) : nothing;
+      const cell = gatedMean(rowOf(gates, row), rowOf(candidates, row), before);
+      cache.cells.write(own.at(-1), cell);
+      return tensor([1, cell.length], cell);
+    });
+    return activate(stack(after), "relu");
+  };
+
   const attendToMemory = (rows) => {
     const cross = weights.crossAttention;
     const query = linear(rows, cross.query.weight, cross.query.bias);
@@ -474,7 +525,9 @@ function stepBlock(y, { slots, memoryOf, memoryLengths, layers, length }, index,
     return stepHeads(read, cross, pass, `${name}.cross_attention`, position, keep);
   };
 
-  y = sublayer(y, attendToSelf, weights.selfAttentionNorm, pass, `${name}.self_attention`);
+  y = weights.ssru !== null
+    ? sublayer(y, readCells, weights.ssruNorm, pass, `${name}.ssru`)
+    : sublayer(y, attendToSelf, weights.selfAttentionNorm, pass, `${name}.self_attention`);
   if (weights.crossAttention !== null) {
     y = sublayer(y, attendToMemory, weights.crossAttentionNorm, pass, `${name}.cross_attention`);
   }

@@ -142,8 +142,14 @@ const norm = (get, stem) => ({ gain: get(`${stem}.gain`), bias: get(`${stem}.bia
 function block(config, get, stem) {
   const cross = `${stem}.cross_attention`;
   return {
-    selfAttention: attention(config, get, `${stem}.self_attention`, true),
+    selfAttention: get(`${stem}.self_attention.w_o`) && attention(config, get, `${stem}.self_attention`, true),
     selfAttentionNorm: norm(get, `${stem}.self_attention_norm.norm`),
+    ssru: get(`${stem}.ssru.candidate.weight`) && {
+      w: get(`${stem}.ssru.candidate.weight`),
+      w_f: get(`${stem}.ssru.gate.weight`),
+      b_f: get(`${stem}.ssru.gate.bias`),
+    },
+    ssruNorm: norm(get, `${stem}.ssru_norm.norm`),
     crossAttention: get(`${cross}.w_o`) && attention(config, get, cross, false),
     crossAttentionNorm: norm(get, `${cross}_norm.norm`),
     feedForward: {
