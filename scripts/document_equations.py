@@ -139,7 +139,7 @@ def errata_page() -> str:
             f"## ER-{number:02} ({entry['kind']}; {entry['source']})",
             "",
             f"- It says: {entry['says']}",
-            f"- Right: {entry['right']}",
+            f"- {'But' if entry['kind'] == 'trap' else 'Right'}: {entry['right']}",
             f"- Pellucid: {entry['handles']}",
             f"- Test: {_links(settled[number]) or 'none, for this is ' + entry['untested']}",
         ]

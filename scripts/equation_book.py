@@ -10,6 +10,7 @@ import contextlib
 import functools
 import io
 import itertools
+import json
 import re
 import textwrap
 import tomllib
@@ -44,6 +45,7 @@ PAGES = (
     "feed-forward",
     "embeddings",
     "positions",
+    "complexity",
     "loss",
     "optimizer",
     "regularization",
@@ -59,6 +61,8 @@ UP = "../../"
 LINE_LENGTH = 100
 LINES = re.compile(r"#L\d+")
 MOST_TESTS, MOST_CALLERS, MOST_PARTS = 3, 2, 4
+FOLD = '<details markdown="1"><summary>Sources, code that runs it, tests</summary>'
+"""Opens the fold at the end of an entry; a site needs the attribute to read Markdown inside."""
 _TENSORS = {"Float": "", "Int": "integers", "Bool": "true or false"}
 _KEYWORD = re.compile(r"\b(EQ|Source|Symbols|Raises|Differs|Law): ")
 
@@ -194,12 +198,30 @@ def _write_entry(entry: Entry, found: dict[int, Evidence]) -> str:
     parts += [_code(place) for place in places]
     if "note" in facts:
         parts.append(facts["note"].strip())
+    if "measured" in facts:
+        parts.append(_measured(facts["measured"]))
     if "example" in facts:
         parts.append(f"```pycon\n{run_example(facts['example'], entry.title)}\n```")
     parts += _differences([find_place(name) for name in entry.functions])
     parts += _errata(facts.get("er", ()))
-    parts.append("\n".join(_footer(entry, found)))
+    foot = "\n".join(_footer(entry, found))
+    parts.append(f"{FOLD}\n\n{foot}\n\n</details>")
     return "\n\n".join(parts)
+
+
+def _measured(name: str) -> str:
+    """A measurement of book/measured as a table: a row for each length, columns for each model."""
+    path = ROOT / "book" / "measured" / f"{name}.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    head = ["words"] + [f"{model}, {what}" for what in ("millions", "ms") for model in models]
+    lines = [f"| {' | '.join(head)} |", "|" + "---:|" * len(head)]
+    for length in dict.fromkeys(row["length"] for row in rows):
+        here = {row["model"]: row for row in rows if row["length"] == length}
+        cells = [f"{here[model]['multiplications'] / 1e6:,.1f}" for model in models]
+        cells += [f"{1e3 * here[model]['seconds']:,.1f}" for model in models]
+        lines.append(f"| {length} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _formula(entry: Entry) -> str:
@@ -537,7 +559,8 @@ def _errata(which: Sequence[int]) -> list[str]:
         entry = _errata_table()[number]
         link = f"[ER-{number:02}](../ERRATA.md#{erratum_anchor(number, entry)})"
         head = _KIND_WORDS[entry["kind"]].format(entry["source"])
-        sentence = f"**{head}** ({link}): {entry['says']}. Right: {entry['right']}."
+        right = "But" if entry["kind"] == "trap" else "Right"
+        sentence = f"**{head}** ({link}): {entry['says']}. {right}: {entry['right']}."
         lines = [sentence]
         if figures := figures_of(entry):
             lines += ["", "| as printed | computed |", "|---|---|"]
@@ -552,6 +575,7 @@ _KIND_WORDS = {
     "convention": "Another convention: {}",
     "omission": "Left out in {}",
     "no error": "Right in {}, in spite of its looks",
+    "trap": "Right on paper, and a trap in floating point, in {}",
 }
 
 

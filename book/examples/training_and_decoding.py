@@ -135,7 +135,7 @@ def cross_entropy_example() -> Example:
         " mixes the true word with the uniform distribution; KL divergence may take the place of"
         " cross-entropy.",
         (
-            "L = -Σₜ log p(yₜ),   q = (1 - ε) y + ε / V",
+            "L = -Σₜ log p(yₜ),   q = (1 - ε) y + ε / |𝒱|",
             "cross-entropy(q, p) = -Σ q log p = entropy(q) + KL(q ‖ p)",
         ),
         (
@@ -158,7 +158,7 @@ def cross_entropy_example() -> Example:
             ),
         ),
         note="Both losses have the same gradient, as the entropy of the target is constant. With"
-        " ε = .1 the label keeps 1 - ε + ε/V = .925.",
+        " ε = .1 the label keeps 1 - ε + ε/|𝒱| = .925.",
     )
 
 

@@ -38,7 +38,7 @@ _KEYS = 32
 def draw_exp_cosine(theme: Theme) -> "Figure":
     """The cosine of an angle and its exponential, and where Agarwal's inequality holds."""
     figure = new_figure(7.4, 4.4)
-    figure.suptitle("EQ-59, ER-05: the exponential favors keys that point the way of the query")
+    figure.suptitle("The exponential favors keys that point the way of the query")
     panel: Any = figure.subplots()
     degrees = torch.linspace(0, 360, 361, dtype=torch.float64)
     theta = degrees.deg2rad()
@@ -76,7 +76,7 @@ def draw_exp_cosine(theme: Theme) -> "Figure":
 def draw_dot_products(theme: Theme) -> "Figure":
     """The variance of dot products grows with dₖ; division by √dₖ undoes that."""
     figure = new_figure(8.2, 3.9)
-    figure.suptitle("EQ-60: q · k has variance dₖ, so attention divides by √dₖ")
+    figure.suptitle("q · k has variance dₖ, so attention divides by √dₖ")
     panels: Any = figure.subplots(1, 2)
     variances, largest = sample_dot_products()
     plain, scaled = panels
@@ -174,9 +174,7 @@ def draw_jacobians(theme: Theme) -> "Figure":
     figure = new_figure(8.8, 6.4)
     from matplotlib.colors import TwoSlopeNorm
 
-    figure.suptitle(
-        "EQ-48: Jacobian of the softmax of s ~ N(0, dₖ), without and with division by √dₖ"
-    )
+    figure.suptitle("Jacobian of the softmax of s ~ N(0, dₖ), without and with division by √dₖ")
     panels: Any = figure.subplots(2, len(SIZES), squeeze=False)
     for column, (size, pair) in enumerate(zip(SIZES, sample_jacobians(), strict=True)):
         # Colors by the scaled Jacobian: entries of the unscaled one beyond it are clipped.
@@ -220,9 +218,7 @@ def draw_jacobians(theme: Theme) -> "Figure":
 def draw_jacobian_statistics(theme: Theme) -> "Figure":
     """Over many draws: which Jacobian is larger depends on the measure."""
     figure = new_figure(8.8, 3.8)
-    figure.suptitle(
-        f"EQ-49, ER-57: scaling does not make Jacobians larger overall ({DRAWS} draws each)"
-    )
+    figure.suptitle(f"Scaling does not make Jacobians larger overall ({DRAWS} draws each)")
     samples = sample_statistics()
     panels: Any = figure.subplots(1, 3)
     for index, color, marker, label in (
@@ -290,15 +286,15 @@ _PADDED_IDS = (5, 6, 7, PAD_ID, PAD_ID)
 def draw_masks(theme: Theme) -> "Figure":
     """Three masks above; below, the Transformers report's example from scores to weights."""
     figure = new_figure(8.4, 7.0)
-    figure.suptitle("EQ-70 to EQ-75, ER-01, ER-41: masks, and the softmax under a mask")
+    figure.suptitle("Masks, and the softmax under a mask")
     panels: Any = figure.subplots(2, 3)
     # (key), true for the first three: padding is the same for every query
     real = padding_mask(torch.tensor(_PADDED_IDS), PAD_ID)
-    _draw_allowed(panels[0, 0], causal_mask(5), "causal: j ≤ i (EQ-70)", theme)
+    _draw_allowed(panels[0, 0], causal_mask(5), "causal: j ≤ i", theme)
     _draw_allowed(
         panels[0, 1],
         causal_mask(2, offset=3),
-        "causal, two new queries after\nthree cached keys (ER-41)",
+        "causal, two new queries after\nthree cached keys",
         theme,
     )
     _draw_allowed(
@@ -310,12 +306,12 @@ def draw_masks(theme: Theme) -> "Figure":
     masked = scores + additive_mask(causal_mask(4), dtype=torch.float64)
     weights = masked_softmax(scores, causal_mask(4))
     bars = [
-        _draw_numbers(panels[1, 0], masked, "scores + M (EQ-72)", theme, "{:.1f}", 0.5),
-        _draw_numbers(panels[1, 1], weights, "softmax (EQ-73, EQ-75)", theme),
+        _draw_numbers(panels[1, 0], masked, "scores + M", theme, "{:.1f}", 0.5),
+        _draw_numbers(panels[1, 1], weights, "softmax", theme),
         _draw_numbers(
             panels[1, 2],
             torch.tensor(PRINTED),
-            "as the Transformers report prints\nit: wrong from row 1 on (ER-01)",
+            "as the Transformers report prints\nit: wrong from row 1 on",
             theme,
         ),
     ]

@@ -16,6 +16,7 @@ from book.figures.attention_equations import (
     draw_jacobians,
     draw_masks,
 )
+from book.figures.complexity_figures import draw_complexity
 from book.figures.position_equations import draw_positions, draw_wavelengths
 from book.figures.training_equations import draw_label_smoothing, draw_learning_rate
 from pellucid.core.config import did_you_mean
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FigureName = Literal[
+    "complexity",
     "dot-products",
     "exp-cosine",
     "jacobian-statistics",
@@ -45,8 +47,21 @@ FigureName = Literal[
     "wavelengths",
 ]
 FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
-LEGEND = "EQ and ER: docs/EQUATIONS.md and docs/ERRATA.md of Pellucid; texts: docs/sources.md"
-"""The line below each figure that explains its equation numbers to a reader without the docs."""
+NUMBERS: dict[FigureName, str] = {
+    "complexity": "Vaswani et al. (2017), §4",
+    "dot-products": "EQ-60",
+    "exp-cosine": "EQ-59, ER-05",
+    "jacobian-statistics": "EQ-49, ER-57",
+    "jacobians": "EQ-48",
+    "label-smoothing": "EQ-120, ER-48",
+    "learning-rate": "Vaswani et al. (2017), eq. (3)",
+    "masks": "EQ-70 to EQ-75, ER-01, ER-41",
+    "positions": "EQ-24, EQ-32",
+    "wavelengths": "EQ-26, EQ-27, ER-31",
+}
+"""What each figure shows: numbers of docs/EQUATIONS.md and docs/ERRATA.md, or a paper's place."""
+LEGEND = "docs/EQUATIONS.md and docs/ERRATA.md of Pellucid; texts: docs/sources.md"
+"""The end of the line at the foot of each figure, for a reader without the docs."""
 
 
 def figure_names(wanted: Sequence[str]) -> tuple[FigureName, ...]:
@@ -104,12 +119,15 @@ def draw_figure(name: FigureName, theme_name: ThemeName = "light") -> "Figure":
         engine: Any = figure.get_layout_engine()
         if engine is not None:
             engine.set(rect=(0.0, 0.045, 1.0, 0.955))
-        figure.text(0.99, 0.012, LEGEND, ha="right", va="bottom", fontsize=7, color=theme.muted)
+        foot = f"{NUMBERS[name]}: {LEGEND}" if "-" in NUMBERS[name][:3] else NUMBERS[name]
+        figure.text(0.99, 0.012, foot, ha="right", va="bottom", fontsize=7, color=theme.muted)
     return figure
 
 
 def _draw(name: FigureName, theme: Theme) -> "Figure":
     match name:
+        case "complexity":
+            return draw_complexity(theme)
         case "dot-products":
             return draw_dot_products(theme)
         case "exp-cosine":

@@ -22,7 +22,7 @@ D_MODEL, LENGTH = 128, 100
 def draw_positions(theme: Theme) -> "Figure":
     """The encoding as a heat map, and how similar positions are."""
     figure = new_figure(8.6, 4.1)
-    figure.suptitle(f"EQ-24, EQ-32: sinusoidal positional encoding, d = {D_MODEL}")
+    figure.suptitle(f"Sinusoidal positional encoding, d = {D_MODEL}")
     positions = sinusoidal_positions(LENGTH, D_MODEL, dtype=torch.float64)
     panels: Any = figure.subplots(1, 2, width_ratios=(1.25, 1))
     encoding, similarity = panels
@@ -55,7 +55,7 @@ def draw_positions(theme: Theme) -> "Figure":
 def draw_wavelengths(theme: Theme) -> "Figure":
     """Three pairs of features as waves, and the wavelength of every feature."""
     figure = new_figure(8.6, 3.9)
-    figure.suptitle("EQ-26, EQ-27, ER-31: every pair of features is a wave of its own length")
+    figure.suptitle("Every pair of features is a wave of its own length")
     panels: Any = figure.subplots(1, 2)
     waves, lengths = panels
 

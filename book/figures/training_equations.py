@@ -58,7 +58,7 @@ def draw_learning_rate() -> "Figure":
 def draw_label_smoothing(theme: Theme) -> "Figure":
     """The targets of three rules called label smoothing, and what smoothing does to the loss."""
     figure = new_figure(8.6, 4.2)
-    figure.suptitle(f"EQ-120, ER-48: label smoothing, ε = {SMOOTHING}")
+    figure.suptitle(f"Label smoothing, ε = {SMOOTHING}")
     panels: Any = figure.subplots(1, 2, width_ratios=(1.35, 1))
     _draw_targets(panels[0], theme)
     _draw_losses(panels[1], theme)
@@ -126,7 +126,7 @@ def _draw_losses(panel: Any, theme: Theme) -> None:
         if smoothing:
             panel.plot(probability[best].item(), losses[best].item(), "o", color=color)
 
-    panel.set_title("loss if the rest is shared evenly;\ndots: where it is least, 1 − ε + ε/K")
+    panel.set_title("loss if the rest is shared evenly;\ndots: where it is least, 1 − ε + ε/|V|")
     panel.set_xlabel("probability the model gives the label")
     panel.set_ylabel("loss in nats")
     panel.set_ylim(0, 1.4)

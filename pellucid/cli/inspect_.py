@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pellucid.inspection.lens import Lens
     from pellucid.inspection.saliency import Saliency
     from pellucid.inspection.sentence import Opened, Sentence
+    from pellucid.inspection.value_zeroing import ValueZeroing
 
 
 _SALIENCY_STEPS = 64
@@ -42,9 +43,12 @@ class Inspection:
     heads: "list[HeadRank]"
     """The heads that align best, best first; empty without attention."""
     saliency: "Saliency | None"
+    value_zeroing: "ValueZeroing | None"
 
 
-def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) -> Inspection:
+def look_inside(
+    opened: "Opened", capture: "Capture", *, with_saliency: bool, with_value_zeroing: bool
+) -> Inspection:
     """Compute everything that the command shows of a captured sentence."""
     import torch
 
@@ -53,6 +57,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     from pellucid.inspection.heads import patterns_of_heads, rank_heads
     from pellucid.inspection.lens import lens_of
     from pellucid.inspection.saliency import saliency_of
+    from pellucid.inspection.value_zeroing import value_zeroing_of
     from pellucid.model.dropout import without_dropout
 
     sentence = capture.sentence
@@ -77,6 +82,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
             if with_saliency
             else None
         ),
+        value_zeroing=value_zeroing_of(opened, sentence) if with_value_zeroing else None,
     )
 
 
@@ -98,6 +104,8 @@ def show(inspection: Inspection, *, list_entries: bool) -> None:
 
     if inspection.saliency is not None:
         _show_saliency(console, inspection.saliency)
+    if inspection.value_zeroing is not None:
+        _show_value_zeroing(console, inspection.value_zeroing)
 
     if list_entries:
         console.print()
@@ -158,6 +166,22 @@ def _show_saliency(console: "Console", saliency: "Saliency") -> None:
         _say(console, f"  {token}: {shares}; all {sum(row):+.2f}, should be {gain:+.2f}")
 
 
+def _show_value_zeroing(console: "Console", found: "ValueZeroing") -> None:
+    console.print("\nwhose value each hidden state depends on (value zeroing)")
+    sentence = found.sentence
+    for name, shares in found.attentions.items():
+        _say(console, f"  {name}")
+        is_encoder = name.startswith("encoder")
+        queries = sentence.source_tokens if is_encoder else sentence.target_input_tokens
+        is_of_source = is_encoder or name.endswith("cross_attention")
+        keys = sentence.source_tokens if is_of_source else sentence.target_input_tokens
+        for query, row in zip(queries, shares.tolist(), strict=True):
+            strongest = sorted(range(len(row)), key=lambda key: -row[key])[:_SHOWN_SOURCES]
+            _say(
+                console, f"    {query}: " + ", ".join(f"{keys[n]} {row[n]:.0%}" for n in strongest)
+            )
+
+
 def _describe(entry: "Entry") -> str:
     return f"{entry.name}  ({entry.shape_in_words})  {entry.equation_names}  {entry.meaning}"
 
@@ -211,6 +235,11 @@ def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
 )
 @click.option("--saliency", is_flag=True, help="Which source words each target word depends on.")
 @click.option(
+    "--value-zeroing",
+    is_flag=True,
+    help="In each attention, how far a hidden state turns without the value of each position.",
+)
+@click.option(
     "--why", metavar="WORD", help="Why WORD is generated: what each part adds to its logit."
 )
 @click.option(
@@ -228,6 +257,7 @@ def inspect(
     film: bool,
     book: str,
     saliency: bool,
+    value_zeroing: bool,
     why: str | None,
     rival: str | None,
     as_json: bool,
@@ -250,7 +280,8 @@ def inspect(
     if book and report is None:
         raise click.UsageError("--book is for a report: name its file by --report FILE")
     if why is not None or rival is not None:
-        if only or save is not None or attention is not None or report is not None or saliency:
+        files = save, attention, report
+        if only or any(file is not None for file in files) or saliency or value_zeroing:
             raise click.UsageError("--why and --not go with --target and --json only")
         _explain(bundle, sentence, target, why, rival, as_json)
         return
@@ -269,7 +300,9 @@ def inspect(
     # Without --only no intermediate is printed, so only --save needs them.
     # A captured attention computes its weights in the open, which is slower.
     capture = capture_of(opened, read, ("*",) if save is not None and not only else only)
-    inspection = look_inside(opened, capture, with_saliency=saliency)
+    inspection = look_inside(
+        opened, capture, with_saliency=saliency, with_value_zeroing=value_zeroing
+    )
 
     if as_json:
         click.echo(json.dumps(_plain(inspection, with_values=bool(only)), ensure_ascii=False))
@@ -337,4 +370,9 @@ def _plain(inspection: Inspection, *, with_values: bool) -> dict[str, Any]:
         "heads": [dataclasses.asdict(rank) for rank in inspection.heads],
         "saliency": None if saliency is None else saliency.scores.tolist(),
         "saliency_gains": None if saliency is None else saliency.gains.tolist(),
+        "value_zeroing": (
+            None
+            if inspection.value_zeroing is None
+            else {name: each.tolist() for name, each in inspection.value_zeroing.attentions.items()}
+        ),
     }

@@ -72,7 +72,7 @@ TASKS: dict[str, dict[CommandName, str]] = {
     },
     "Look inside": {
         "inspect": "Show what happens inside a model as it translates.",
-        "ablate": "Measure what each attention head and sublayer contributes.",
+        "ablate": "Measure what each attention head and each layer contributes.",
         "doctor": "Check this installation, and the equations on this machine.",
     },
     "Generate training text": {

@@ -35,10 +35,10 @@ def general_scores(
 ) -> Float[Tensor, "*batch query key"]:
     """Dot products of the keys with a linear map of the query.
 
-        score(hₜ, h̄ₛ) = hₜᵀ W h̄ₛ
+        score(hₜ, h̄ₛ) = hₜ W h̄ₛᵀ
 
     EQ: 136.  Source: Luong et al. (2015), §3.1, eq. (8), "general".
-    Symbols: query = hₜ, key = h̄ₛ, w = W_a.
+    Symbols: query = hₜ, key = h̄ₛ, w = W_a; rows, where Luong et al. write columns, hₜᵀ W h̄ₛ.
     Raises: ShapeError if query, key and w do not fit together.
     """
     require_same_size("query_size", ("query", query, -1), ("w", w, -2))
@@ -74,10 +74,11 @@ def additive_scores(
 ) -> Float[Tensor, "*batch query key"]:
     """Scores of a small network for how well each state fits the query.
 
-        eₜⱼ = v · tanh(sₜ W_a + hⱼ U_a)
+        eₜⱼ = v · tanh(sₜ₋₁ W_a + hⱼ U_a)
 
     EQ: 135.  Source: Bahdanau et al. (2015), §3.1 and Appendix A.1.2.
-    Symbols: query = sₜ, keys = hⱼ, w_query = W_a, w_key = U_a, v = v_a.
+    Symbols: query = sₜ₋₁, the decoder's state before word t; keys = hⱼ, w_query = W_a, w_key = U_a,
+    v = v_a.
     Raises: ShapeError if inputs and weights do not fit together.
     """
     require_same_size("query_size", ("query", query, -1), ("w_query", w_query, -2))
@@ -103,7 +104,7 @@ def additive_attention(
         cₜ = Σⱼ αₜⱼ hⱼ,   α = softmax(e)
 
     EQ: 135.  Source: Bahdanau et al. (2015), §3.1, eq. (5), (6); Lee, Before Transformers.
-    Symbols: query = sₜ, keys = values = hⱼ, w_query = W_a, w_key = U_a, v = v_a, result = cₜ.
+    Symbols: query = sₜ₋₁, keys = values = hⱼ, w_query = W_a, w_key = U_a, v = v_a, result = cₜ.
     Raises: ShapeError if inputs, weights or mask do not fit together.
     """
     scores = additive_scores(query, keys, w_query, w_key, v)

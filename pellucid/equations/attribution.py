@@ -167,6 +167,41 @@ def decoder_contributions(
     return stream * (attended @ prefix), stream * (attended @ source) + read @ encoder
 
 
+def value_zeroing(
+    whole: Float[Tensor, "*batch query size"],
+    without: Float[Tensor, "*batch key query size"],
+) -> Float[Tensor, "*batch query key"]:
+    """How far each output of a layer turns when the value of one position is set to zero.
+
+        Cᵢⱼ = dᵢⱼ / Σₖ dᵢₖ,   dᵢⱼ = 1 - cos(yᵢ, yᵢ⁻ʲ)
+
+    EQ: none.  Source: Mohebbi et al. (2023), "Quantifying Context Mixing in Transformers", §3.
+    Symbols: whole = yᵢ, the outputs of a layer with its residual connections, norms and
+    feed-forward network; without = yᵢ⁻ʲ, the same outputs with vⱼ = 0 in every head.
+    Raises: ShapeError if the two differ in width.
+    Differs: ``token_contributions`` splits the attention's output and leaves the layer as it was.
+
+    The weights stay as they are: only what is read from position j is missing. Where no value
+    turns an output, nothing contributes; the source divides 0 by 0.
+    """
+    require_same_size("size", ("whole", whole, -1), ("without", without, -1))
+    ones = [
+        each
+        / torch.linalg.vector_norm(each, dim=-1, keepdim=True).clamp(
+            min=torch.finfo(each.dtype).tiny
+        )
+        for each in (whole.unsqueeze(-3), without)  # (*batch, 1 or key, query, size)
+    ]
+    # 1 - cos is half the square of the distance of unit vectors, and exactly 0 for equal rows.
+    # A row of zeros has no direction, and is as far from all others as a right angle.
+    squares = (ones[0] - ones[1]).square().sum(dim=-1)
+    has_direction = (ones[0] != 0).any(dim=-1) & (ones[1] != 0).any(dim=-1)
+    distances = torch.where(has_direction, squares / 2, 1.0)  # (*batch, key, query)
+    distances = distances.transpose(-2, -1)
+    total = distances.sum(dim=-1, keepdim=True)
+    return distances / torch.where(total > 0, total, torch.ones_like(total))
+
+
 def _centered(x: Tensor, kind: NormKind) -> Tensor:
     """``x`` without its mean, where the norm subtracts it."""
     match kind:

@@ -271,7 +271,7 @@ def fused_linear_cross_entropy(
     Twin of ``smoothed_cross_entropy`` and ``cross_entropy`` over the last linear map. The logits
     exist for some rows at a time, and the gradients are computed in the same pass, from
 
-        ∂L/∂z = softmax(z) − (1 − ε) onehot(y) − ε/V
+        ∂L/∂z = softmax(z) − (1 − ε) onehot(y) − ε/|𝒱|
 
     Only the first of the two results carries a gradient.
 

@@ -61,18 +61,18 @@ def smooth_labels(
     smoothing: Number,
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "*batch {vocabulary_size}"]:
-    """Replace the one-hot label by 1 - ε for the true word plus ε shared among all words.
+    """Share ε among all words, and give the true word the other 1 - ε besides.
 
-        q = (1 - ε) y + ε / K
+        q = (1 - ε) y + ε / |𝒱|
 
     EQ: 120.  Source: Lee, Before Transformers; Szegedy et al. (2016), §7.
-    Symbols: y = one_hot(labels), smoothing = ε, vocabulary_size = K = V.
+    Symbols: y = one_hot(labels), smoothing = ε, vocabulary_size = |𝒱|.
     Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
     Differs: ``smooth_labels_excluding_label`` (fairseq, flax) and
     ``smooth_labels_excluding_padding`` (Annotated Transformer, JoeyNMT) bear the same name there.
     """
     require_smoothing(smoothing)
-    # the true word has its part of the shared ε, too: 1 - ε + ε/K, and the row sums to one
+    # the true word has its part of the shared ε, too: 1 - ε + ε/|𝒱|, and the row sums to one
     return (1 - smoothing) * one_hot(labels, vocabulary_size, dtype) + smoothing / vocabulary_size
 
 

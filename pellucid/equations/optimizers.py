@@ -57,7 +57,7 @@ def orthogonalize(
     Symbols: matrix = G, a = 3.4445, b = -4.7750, c = 2.0315.
 
     A polynomial in the singular values: 0 stays 0, and those from 0.003 to 1 come to lie between
-    0.67 and 1.21, not at 1. Steeper at zero than an iteration that converges, so five suffice.
+    0.681 and 1.203, not at 1. Steeper at zero than an iteration that converges, so five suffice.
     """
     # the smaller of the two products; G and Gᵀ have the same singular values
     is_tall = matrix.shape[-2] > matrix.shape[-1]

@@ -19,7 +19,8 @@ def residual(
     Symbols: x = X_in (for cross attention the queries' side: Agarwal, Remark 6.4),
     sublayer_output = X_out.
     """
-    # the gradient reaches x unchanged, however many blocks follow
+    # ∂/∂x = I + ∂Sublayer/∂x: the gradient passes along I whatever the sublayer does. In a pre-norm
+    # stack nothing else stands on this way; in a post-norm stack every norm multiplies it.
     return x + sublayer_output
 
 

@@ -30,6 +30,26 @@ def skipgram_pairs(words: Sequence[Word], window: int) -> list[tuple[Word, Word]
     ]
 
 
+def interleave_pair(source: Sequence[Word], target: Sequence[Word]) -> list[Word]:
+    """A sentence and its translation as one text, word by word, in the order of relative positions.
+
+        position of word i of n:  (i + ½) / n;   at one position the source comes first
+
+    EQ: none.  Source: Vulić and Moens (2016), the length-ratio shuffle; there of documents.
+    Symbols: source, target = the words of both sides, counted from 0.
+
+    Skip-gram over such texts gives a word and its translation neighbors in common, and so vectors
+    that lie close together: ``training.vector_epochs`` lets a translator begin with them.
+    """
+    placed = [
+        ((index + 0.5) / len(words), side, word)
+        for side, words in enumerate((source, target))
+        for index, word in enumerate(words)
+    ]
+    # by position, then by side; sorted is stable, so words of one side keep their order
+    return [word for _, _, word in sorted(placed, key=lambda each: each[:2])]
+
+
 def skipgram_logits(
     center: Int[Tensor, "*batch"],
     w_in: Float[Tensor, "vocabulary size"],

@@ -23,6 +23,8 @@ from pellucid.model.trace import Trace
 Method = Literal["gradient_x_input", "integrated_gradients"]
 
 _EMBEDDING = "encoder.embedding"
+_LAST = "decoder.output"
+"""The last hidden states, from which each row of logits is computed by itself."""
 
 _SMALLEST = 1e-3
 """Where the logarithmic scale of a steep integral begins, as a share of the embeddings."""
@@ -88,7 +90,7 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
         with torch.no_grad():
             # Both ends of the path in one pass: (2, source token, feature).
             ends = torch.tensor([1.0, 0.0]).to(embedding)[:, None, None] * embedding
-            with_source, without = _log_probabilities(opened, sentence, ends)
+            (with_source, without), _ = _log_probabilities(opened, sentence, ends)
 
     # The gain is what the scores must sum to: f(x) - f(0) (completeness, Proposition 1).
     return Saliency(sentence, method, scores.cpu(), (with_source - without).cpu())
@@ -143,17 +145,21 @@ def _shares(
         points = points.detach().requires_grad_()
         opened.before_pass()
         with torch.enable_grad():
-            log_probs = _log_probabilities(opened, sentence, points)
+            log_probs, hidden = _log_probabilities(opened, sentence, points)
+            # A row of log p depends on its own hidden state alone, and points are independent rows
+            # of the batch. So one gradient of the sum over both holds that of every row and point,
+            # and the vocabulary, the widest part of the model, is passed once and not once a row.
+            [of_hidden] = torch.autograd.grad(log_probs.sum(), hidden, retain_graph=True)
+            del log_probs
 
         for row in range(target_count):
             opened.before_pass()
             is_last = row == target_count - 1  # then what was kept for the gradients is freed
 
-            # Points are independent rows of the batch, so the gradient of the sum holds the
-            # gradient of each point.
-            [gradient] = torch.autograd.grad(
-                log_probs[:, row].sum(), points, retain_graph=not is_last
-            )
+            # The rest of the way, (point, target token, feature) → (point, source token, feature).
+            of_row = torch.zeros_like(of_hidden)
+            of_row[:, row] = of_hidden[:, row]
+            [gradient] = torch.autograd.grad(hidden, points, of_row, retain_graph=not is_last)
             # The integral over α: (point) weighs (point, source token, feature).
             mean = torch.einsum("s,snd->nd", their_weights.to(gradient), gradient)
             # A token's share is the sum over its features: (source token).
@@ -162,11 +168,14 @@ def _shares(
     return shares
 
 
-def _log_probabilities(opened: Opened, sentence: Sentence, embeddings: Tensor) -> Tensor:
-    """log p (point, target token) with each of ``embeddings`` (point, source token, feature)."""
+def _log_probabilities(
+    opened: Opened, sentence: Sentence, embeddings: Tensor
+) -> tuple[Tensor, Tensor]:
+    """log p (point, target token) with each of ``embeddings`` (point, source token, feature), and
+    the last hidden states (point, target token, feature)."""
     source, target_input = sentence.tensors(opened.model)
     count = len(embeddings)
     # The model looks up its own embeddings; the edit puts the points in their place.
-    trace = Trace(edits={_EMBEDDING: lambda _: embeddings})
+    trace = Trace(_LAST, edits={_EMBEDDING: lambda _: embeddings})
     logits = opened.model(source.expand(count, -1), target_input.expand(count, -1), trace)
-    return log_probabilities(logits, sentence)
+    return log_probabilities(logits, sentence), trace.values[_LAST]

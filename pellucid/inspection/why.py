@@ -2,7 +2,7 @@
 
 ``why`` finds the position and the two words, and returns a ``Why``: what embedding, heads,
 feed-forward sublayers and biases add to the difference, the words behind each head, and how much
-of the prediction came from the source and how much from the words before.
+of the last hidden state came from the source and how much from the words before.
 """
 
 import dataclasses
@@ -85,12 +85,12 @@ class Why:
 
     @property
     def source_share(self) -> float:
-        """How much of the prediction came from the source, 0 to 1, by ``METHOD``."""
+        """How much of the last hidden state came from the source, 0 to 1, by ``METHOD``."""
         return sum(self.source_contributions)
 
     @property
     def prefix_share(self) -> float:
-        """How much of the prediction came from the words before; the rest of the share."""
+        """How much of it came from the words before; the rest of the share."""
         return sum(self.prefix_contributions)
 
     @property
@@ -179,7 +179,7 @@ class Why:
         best = sorted(sources, key=lambda each: -each[1])[:SHOWN_WORDS]
         named = ", ".join(f"{token} {share:.0%}" for token, share in best)
         return (
-            f"{self.source_share:.0%} from the source ({named}),"
+            f"the last hidden state: {self.source_share:.0%} from the source ({named}),"
             f" {self.prefix_share:.0%} from the words before, by {METHOD}"
         )
 

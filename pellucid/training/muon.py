@@ -22,8 +22,9 @@ HEIGHTS = "heights"
 def hidden_matrices(model: nn.Module) -> dict[Tensor, tuple[int, ...]]:
     """Muon's parameters with the heights of the matrices that are stacked in each.
 
-    They are the matrices of attention, of feed-forward networks and of recurrent cells. Embeddings,
-    the last linear map and the tables of positions are tables of rows, which Adam moves.
+    They are the matrices of attention, but not of the two-stage projection, of feed-forward
+    networks and of recurrent cells. Embeddings, the last linear map and the tables of positions are
+    tables of rows, which Adam moves.
     """
     found: dict[Tensor, tuple[int, ...]] = {}
     for module in model.modules():

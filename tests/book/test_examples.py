@@ -440,6 +440,13 @@ def test_the_base_model_has_63_million_parameters():
     ]
     assert numbers("parameters", "Sizes") == [[64], [512]]
 
+    # what the pages of the feed-forward network and of the stacks say in percent
+    assert feed_forward / encoder == pytest.approx(0.6665, abs=5e-5)
+    assert feed_forward / decoder == pytest.approx(0.4999, abs=5e-5)
+    whole = blocks + embedding
+    shares = [12 * feed_forward / whole, 18 * attention / whole, embedding / whole]
+    assert [round(100 * share) for share in shares] == [40, 30, 30]
+
 
 @pytest.mark.by_hand
 def test_one_row_is_normalized_in_three_ways():

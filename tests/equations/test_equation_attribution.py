@@ -13,6 +13,7 @@ from pellucid.equations.attribution import (
     direction_before_norm,
     normalize_part,
     token_contributions,
+    value_zeroing,
 )
 from pellucid.equations.heads import merge_heads
 from pellucid.equations.normalization import normalize
@@ -164,3 +165,41 @@ def test_what_does_not_fit_is_named():
 def test_a_norm_without_a_known_part_is_refused():
     with pytest.raises(ConfigError, match="known for every norm_kind but 'l1'"):
         normalize_part(torch.ones(2), torch.ones(2), "l1")
+
+
+@pytest.mark.by_hand
+def test_value_zeroing_by_hand():
+    """y = (1, 0); without the first value it is (0, 2), a right angle; without the second (3, 3).
+
+    Distances 1 and 1 - 1/√2; nothing turned is no share, and so is an output that only shrinks.
+    """
+    root = 0.5**0.5
+    shares = value_zeroing(torch.tensor([[1.0, 0]]), torch.tensor([[[0.0, 2]], [[3, 3]]]))
+    close(shares, [[1 / (2 - root), (1 - root) / (2 - root)]])
+    silent = value_zeroing(torch.tensor([[1.0, 0]]), torch.tensor([[[0.5, 0]], [[2.0, 0]]]))
+    assert silent.tolist() == [[0, 0]]
+    # an output of zeros has no direction
+    assert value_zeroing(torch.eye(2)[:1], torch.zeros(1, 1, 2)).tolist() == [[1]]
+
+
+@pytest.mark.by_hand
+def test_value_zeroing_and_alti_differ_where_parts_are_parallel():
+    """y = (3, 1) + (3, 1) + (0, 2) = (6, 4).
+
+    By ALTI 4 : 4 : 2, by how near each part comes to y. Without one of the two parallel parts
+    (3, 3) is left, without the third (6, 2): the third turns y by far the most.
+    """
+    parts = torch.tensor([[3.0, 1], [3, 1], [0, 2]])
+    whole = parts.sum(0)
+    close(token_contributions(parts, whole), [0.4, 0.4, 0.2])
+    shares = value_zeroing(whole[None], (whole - parts)[:, None])[0]
+    turned = [1 - 30 / 52**0.5 / 18**0.5, 1 - 44 / 52**0.5 / 40**0.5]
+    total = 2 * turned[0] + turned[1]
+    close(shares, [turned[0] / total, turned[0] / total, turned[1] / total])
+    assert shares[2] > shares[0]
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_outputs_of_different_width_are_refused():
+    with pytest.raises(ShapeError, match="whole and without must have the same size"):
+        value_zeroing(torch.ones(1, 2), torch.ones(1, 1, 3))

@@ -101,6 +101,21 @@ def test_a_silent_sublayer_changes_nothing():
 
 
 @pytest.mark.by_hand
+def test_a_gradient_passes_a_pre_norm_sum_unchanged_and_a_post_norm_one_multiplied():
+    """EQ-95, EQ-96: with a silent sublayer, I against the Jacobian of the norm of 3 x, a third."""
+    x, upstream = torch.tensor(ROW).double().requires_grad_(), torch.randn(4)
+    before = norm_and_add(x, lambda rows: 0 * rows)
+    assert torch.autograd.grad(before, x, upstream)[0].equal(upstream)
+
+    after = add_and_norm(3 * x, torch.zeros(4))
+    [got] = torch.autograd.grad(after, x, upstream)
+    normed = torch.tensor(NORMED)
+    # the Jacobian of LayerNorm: (I - 1/k - y yᵀ/k) / σ; 3 σ inside, times 3 outside
+    centered = upstream - upstream.mean() - normed * (normed @ upstream) / 4
+    close(got, centered / DEVIATION)
+
+
+@pytest.mark.by_hand
 def test_add_and_norm_by_hand():
     """EQ-96, EQ-109: (1,2,3,4) + (4,3,2,2) = (5,5,5,6), which is (-1,-1,-1,3)/√3."""
     x, y = torch.tensor(ROW), torch.tensor([4.0, 3, 2, 2])

@@ -48,7 +48,7 @@ def test_a_row_is_orthogonalized_by_hand():
 def test_orthogonalizing_keeps_the_singular_vectors_and_evens_out_the_values(
     shape: tuple[int, int],
 ):
-    """U S Vᵀ becomes U S′ Vᵀ with S′ between 0.67 and 1.21, where S / ‖S‖ is above 0.003."""
+    """U S Vᵀ becomes U S′ Vᵀ with S′ between 0.681 and 1.203, where S / ‖S‖ is above 0.003."""
     matrices = torch.randn(3, *shape)
     u, s, v = torch.linalg.svd(matrices, full_matrices=False)
     assert (s / s.norm(dim=1, keepdim=True)).min() > 0.003
@@ -56,9 +56,22 @@ def test_orthogonalizing_keeps_the_singular_vectors_and_evens_out_the_values(
     inner = u.mT @ result @ v.mT
     values = inner.diagonal(dim1=1, dim2=2)
     close(inner, torch.diag_embed(values))
-    assert values.min() > 0.67
-    assert values.max() < 1.21
+    assert values.min() > 0.681
+    assert values.max() < 1.203
     close(orthogonalize(matrices.mT), result.mT)
+
+
+def test_singular_values_end_between_two_thirds_and_six_fifths():
+    """Of every length from 0.003 to 1 the least end is 0.6818, the largest 1.2024."""
+    lengths = torch.linspace(0.003, 1, 20_001)
+    # one singular value for each of many matrices: (1, 0) of this length beside a row that makes
+    # the whole matrix as long as 1
+    rest = (1 - lengths.square()).clamp(min=0).sqrt()
+    rows = torch.zeros(len(lengths), 2, 2)
+    rows[:, 0, 0], rows[:, 1, 1] = lengths, rest
+    values = orthogonalize(rows, eps=0.0)[:, 0, 0]
+    assert values.min().item() == pytest.approx(0.6818, abs=1e-4)
+    assert values.max().item() == pytest.approx(1.2024, abs=1e-4)
 
 
 @pytest.mark.by_hand

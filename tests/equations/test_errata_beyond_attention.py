@@ -7,7 +7,8 @@ import pytest
 import torch
 from equation_checks import close, self_attention_weights
 
-from pellucid.equations.attention import attention_scores, attention_weights
+from pellucid.equations.alignment import additive_scores
+from pellucid.equations.attention import attention, attention_scores, attention_weights
 from pellucid.equations.embedding import (
     embed,
     one_hot,
@@ -30,7 +31,7 @@ from pellucid.equations.notation.other_smoothings import (
 from pellucid.equations.notation.waves import is_permutation_equivariant, position_shift, wavelength
 from pellucid.equations.positions import add_positions, network_embedding, sinusoidal_positions
 from pellucid.equations.relative import alibi_bias
-from pellucid.equations.residual import add_and_norm
+from pellucid.equations.residual import add_and_norm, residual
 from pellucid.equations.softmax import softmax
 
 INF = math.inf
@@ -58,6 +59,7 @@ def test_er_30_and_31_phase_and_wavelengths():
     assert wavelength(0, 64) == 2 * math.pi
     longest = max(wavelength(feature, 64) for feature in range(64))
     assert longest / (2 * math.pi) == pytest.approx(7498.94, abs=0.01)
+    assert wavelength(2, 4) / wavelength(0, 4) == pytest.approx(100)
     assert max(wavelength(i, 512) for i in range(512)) / (2 * math.pi) == pytest.approx(
         9646.62, abs=0.01
     )
@@ -160,7 +162,7 @@ def test_er_47_sum_and_mean_differ_by_the_number_of_tokens():
 
 @pytest.mark.by_hand
 def test_er_48_three_label_smoothings():
-    """ER-48, EQ-120: the right word keeps 1 - ε + ε/K with ours, 1 - ε with the others."""
+    """ER-48, EQ-120: the right word keeps 1 - ε + ε/|𝒱| with ours, 1 - ε with the others."""
     label = torch.tensor([2])
     kept = [
         smooth(label, 5, 0.1)[0, 2]
@@ -279,9 +281,23 @@ def test_er_67_luong_differs_by_the_scale_only():
     close(attention_weights(math.sqrt(2) * q, k), softmax(q @ k.T))
 
 
-@pytest.mark.property
-def test_er_69_only_independent_unit_components_give_the_variance():
-    """ER-69, EQ-60: normed rows through a large matrix have large dot products."""
+@pytest.mark.by_hand
+def test_er_69_the_variance_is_the_trace_of_the_product_of_the_covariances():
+    """ER-69, EQ-60: Var(q · k) = tr(S_q S_k) over all pairs of independent rows of mean 0.
+
+    All sixteen rows of signs have the covariance I; times a matrix A it is AᵀA. With A = I the
+    variance is 4 = dₖ; normed rows through large matrices have another.
+    """
+    signs = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * 4)
+    pairs = torch.cartesian_prod(torch.arange(16), torch.arange(16)).T
+    close(dot_product_variance(signs[pairs[0]], signs[pairs[1]]), 4.0)
+
+    q, k = signs @ torch.randn(4, 4), signs @ (3 * torch.randn(4, 4))
+    covariances = [rows.T @ rows / 16 for rows in (q, k)]
+    trace = (covariances[0] @ covariances[1]).trace()
+    close(dot_product_variance(q[pairs[0]], k[pairs[1]]), trace, tolerance=1e-9)
+    assert abs(trace - 4) > 1
+
     rows = layer_norm(torch.randn(500, 16))
     q, k = rows @ (3 * torch.randn(16, 8)), rows.flip(0) @ (3 * torch.randn(16, 8))
     assert dot_product_variance(q, k) > 8 * 100
@@ -300,3 +316,44 @@ def test_er_73_divergence_is_cross_entropy_less_a_constant():
 def test_er_53_distances_do_not_care_where_counting_starts():
     """ER-53: relative forms do not care where counting starts."""
     close(alibi_bias(2, 3, 3), alibi_bias(2, 3, 5, offset=2)[..., 2:])
+
+
+@pytest.mark.by_hand
+def test_er_75_the_causal_mask_alone_makes_order_matter():
+    """ER-75, EQ-20: of two words swapped, the first row is another word's and the second a mean."""
+    x, order, see = torch.eye(2), torch.tensor([1, 0]), causal_mask(2)
+    assert is_permutation_equivariant(lambda x: attention(x, x, x), x, order)
+    assert not is_permutation_equivariant(lambda x: attention(x, x, x, see), x, order)
+    # no position is added, and yet "a b" and "b a" end in different rows
+    e = math.exp(math.sqrt(0.5))
+    close(attention(x, x, x, see)[1], [1 / (1 + e), e / (1 + e)])
+    close(attention(x[order], x[order], x[order], see)[1], [e / (1 + e), 1 / (1 + e)])
+
+
+@pytest.mark.by_hand
+def test_er_78_a_residual_keeps_every_kink():
+    """ER-78, EQ-95: the slope of |x| jumps by 2 at 0, and so does that of x + |x|."""
+    x = torch.tensor([-1e-3, 0.0, 1e-3])
+    for filtered in (x.abs(), residual(x, x.abs())):
+        slopes = filtered.diff() / x.diff()
+        close(slopes[1] - slopes[0], 2.0)
+    jump = (x > 0).double()
+    close(residual(x, jump).diff()[1], 1e-3 + 1)
+
+
+@pytest.mark.by_hand
+def test_er_79_features_are_not_positions():
+    """ER-79, EQ-24: along the positions, feature 2 of 4 changes a hundred times more slowly."""
+    p = sinusoidal_positions(2, 4)
+    close((p[1] - p[0])[[0, 2]], [math.sin(1), math.sin(0.01)])
+
+
+@pytest.mark.by_hand
+def test_er_82_what_is_most_important_depends_on_the_query():
+    """ER-82, EQ-135: two states of the decoder, two different words of the source."""
+    states, one, v = torch.eye(2), torch.eye(2), torch.ones(2)
+    queries = torch.tensor([[3.0, 0], [0, 3]])
+    scores = additive_scores(queries, states, one, one, v)
+    # a saturated tanh gains little from the state that is large where the query is
+    assert scores.argmax(-1).tolist() == [1, 0]
+    assert softmax(queries @ states.T).argmax(-1).tolist() == [0, 1]

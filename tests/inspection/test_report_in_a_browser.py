@@ -163,14 +163,19 @@ def test_what_the_foot_line_computes_is_what_the_model_computed(visit: Callable[
                 const at = (from, size) => (side > 0 ? from + 1 : from + size - 1);
                 cells.dispatchEvent(new PointerEvent("pointermove", {
                   clientX: at(box.left, box.width), clientY: at(box.top, box.height) }));
-                const { computed, value } = document.querySelector(".inspector").dataset;
-                return [computed, value];
+                const line = document.querySelector(".inspector");
+                const { computed, value } = line.dataset;
+                const shown = (each) => line.querySelector(each)?.innerText;
+                return [computed, value, shown(".computed"), shown(".value")];
               });
             })"""
         )
-        for computed, value in told:
+        for computed, value, written, beside in told:
             if computed:
                 explained += 1
+                # four digits of both; the file's five to six must not round them apart
+                if math.isclose(float(computed), float(value), rel_tol=9e-5):
+                    assert written.strip() == f"= {beside}", part["name"]
                 assert math.isclose(float(computed), float(value), rel_tol=2e-3, abs_tol=2e-3), (
                     f"{part['name']}: {computed} is not {value}"
                 )

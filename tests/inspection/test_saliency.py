@@ -5,11 +5,18 @@ import contextlib
 import pytest
 import torch
 from tiny_models import tiny_bundle
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from pellucid.bundle import Bundle
 from pellucid.core.errors import CancelledError
+from pellucid.inspection.report.views import _saliency_steps
 from pellucid.inspection.saliency import _quadrature, is_steep, saliency, saliency_of
 from pellucid.inspection.sentence import open_model, read_sentence
+from pellucid.model.build import build_model
+from pellucid.model.config import TransformerConfig
 from pellucid.model.trace import Trace
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
 SOURCE, TARGET = "a b c d", "c a b"
 
@@ -123,3 +130,48 @@ def test_the_weights_of_the_points_sum_to_one(variant: str, *, steep: bool):
     assert float(weights.sum()) == pytest.approx(1.0)
     assert float((weights * places).sum()) == pytest.approx(0.5)
     assert 0 < places.min() < places.max() < 1
+
+
+class WideProducts(TorchDispatchMode):
+    """Counts the matrix products that have an axis of the given size."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size, self.count = size, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        is_product = function.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm)
+        tensors = [each for each in args if isinstance(each, torch.Tensor)]
+        self.count += is_product and any(self.size in each.shape for each in tensors)
+        return function(*args, **(kwargs or {}))
+
+
+def test_the_vocabulary_is_passed_once_and_not_once_a_row():
+    """Eight rows in one pass: the last linear map forward, back once for all rows, and forward for
+    the two ends of the path."""
+    words = WordTokenizer("word", Vocabulary.of([f"w{n}" for n in range(4000)]))
+    config = TransformerConfig(d_model=8, d_ff=8, heads=2, encoder_layers=1, decoder_layers=1)
+    size = words.vocabulary_size
+    model = build_model(config, size, size, seed=0).eval().requires_grad_(False)
+    opened = open_model(Bundle(model, words, words, {}, {}))
+    sentence = read_sentence(opened, "w1 w2 w3", " ".join(f"w{n}" for n in range(7)))
+    assert len(sentence.target_ids) == 8
+    with WideProducts(size) as products:
+        saliency_of(opened, sentence, "integrated_gradients", 4)
+    assert products.count == 3
+
+
+@pytest.mark.parametrize(("variant", "most"), [("paper", 16), ("rotary", 64)])
+def test_a_report_of_a_long_sentence_has_no_more_work_than_one_of_a_short(variant: str, most: int):
+    """Tokens that backward passes read: points · rows · (source + target), stops included."""
+    opened = open_model(tiny_bundle(variant))
+
+    def points_and_tokens(words: int) -> tuple[int, int]:
+        text = " ".join("abcdefghi"[n % 9] for n in range(words))
+        points = _saliency_steps(opened, read_sentence(opened, text, text))
+        return points, points * (words + 1) * 2 * (words + 1)
+
+    assert points_and_tokens(10)[0] == most
+    for words in (40, 80, 120, 200):
+        assert points_and_tokens(words)[1] <= 200_000
+    assert points_and_tokens(400)[0] == 1

@@ -65,7 +65,7 @@ def test_a_word_of_the_translation_is_explained(page: Page, expected: Why):
         assert chip.startswith(token)
         assert number(chip.removeprefix(token)) == pytest.approx(value, abs=6e-3)
     assert (
-        f"{expected.source_share:.0%} of this prediction"
+        f"{expected.source_share:.0%} of the last hidden state"
         in page.locator(".why-origin").inner_text()
     )
 

@@ -33,6 +33,14 @@ def test_words_are_what_stands_between_spaces():
 
 
 @pytest.mark.by_hand
+def test_a_character_that_no_text_had_is_unknown():
+    """EQ: 07, 08.  ER-76: of "abc" a vocabulary of characters knows three; é is none of them."""
+    tokenizer = train_words(["abc"], TokenizerConfig(kind="character"))
+    assert tokenizer.encode("cab")[:3] == [SPECIAL_COUNT + 2, SPECIAL_COUNT, SPECIAL_COUNT + 1]
+    assert tokenizer.encode("cé")[:2] == [SPECIAL_COUNT + 2, UNK_ID]
+
+
+@pytest.mark.by_hand
 def test_marks_are_tokens_of_their_own():
     """EQ: 05."""
     assert split_punctuation(EXAMPLE) == ["Isn", "'", "t", "this", "project", "amazing", "?"]

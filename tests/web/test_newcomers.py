@@ -128,7 +128,9 @@ def test_find_which_source_word_houses_came_from(explorer: Explorer, capture: Ca
     position = list(capture.target_tokens).index("houses")
     mean = capture[f"{CROSS}.weights"][:, position].mean(0)
     told = explorer.page.locator(".attends")
-    expect(told).to_contain_text("“houses” attends most to “maisons”")
+    expect(told).to_contain_text(
+        "Before it generates “houses”, the decoder attends most to “maisons”"
+    )
     assert capture.source_tokens[int(mean.argmax())] == "maisons"
     explorer.said("houses").click()
 

@@ -164,6 +164,9 @@ def test_every_step_of_every_scene_agrees_with_its_own_arithmetic(page: Page):
         page.locator(".scene-choice button").nth(place).click()
         count = sum(len(each["steps"]) for each in scene["pages"])
         told = page.locator(".scenes").evaluate(WALK_SCENE)
+        words = " ".join(page.locator(".scenes").inner_text().split())
+        assert "keies" not in words
+        assert name != "attention" or "2 queries × 3 keys" in words
         assert [place for place, _, _ in told] == [f"Step {n + 1} of {count}" for n in range(count)]
         for _, value, computed in told:
             if computed:

@@ -127,10 +127,11 @@ def head_contributions(
 ) -> Float[Tensor, "*batch heads query d_model"]:
     """The contribution of each head to the output; their sum is the multi-head attention.
 
-        Concat(head₁, …, head_h) W^O = Σᵢ headᵢ W^O₍ᵢ₎
+        Concat(head₁, …, head_h) W^O + b^O = Σᵢ headᵢ W^O₍ᵢ₎ + b^O
 
     EQ: 81.  Source: follows from Vaswani et al. (2017), §3.2.2.
-    Symbols: each_head[i] = headᵢ, W^O₍ᵢ₎ = rows i·dᵥ to (i+1)·dᵥ of W^O.
+    Symbols: each_head[i] = headᵢ, W^O₍ᵢ₎ = rows i·dᵥ to (i+1)·dᵥ of W^O; b^O, where a model has it,
+    belongs to no head.
     Raises: ShapeError if heads and weights do not fit together.
     """
     require_same_size(

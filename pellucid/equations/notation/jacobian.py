@@ -28,7 +28,7 @@ def softmax_jacobian(
 ) -> Float[Tensor, "*batch size size"]:
     """The derivative of every output of the scaled softmax by every input.
 
-        dp_C / ds = (diag(p_C) - p_C ⊗ p_C) / C
+        dp_C / ds = (diag(p_C) - p_C ⊗ p_C) / C:  pᵢ(1 - pᵢ)/C for i = j,  -pᵢ pⱼ/C for i ≠ j
 
     EQ: 46, 47.  Source: Lee, Scaled Dot-Product Attention and its code ``jacobian``.
     Symbols: s = s, scale = C, entry [i, j] = ∂pᵢ/∂sⱼ.

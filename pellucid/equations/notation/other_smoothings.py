@@ -17,12 +17,12 @@ def smooth_labels_excluding_label(
 ) -> Float[Tensor, "*batch {vocabulary_size}"]:
     """Give the true word 1 - ε and share ε among the other words only.
 
-        q = (1 - ε) y + ε (1 - y) / (K - 1)
+        q = (1 - ε) y + ε (1 - y) / (|𝒱| - 1)
 
     EQ: 120.  Source: fairseq's label_smoothed_cross_entropy, flax's wmt example (ER-48).
-    Symbols: y = one_hot(labels), smoothing = ε, vocabulary_size = K.
+    Symbols: y = one_hot(labels), smoothing = ε, vocabulary_size = |𝒱|.
     Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
-    Differs: ``smooth_labels`` shares among all words; there the right one keeps 1 - ε + ε/K.
+    Differs: ``smooth_labels`` shares among all words; there the right one keeps 1 - ε + ε/|𝒱|.
     """
     require_smoothing(smoothing)
     y = one_hot(labels, vocabulary_size, dtype)
@@ -38,10 +38,10 @@ def smooth_labels_excluding_padding(
 ) -> Float[Tensor, "*batch {vocabulary_size}"]:
     """Give the true word 1 - ε and share ε among the other words, padding excluded.
 
-        q = (1 - ε) y + ε (1 - y - y_pad) / (K - 2);   q = 0 where the label is padding
+        q = (1 - ε) y + ε (1 - y - y_pad) / (|𝒱| - 2);   q = 0 where the label is padding
 
     EQ: 120.  Source: the Annotated Transformer, LabelSmoothing; JoeyNMT (ER-48).
-    Symbols: y = one_hot(labels), y_pad = one_hot(pad_id), smoothing = ε, vocabulary_size = K.
+    Symbols: y = one_hot(labels), y_pad = one_hot(pad_id), smoothing = ε, vocabulary_size = |𝒱|.
     Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
     Differs: ``smooth_labels`` shares among all words, padding included.
     """

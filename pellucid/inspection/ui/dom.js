@@ -114,6 +114,15 @@ export function digits(value) {
   return (value < 0 ? "−" : "") + text;
 }
 
+/**
+ * A number computed here again from the numbers of a file, which hold five to six digits: where it differs from the
+ * file's by less than the last digit shown, it is written as that one, or the two would be told apart by rounding.
+ */
+export function digitsBeside(value, known) {
+  const unit = 10 ** (Math.floor(Math.log10(Math.abs(known))) - 3);
+  return digits(Math.abs(value - known) < unit ? known : value);
+}
+
 /** A share as a percentage. */
 export function percent(share) {
   const value = 100 * share;

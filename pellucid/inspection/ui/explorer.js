@@ -350,5 +350,5 @@ function withStep(place) {
 function attendsInWords(state, row, shares) {
   const most = shares.indexOf(Math.max(...shares));
   const source = state.words.source[most];
-  return `“${state.words.says[row]}” attends most to “${source}”: ${Math.round(100 * shares[most])}% of the last cross-attention, all heads together.`;
+  return `Before it generates “${state.words.says[row]}”, the decoder attends most to “${source}”: ${Math.round(100 * shares[most])}% of the last cross-attention, all heads together.`;
 }

@@ -10,7 +10,7 @@ const KINDS = {
   "target to source": {
     title: "Translation to source",
     meaning:
-      "Each row is a word of the translation; the stronger the color, the more it attends to that word of the source.",
+      "Each row is a word of the translation; the stronger the color, the more the decoder attends to that word of the source before it generates the row’s word.",
   },
   "source to source": {
     title: "Source to itself",

@@ -1,6 +1,6 @@
 // The line at the foot of the page: the number that is pointed at, and how it is computed.
 
-import { digits, formula, make } from "./dom.js";
+import { digits, digitsBeside, formula, make } from "./dom.js";
 
 const RESTING = "Point at a number, or reach a picture with Tab and move with the arrow keys.";
 
@@ -23,7 +23,7 @@ export function makeInspector(resting = RESTING) {
     const from = [];
     if (known) {
       from.push("= ", ...known.parts);
-      if (known.value !== null) from.push(make("span", { class: "computed" }, ` = ${digits(known.value)}`));
+      if (known.value !== null) from.push(make("span", { class: "computed" }, ` = ${digitsBeside(known.value, value)}`));
     }
     reason.replaceChildren(...from);
     element.dataset.computed = known?.value ?? "";

@@ -110,7 +110,7 @@ function axisSize(size, axis) {
 
 /** `features of all heads`, `target tokens`, `key features`. */
 export function plural(noun) {
-  return noun.replace(/^feature(?= )/, "features").replace(/^((?!features).*)$/, "$1s").replace(/ys$/, "ies");
+  return noun.replace(/^feature(?= )/, "features").replace(/^((?!features).*)$/, "$1s").replace(/([^aeiou])ys$/, "$1ies");
 }
 
 function place(axis, words, index) {

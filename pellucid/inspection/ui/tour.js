@@ -194,7 +194,7 @@ function stepsOf(explorer) {
     network && {
       name: "network",
       title: "A small network for each word",
-      text: "After each attention, every word passes two layers of numbers by itself. Then all of it again: layer upon layer, and the vectors come to mean the word in this sentence.",
+      text: `Behind the attention, every word passes two layers of numbers by itself.${crossing.length > 0 ? " In the decoder two attentions come first: to the words before, and to the source." : ""} Then all of it again: layer upon layer, and the vectors come to mean the word in this sentence.`,
       task: "open a feed-forward part.",
       after: "Hidden units at zero are switched off for this word.",
       show: stress([network]),

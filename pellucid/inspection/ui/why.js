@@ -266,7 +266,7 @@ function shareBar(found, words) {
   return make(
     "div",
     { class: "why-origin" },
-    make("p", {}, make("b", {}, shareInWords(found.source_share)), " of this prediction comes from the source ", ...named(found.source_contributions, words.source)),
+    make("p", {}, make("b", {}, shareInWords(found.source_share)), " of the last hidden state comes from the source ", ...named(found.source_contributions, words.source)),
     bar,
     make("p", {}, make("b", {}, shareInWords(found.prefix_share)), " from the words before ", ...named(found.prefix_contributions, words.reads)),
     make("p", { class: "why-method" }, "By ALTI+ (Ferrando et al., 2022): a share of the last hidden state, the same for every other word. A source word stands for its row of the encoder’s output."),

@@ -26,8 +26,10 @@ export function drawHeads(capture) {
         return readout;
       },
       onPick: ({ matrix }, row, column) => {
+        // A row of the cross-attention bears the word that the decoder generates from it.
+        const isGenerated = matrix.rowAxis === "target token";
         readout.replaceChildren(
-          quoted(matrix.rowWords[row]),
+          ...(isGenerated ? ["Before it generates ", quoted(matrix.rowWords[row]), ", the decoder"] : [quoted(matrix.rowWords[row])]),
           " attends to ",
           quoted(matrix.columnWords[column]),
           ": ",
