@@ -14,10 +14,12 @@ from pellucid.cli.streams import visible
 if TYPE_CHECKING:
     from pellucid.text.check.check import Diagnosis, Finding
 
-Verdict = Literal["good", "usable", "unusable"]
+Verdict = Literal["good", "usable", "doubtful", "unusable"]
 _VERDICTS: dict[Verdict, str] = {
     "good": "good: ready to train on",
     "usable": "usable: training on it works",
+    "doubtful": "doubtful: training on it works, but it teaches nothing if the two sides do not"
+    " belong together",
     "unusable": "not usable as it is",
 }
 WRONG_DATA = 65
@@ -113,16 +115,15 @@ def check(
 def _verdict(diagnosis: "Diagnosis") -> Verdict:
     if diagnosis.reasons:
         return "unusable"
-    has_findings = any(each.count for each in diagnosis.findings.values())
-    return "usable" if has_findings or diagnosis.is_unrelated else "good"
+    if diagnosis.is_unrelated:
+        return "doubtful"
+    return "usable" if any(each.count for each in diagnosis.findings.values()) else "good"
 
 
 def _advice(diagnosis: "Diagnosis") -> str:
     """Return advice about the findings, as the end of the verdict."""
     if diagnosis.source_lines != diagnosis.target_lines or diagnosis.misalignment is not None:
         return "; put the lines right first, --fix cannot know which belong together"
-    if diagnosis.is_unrelated:
-        return ", but it teaches nothing if the two sides do not belong together"
     has_findings = any(each.count for each in diagnosis.findings.values())
     return "; --fix OUT writes copies without what was found" if has_findings else ""
 

@@ -12,6 +12,8 @@ from pellucid import phrasebook
 from pellucid.core.errors import DataError
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs
 
+FORMS = ("tsv", "jsonl", "csv", "parquet")
+
 
 @pytest.fixture
 def files(tmp_path):
@@ -145,7 +147,7 @@ def test_unrelated_files_are_called_unrelated(files):
         "200 source lines, 200 target lines",
         "unrelated: no line resembles its partner in length, digits or marks; line n of one side"
         " must be the translation of line n of the other",
-        "usable: training on it works, but it teaches nothing if the two sides do not belong"
+        "doubtful: training on it works, but it teaches nothing if the two sides do not belong"
         " together",
     ]
     shuffled(files, 180)
@@ -162,17 +164,48 @@ def test_unrelated_files_are_called_unrelated(files):
     assert "look whether these are the two sides of one text" in caught.value.hint
 
 
+def test_unrelated_sides_are_called_unrelated_in_every_format(files):
+    shuffled(files)
+    sides = [(files / name).read_text().splitlines() for name in ("a.fr", "b.en")]
+    write_tables(files, list(zip(*sides, strict=True)))
+    plain = pellucid("check", "a.fr", "b.en", folder=files).out
+    assert "doubtful: " in plain
+    for form in FORMS:
+        assert pellucid("check", f"a.{form}", folder=files).out == plain
+
+
+def write_tables(folder, pairs):
+    rows = [{"fr": fr, "en": en} for fr, en in pairs]
+    (folder / "a.tsv").write_text("".join(f"{fr}\t{en}\n" for fr, en in pairs))
+    (folder / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    lines = [f"{fr};{en}\n" for fr, en in pairs]
+    (folder / "a.csv").write_text("French;English\n" + "".join(lines))
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "way"),
+    [
+        ("a.tmx", b"<tmx version='1.4'><body></body></tmx>", "export it as .csv or .tsv"),
+        ("a.zip", b"PK\x03\x04" + bytes(30), "unpack"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_a_way(files, name, content, way):
+    """As one file of both sides, and as one of two."""
+    (files / name).write_bytes(content)
+    for arguments in ([name], [name, "a.en"], ["a.fr", name]):
+        said = pellucid("check", *arguments, folder=files)
+        assert said.code == 65
+        assert way in said.error_line
+
+
 def test_a_file_of_both_sides_stands_alone(files):
     add(files, b"", b"nothing")
     sides = [(files / name).read_text().split("\n")[:-1] for name in ("a.fr", "a.en")]
     pairs = list(zip(*sides, strict=True))
-    (files / "a.tsv").write_text("".join(f"{fr}\t{en}\n" for fr, en in pairs))
-    rows = [{"fr": fr, "en": en} for fr, en in pairs]
-    (files / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    (files / "a.csv").write_text("French;English\n" + "".join(f"{fr};{en}\n" for fr, en in pairs))
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), files / "a.parquet")
+    write_tables(files, pairs)
     plain = pellucid("check", "a.fr", "a.en", folder=files).out
-    for form in ("tsv", "jsonl", "csv", "parquet"):
+    for form in FORMS:
         said = pellucid("check", f"a.{form}", "--fix", f"out-{form}", folder=files)
         assert said.code == 0
         assert plain.startswith(said.out.strip())  # but for the words that name --fix

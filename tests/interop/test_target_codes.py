@@ -1,4 +1,4 @@
-"""A multilingual model gets the language to translate into from a setting, for lines and documents."""
+"""A multilingual model gets its target language from a setting, for lines and documents."""
 
 from pathlib import Path
 

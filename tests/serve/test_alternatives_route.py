@@ -16,6 +16,16 @@ def test_they_are_the_library_s(client):
     assert found == [(each.token, each.translation.text) for each in expected]
 
 
+def test_each_has_the_warnings_of_its_translation(client):
+    """The toy model repeats itself."""
+    answer = client.post("/v1/alternatives", json={"text": "je ♬♬", "count": 2}).json()
+    expected = translator().alternatives("je ♬♬", count=2)
+    warned = [[each.kind for each in one.translation.warnings] for one in expected]
+    assert "loop" in warned[0]
+    found = [[each["kind"] for each in one["warnings"]] for one in answer["alternatives"]]
+    assert found == warned
+
+
 @pytest.mark.parametrize("count", [10, 62, 63, 64, 200, 1024])
 def test_a_prefix_that_leaves_no_room_is_refused(client, token, count):
     """A translation of the two tokens of "je" may have two tokens and eight more."""

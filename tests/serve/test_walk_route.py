@@ -31,6 +31,17 @@ def test_the_data_is_that_of_the_report(client):
     assert {"format", "pages", "matrices", "predictions"} <= walk.keys()
 
 
+@pytest.mark.parametrize("route", ["walk", "inspect"])
+def test_the_warnings_of_the_translation_are_there(client, route):
+    """The toy model repeats itself."""
+    answer = client.post(f"/v1/{route}", json={"text": "je ♬♬"})
+    warned = translator().translate("je ♬♬").warnings
+    assert "loop" in {each.kind for each in warned}
+    assert answer.json()["warnings"] == [
+        {"kind": each.kind, "message": each.message} for each in warned
+    ]
+
+
 def test_the_report_is_the_library_s_and_no_browser_opens_it_here(client):
     body = {"text": TEXT, "target": "le chat", "format": "html"}
     answer = client.post("/v1/walk", json=body)
