@@ -5,6 +5,7 @@ turns every error into a line on stderr (wrong usage: with the usage above it) a
 exit code.
 """
 
+import os
 import sys
 import traceback
 from typing import Literal, NoReturn, assert_never, get_args
@@ -253,8 +254,12 @@ def cli(ctx: click.Context, debug: bool, quiet: bool, verbose: bool) -> None:
 def main() -> None:
     """Run the command line and leave with the documented exit code."""
     streams.prepare_streams()
-
     end_on_signals()
+
+    # Before PyTorch is imported, whose OpenMP reads it once: a thread that waits for another leaves
+    # its core after some microseconds. By default it spins for a millisecond, and on busy cores the
+    # one that it waits for cannot run: an update of the demo took five times as long.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
     # `--debug` is read by hand, so that it works at any place of the line and for errors that click
     # raises while it parses.
