@@ -7,28 +7,29 @@ precision and with its threads; the results are thrown away. The rules that use 
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import logging
 import math
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.evaluation.scoring import decider, scoring_of
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.text.batching import Batch
 from pellucid.text.config import DataConfig
 from pellucid.text.corpus.facts import CorpusFacts, PairSample
-from pellucid.text.corpus.rows import Selection
+from pellucid.text.corpus.rows import Indices, Selection
 from pellucid.text.corpus.store import StoreReport, TokenStore
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.data import Drawing, TrainingData
 from pellucid.training.held_out import nothing_is_left
+from pellucid.training.measure import timed_update, timed_validation
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.objective import build_objective
 from pellucid.training.plan import SIZES, Choice, Pace, Plan, Size
@@ -44,17 +45,14 @@ from pellucid.training.recipe import (
     tokenizer_choice,
     with_fewer_pieces,
 )
-from pellucid.training.step import build_optimizer, update
+from pellucid.training.step import build_optimizer
 from pellucid.training.torch_setup import torch_for_training
-from pellucid.training.validation import validate
 
 _TIMED_BATCHES = 6
 _TRANSLATED_PAIRS = 64
 """Pairs that are translated to measure how long a validation takes."""
 _COUNTED_REFERENCES = 1000
 """Targets whose words are counted, to know whether BLEU can decide: as many as are held out."""
-_RATE = 1e-5
-"""Learning rate of updates that are thrown away."""
 _HOPE = 2.0
 """The speed-up of a larger size, over what its parameters suggest, that is assumed before it is
 measured: wide products are faster per parameter. A size that is too slow even so is skipped."""
@@ -86,15 +84,13 @@ class Bench:
 
         sources, targets, store = _fitting(sample, tokenizers, config.data)
 
-        # The beginning of a corpus is often of another kind than the rest.
-        few = _evenly(len(store), _TRANSLATED_PAIRS)
         self._data = TrainingData(
             *tokenizers,
             store=store,
             rows=Selection.of_all(len(store)),
-            valid=store.some(np.array(few)),
-            valid_sources=[sources[row] for row in few],
-            valid_references=[targets[row] for row in few],
+            valid=store,
+            valid_sources=sources,
+            valid_references=targets,
             description="a sample",
             fingerprint="",
             drawing=Drawing(batch_tokens=1, seed=config.training.seed),
@@ -123,15 +119,13 @@ class Bench:
             batch = 2 * plan.batch_tokens
             plan = dataclasses.replace(plan, batch_tokens=batch, pace=self._pace(plan.size, batch))
 
-        # In proportion: a validation takes about as long for each pair.
-        seconds = self._validation_seconds(plan) * valid_pairs / len(self._data.valid_sources)
         steps = float(self._overrides.get("training.max_steps", math.inf))
         epochs = float(self._overrides.get("training.max_epochs", math.inf))
         rate = self._overrides.get("training.learning_rate")
 
         plan = dataclasses.replace(
             plan,
-            validation_seconds=seconds,
+            validation_seconds=self._validation_seconds(plan) * valid_pairs,
             most_updates=min(steps, epochs * plan.updates_per_pass),
             optimizer=optimizer_for(plan.size, self._overrides),
             given_rate=None if rate is None else float(rate),
@@ -150,8 +144,9 @@ class Bench:
 
     def _best_by(self) -> str:
         """BLEU, or the figure that decides in its place on text as the target's."""
+        # Spread over the corpus, whose beginning is often of another kind than the rest.
         targets = self._sample.targets
-        references = [[targets[row]] for row in _evenly(len(targets), _COUNTED_REFERENCES)]
+        references = [[target] for target in targets[:: -(-len(targets) // _COUNTED_REFERENCES)]]
         with _warnings_off():
             return decider("bleu", references, scoring_of(references)).name
 
@@ -205,13 +200,11 @@ class Bench:
             seconds = tokens = 0.0
             for is_timed in (False, True):  # the first time, kernels of every shape are compiled
                 for rows in drawn:
-                    began = time.perf_counter()
-                    # Making the batch is part of an update's time, and of a run's.
-                    batch = self._data.batch(rows, 0).to(self._device)
-                    report = update(
-                        model, optimizer, [batch], objective, config.training, _RATE, precision
+                    make = functools.partial(self._batches, rows)
+                    taken, report = timed_update(
+                        model, optimizer, make, objective, config, precision
                     )
-                    seconds += is_timed * (time.perf_counter() - began)
+                    seconds += is_timed * taken
                     tokens += is_timed * report.token_count
 
         # Each batch was an update of its own; in the run, ``accumulate`` of them make one.
@@ -219,20 +212,15 @@ class Bench:
         count = len(drawn) / self._accumulate
         return Pace(seconds / count, tokens / count, pairs / count)
 
-    def _validation_seconds(self, plan: Plan) -> float:
-        """Time a validation on a few pairs of the sample.
+    def _batches(self, rows: Indices) -> list[Batch]:
+        return [self._data.batch(rows, 0).to(self._device)]
 
-        An untrained model hardly predicts EOS, so translations are cut at the length of the
-        longest reference.
-        """
+    def _validation_seconds(self, plan: Plan) -> float:
+        """The seconds that a validation takes for each pair."""
         config = self._config(plan.size, plan.batch_tokens)
-        longest = int(self._data.valid.target_lengths.max())
-        decoding = config.decoding.having(max_length=longest)
-        with torch_for_training(config):
+        with torch_for_training(config), _warnings_off():  # of scores that nobody will see
             model = self._model(config)
-            settings = config.model_copy(update={"decoding": decoding})
-            with _warnings_off():  # of scores that nobody will see
-                return validate(model, self._data, settings, 0).seconds
+            return timed_validation(model, self._data, config, _TRANSLATED_PAIRS)[0]
 
     def _model(self, config: RunConfig) -> SequenceModel:
         sizes = (
@@ -292,13 +280,6 @@ def _fitting(
         [sample.sources[row] for row in kept],
         [sample.targets[row] for row in kept],
         TokenStore.from_pairs([source_ids[row] for row in kept], [target_ids[row] for row in kept]),
-    )
-
-
-def _evenly(count: int, wanted: int) -> list[int]:
-    """``wanted`` numbers below ``count``, or all, spread evenly."""
-    return sorted(
-        {row * count // wanted for row in range(wanted)} if count > wanted else range(count)
     )
 
 

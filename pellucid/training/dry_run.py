@@ -23,16 +23,14 @@ from pellucid.text.batching import Batch
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import load_checkpoint, save_checkpoint
 from pellucid.training.config import RunConfig, TrainingConfig
-from pellucid.training.data import TrainingData
 from pellucid.training.folder import RunFolder, refuse_if_used
 from pellucid.training.journal import Journal
 from pellucid.training.loop import Run
+from pellucid.training.measure import timed_update, timed_validation
 from pellucid.training.pair_vectors import seconds_of_vectors
-from pellucid.training.step import update
 from pellucid.training.teacher_tokens import AskedTeachers
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.train import set_up_run
-from pellucid.training.validation import validate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,8 +130,6 @@ _BATCHES_LOOKED_AT = 2000
 """Batches among which the largest is looked for; later ones may be a little larger."""
 _VALIDATION_PAIRS = 32
 """Pairs that are translated to measure how long a validation takes."""
-_RATE = 1e-5
-"""Learning rate of updates that are thrown away."""
 
 Say = Callable[[str], None]
 """Is called with what has been tried, as a sentence for people."""
@@ -180,7 +176,8 @@ def _word_vectors(run: Run, epochs: int, say: Say) -> float:
 def _measure(run: Run, say: Say) -> Measured:
     # The largest batches first: too little memory is noticed before time is spent on the rest.
     for batch in _largest_batches(run):
-        seconds, _ = _timed_update(run, [batch])
+        alone = [batch]
+        seconds, _ = _timed_update(run, alone.copy)
         pairs, width = batch.labels.shape
         say(
             f"update: {seconds:.2f} s on a largest batch, {pairs} pairs of up to"
@@ -244,21 +241,16 @@ def _largest_batches(run: Run) -> list[Batch]:
 
 def _typical_updates(run: Run) -> tuple[float, float]:
     """Mean seconds and target tokens of a few updates on ordinary batches."""
-    all_seconds, all_tokens = 0.0, 0
-    accumulate = run.config.training.accumulate
+    device, accumulate = _device(run), run.config.training.accumulate
 
-    for _ in range(_TIMED_UPDATES):
-        read, began = _seconds_of_teachers(run), time.perf_counter()
-        batches = [run.data.batch(next(run.sampler), 0).to(_device(run)) for _ in range(accumulate)]
+    def make() -> list[Batch]:
+        return [run.data.batch(next(run.sampler), 0).to(device) for _ in range(accumulate)]
 
-        # Drawing the batches belongs to an update: with subword regularization it takes a good
-        # part. In a run the teachers have read them by then.
-        drawing = time.perf_counter() - began - (_seconds_of_teachers(run) - read)
-        seconds, tokens = _timed_update(run, batches)
-        all_seconds += drawing + seconds
-        all_tokens += tokens
-
-    return all_seconds / _TIMED_UPDATES, all_tokens / _TIMED_UPDATES
+    # In a run the teachers have read the batches by then.
+    read = _seconds_of_teachers(run)
+    made = [_timed_update(run, make) for _ in range(_TIMED_UPDATES)]
+    seconds = sum(each for each, _ in made) - (_seconds_of_teachers(run) - read)
+    return seconds / _TIMED_UPDATES, sum(tokens for _, tokens in made) / _TIMED_UPDATES
 
 
 def _seconds_of_teachers(run: Run) -> float:
@@ -266,45 +258,33 @@ def _seconds_of_teachers(run: Run) -> float:
     return asked.seconds if isinstance(asked, AskedTeachers) else 0.0
 
 
-def _timed_update(run: Run, batches: list[Batch]) -> tuple[float, int]:
+def _timed_update(run: Run, make_batches: Callable[[], list[Batch]]) -> tuple[float, int]:
     """One update as the loop makes it: seconds and target tokens."""
-    progress = run.progress
-    began = time.perf_counter()
-    progress.step += 1
-    settings = run.config.training
-
-    report = update(
-        run.model, run.optimizer, batches, run.objective, settings, _RATE, run.precision
+    run.progress.step += 1
+    seconds, report = timed_update(
+        run.model, run.optimizer, make_batches, run.objective, run.config, run.precision
     )
+    began = time.perf_counter()
     run.average.after_update()
 
     if not report.applied:
         raise DivergedError(
-            f"loss or gradient of update {progress.step} was not finite"
+            f"loss or gradient of update {run.progress.step} was not finite"
             f" (loss {report.loss}, norm of the gradient {report.gradient_norm})",
             hint="look at the text and at the model's settings; with --init, at that bundle",
         )
-
-    return time.perf_counter() - began, report.token_count
+    return seconds + time.perf_counter() - began, report.token_count
 
 
 def _validate(run: Run) -> tuple[float, int]:
-    """Seconds of a whole validation, estimated from a few pairs, and the bytes of its bundle.
-
-    An untrained model hardly predicts EOS, so translations are cut at the length of the longest
-    reference.
-    """
-    few = _some_validation_pairs(run.data)
-    decoding = run.config.decoding.having(max_length=int(few.valid.target_lengths.max()))
-    config = run.config.model_copy(update={"decoding": decoding})
-
+    """Seconds of a whole validation, estimated from a few pairs, and the bytes of its bundle."""
     folder = run.folder.bundle_path(run.progress.step)
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
     bundle = Bundle[SequenceModel](run.model, *tokenizers, run.config.to_table(), {})
 
     run.average.before_validation()
     with run.average.applied():
-        validation = validate(run.model, few, config, 0)
+        each, validation = timed_validation(run.model, run.data, run.config, _VALIDATION_PAIRS)
         began = time.perf_counter()
         card = model_card(run.config, run.data, validation, run.progress, run.decider)
         save_bundle(folder, bundle, card=card, details={"step": run.progress.step, "score": 0.0})
@@ -312,26 +292,7 @@ def _validate(run: Run) -> tuple[float, int]:
 
     # Opened again for the errors that only reading shows.
     load_any_bundle(folder)
-    share = len(few.valid_sources) / len(run.data.valid_sources)
-    return validation.seconds / share + keeping, _size(folder)
-
-
-def _some_validation_pairs(data: TrainingData) -> TrainingData:
-    """The same data with a few of the validation pairs, spread over all lengths."""
-    texts = _spread([len(text) for text in data.valid_sources])
-    return dataclasses.replace(
-        data,
-        valid=data.valid.some(_spread(data.valid.target_lengths)),
-        valid_sources=[data.valid_sources[row] for row in texts],
-        valid_references=[data.valid_references[row] for row in texts],
-    )
-
-
-def _spread(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """A few row numbers, evenly spread from the shortest row to the longest."""
-    order = np.argsort(np.asarray(lengths), kind="stable")
-    places = np.linspace(0, len(order) - 1, min(len(order), _VALIDATION_PAIRS))
-    return order[places.astype(np.int64)]
+    return each * len(run.data.valid_sources) + keeping, _size(folder)
 
 
 def _search(run: Run, say: Say) -> None:

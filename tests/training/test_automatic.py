@@ -241,7 +241,7 @@ def test_batches_of_an_update_and_minutes_that_the_user_sets_are_reckoned_with(
     """By a clock on which each batch takes a second; a tenth of the time is for validations."""
     ticks = itertools.count()
     clock = types.SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    monkeypatch.setattr("pellucid.training.calibration.time", clock)
+    monkeypatch.setattr("pellucid.training.measure.time", clock)
     own = [each for each in SMALL if not each.startswith("training.max_steps")]
 
     def updates(*settings: str) -> int:
