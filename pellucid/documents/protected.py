@@ -1,78 +1,173 @@
 """Text that is not translated: addresses, placeholders of programs, and numbers on request."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pellucid.documents.segments import Alone, Piece, Segment, Span, joined
 
-_URL = (
-    r"(?:(?:https?|ftp|file)://|www\.|mailto:|tel:)[^\s<>\"'“”„«»]*[^\s<>\"'“”„«».,;:!?)\]}…。，]"
-)
-# Begins where no letter is before it: else every letter of a long word would be tried.
-_EMAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
 
-_TEMPLATE = (
-    # Statements, between which a sentence cannot go: of Jinja, Django and Liquid, of Handlebars and
-    # Mustache, of Svelte, and of ERB and EJS.
-    r"(?P<statement>\{%[-+~]?\s*(?:if|elif|elsif|else|unless|case|when|for|empty|while|with|block"
-    r"|blocktrans|blocktranslate|plural|filter|macro|call|autoescape|capture|raw|comment|end\w*)\b"
-    r"[^\n]{0,300}?%\}"
-    r"|\{\{~?(?:[#/^][^{}\n]{0,200}|else\b[^{}\n]{0,200})\}\}"
-    r"|\{[#/:](?:if|each|await|key|else|then|catch)\b[^{}\n]{0,200}\}"
-    r"|<%(?![=%-])[^\n]{0,300}?%>)"
-    r"|<%[^\n]{0,300}?%>|\{%[^\n]{0,300}?%\}"
-)
-_LITERAL = r"\{'[^'\n]{1,40}'\}"
-"""``{'@'}`` and ``{'{'}`` of Vue I18n."""
-_BRACES = r"(?P<braces>[$#%@]?\{)"
-"""``{name}``, ``{{ name }}``, ``${name}``, ``%{name}``, ``{0:.2f}``: up to the brace that closes
-it, which no regular expression finds."""
+class Form(NamedTuple):
+    """A form of text that is not translated."""
+
+    dialect: str
+    """Where it is written."""
+    pattern: str
+    example: str
+    kind: str | None = None
+    """What becomes of it: a ``program`` fills it in, no sentence goes across a ``statement``, a
+    ``bullet`` begins a line; of ``braces`` the pattern finds the first alone."""
+
 
 _LENGTH = r"(?:hh|h|ll|l|L|q|j|z|Z|t|I64|I32)"
-_PRINTF = (
-    r"%[A-Za-z_]\w{1,60}%(?![\w%])"  # %name% of Symfony, %PATH% of Windows
-    r"|%\([A-Za-z_][\w.-]{0,60}\)[-+ 0#]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]"  # %(name)s of Python
-    r"|%<[\w.]{1,60}>(?:[-+0#]*\d{0,4}(?:\.\d{1,4})?[A-Za-z](?![A-Za-z]))?"  # %<name>.2f of Ruby
-    r"|%\d{1,2}\$#@\w{1,60}@|%#@\w{1,60}@"  # %#@name@ of a .stringsdict
-    # %1$s, %2$-5.2f: with a number or with a width no letter behind it is part of a word
-    r"|%\d{1,2}\$[-+ 0#,(']*(?:\d{1,4}|\*(?:\d{1,2}\$)?)?(?:\.(?:\d{1,4}|\*(?:\d{1,2}\$)?))?"
-    rf"{_LENGTH}?[a-zA-Z@]"
-    rf"|%[-+0#,(']*(?:\d{{1,4}}|\*)(?:\.(?:\d{{1,4}}|\*)?)?{_LENGTH}?[diouxXeEfFgGaAcspn@]"
-    rf"|%[-+0#,(']*\.(?:\d{{1,4}}|\*){_LENGTH}?[diouxXeEfFgGaAcspn@]"
-    rf"|%[-+0#,(']*(?:{_LENGTH}[diouxXeEfFgGaAcs]|<PRI\w{{2,10}}>|[ds@])"
-    r"|%[-+0#,(']*[iouxXeEfFgGaAcpn](?![a-z])"
-    r"|%[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ](?![A-Za-z]{2})"  # strftime
-    r"|%L?\d{1,2}(?![\d.,]*\d)"  # %1 and %L1 of Qt
-    # %%s: a program makes %s of it, and a text of that later
-    r"|%Ln(?![A-Za-z])|%%(?:\([A-Za-z_]\w{0,60}\)[a-z]|[sd](?![a-z])|[A-Za-z](?![A-Za-z]))?"
+FORMS = (
+    Form(
+        "addresses",
+        r"(?:(?:https?|ftp|file)://|www\.|mailto:|tel:)[^\s<>\"'“”„«»]*"
+        r"[^\s<>\"'“”„«».,;:!?)\]}…。，]",
+        "https://example.org/a?b=c",
+    ),
+    # Begins where no letter is before it: else every letter of a long word would be tried.
+    Form(
+        "e-mail",
+        r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
+        "a.b@example.org",
+    ),
+    Form(
+        "Jinja, Django, Liquid",
+        r"\{%[-+~]?\s*(?:if|elif|elsif|else|unless|case|when|for|empty|while|with|block"
+        r"|blocktrans|blocktranslate|plural|filter|macro|call|autoescape|capture|raw|comment"
+        r"|end\w*)\b[^\n]{0,300}?%\}",
+        "{% if user %}",
+        "statement",
+    ),
+    Form(
+        "Handlebars, Mustache",
+        r"\{\{~?(?:[#/^][^{}\n]{0,200}|else\b[^{}\n]{0,200})\}\}",
+        "{{#each items}}",
+        "statement",
+    ),
+    Form(
+        "Svelte",
+        r"\{[#/:](?:if|each|await|key|else|then|catch)\b[^{}\n]{0,200}\}",
+        "{#if ready}",
+        "statement",
+    ),
+    Form("ERB, EJS", r"<%(?![=%-])[^\n]{0,300}?%>", "<% end %>", "statement"),
+    Form("ERB, EJS", r"<%[^\n]{0,300}?%>", "<%= name %>"),
+    Form("Jinja, Django, Liquid", r"\{%[^\n]{0,300}?%\}", "{% url home %}"),
+    Form("Vue I18n", r"\{'[^'\n]{1,40}'\}", "{'@'}"),
+    Form(
+        "Python, JavaScript, Ruby and others: up to the brace that closes it",
+        r"[$#%@]?\{",
+        "${name}",
+        "braces",
+    ),
+    Form("Symfony, Windows", r"%[A-Za-z_]\w{1,60}%(?![\w%])", "%name%", "program"),
+    Form(
+        "Python",
+        r"%\([A-Za-z_][\w.-]{0,60}\)[-+ 0#]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]",
+        "%(name)s",
+        "program",
+    ),
+    Form(
+        "Ruby",
+        r"%<[\w.]{1,60}>(?:[-+0#]*\d{0,4}(?:\.\d{1,4})?[A-Za-z](?![A-Za-z]))?",
+        "%<name>.2f",
+        "program",
+    ),
+    Form(".stringsdict", r"%\d{1,2}\$#@\w{1,60}@|%#@\w{1,60}@", "%#@name@", "program"),
+    # With a number or with a width no letter behind it is part of a word.
+    Form(
+        "C, numbered",
+        r"%\d{1,2}\$[-+ 0#,(']*(?:\d{1,4}|\*(?:\d{1,2}\$)?)?"
+        rf"(?:\.(?:\d{{1,4}}|\*(?:\d{{1,2}}\$)?))?{_LENGTH}?[a-zA-Z@]",
+        "%2$-5.2f",
+        "program",
+    ),
+    Form(
+        "C, with a width",
+        rf"%[-+0#,(']*(?:\d{{1,4}}|\*)(?:\.(?:\d{{1,4}}|\*)?)?{_LENGTH}?[diouxXeEfFgGaAcspn@]",
+        "%5d",
+        "program",
+    ),
+    Form(
+        "C, with a precision",
+        rf"%[-+0#,(']*\.(?:\d{{1,4}}|\*){_LENGTH}?[diouxXeEfFgGaAcspn@]",
+        "%.2f",
+        "program",
+    ),
+    Form(
+        "C",
+        rf"%[-+0#,(']*(?:{_LENGTH}[diouxXeEfFgGaAcs]|<PRI\w{{2,10}}>|[ds@])",
+        "%lld",
+        "program",
+    ),
+    Form("C, no word", r"%[-+0#,(']*[iouxXeEfFgGaAcpn](?![a-z])", "%u", "program"),
+    Form(
+        "strftime",
+        r"%[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ](?![A-Za-z]{2})",
+        "%Y",
+        "program",
+    ),
+    Form("Qt", r"%L?\d{1,2}(?![\d.,]*\d)|%Ln(?![A-Za-z])", "%L1", "program"),
+    # A program makes %s of it, and a text of that later.
+    Form(
+        "a percent sign, twice",
+        r"%%(?:\([A-Za-z_]\w{0,60}\)[a-z]|[sd](?![a-z])|[A-Za-z](?![A-Za-z]))?",
+        "%%s",
+        "program",
+    ),
+    Form("i18next", r"\$t\([^()\n]{1,200}\)", "$t(key)", "program"),
+    Form(
+        "shells, browsers' add-ons",
+        r"(?<![\w$])\$(?:[A-Za-z_]\w{0,60}(?:@\w{1,60})?\$?|[1-9](?![\w.,]*\d))",
+        "$NAME$",
+        "program",
+    ),
+    Form(
+        "Vue I18n",
+        r"@(?:\.[a-z]{1,20})?:(?:\([^()\s]{1,100}\)|\{'[^'{}\n]{1,100}'\}|[\w-]+(?:\.[\w-]+)*)",
+        "@:key",
+    ),
+    Form(
+        "Laravel, emoji",
+        r"(?<![\w:/.)\]}@]):[A-Za-z_]\w{0,60}:?(?![\w:])",
+        ":name",
+    ),
+    Form(
+        "social networks, Drupal",
+        r"(?<![\w@#&/.])[@#][A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+)?",
+        "@name",
+    ),
+    Form("Markdown", r"`[^`'\n]{1,100}`", "`code`"),
+    Form(
+        "signs before a line",
+        r"(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)|[-–—](?=[^\W\d_]))",
+        "•",
+        "bullet",
+    ),
+    Form("subtitles", r"[♩♪♫♬]+", "♪♪", "music"),
+    Form("Markdown, footnotes", r"\[\^[^\]\s]{1,60}\]", "[^1]"),
+    # In a text that is not HTML.
+    Form("HTML", r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", "&nbsp;"),
 )
-_DOLLAR = (
-    r"\$t\([^()\n]{1,200}\)"  # $t(key) of i18next
-    r"|(?<![\w$])\$(?:[A-Za-z_]\w{0,60}(?:@\w{1,60})?\$?|[1-9](?![\w.,]*\d))"  # $name, $NAME$, $1
-)
-_COLON = (
-    r"@(?:\.[a-z]{1,20})?:(?:\([^()\s]{1,100}\)|\{'[^'{}\n]{1,100}'\}|[\w-]+(?:\.[\w-]+)*)"  # @:key
-    r"|(?<![\w:/.)\]}@]):[A-Za-z_]\w{0,60}:?(?![\w:])"  # :name of Laravel, :smile:
-)
-_MENTION = r"(?<![\w@#&/.])[@#][A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+)?"
-"""``@name`` and ``#tag`` of social networks, and ``@count`` of Drupal."""
-_REFERENCE = r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});"
-"""A character reference of HTML, in a text that is not HTML."""
-_CODE = r"`[^`'\n]{1,100}`"
-_BULLET = r"(?P<bullet>(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)|[-–—](?=[^\W\d_])))"
-_MUSIC = r"(?P<music>[♩♪♫♬]+)"
-_FOOTNOTE = r"\[\^[^\]\s]{1,60}\]"
+"""Forms of text that is not translated; of two that match at one place the first counts."""
+
 _NUMBER = r"(?<![\w.,])[+-]?\d+(?:[.,:/'’\u00a0\u202f]\d+)*(?!\w)"
 
-_PROGRAM = f"(?P<program>{_PRINTF}|{_DOLLAR})"
-_PATTERN = re.compile(
-    "|".join(
-        (
-            *(_URL, _EMAIL, _TEMPLATE, _LITERAL, _BRACES, _PROGRAM, _COLON, _MENTION, _CODE),
-            *(_BULLET, _MUSIC, _FOOTNOTE, _REFERENCE),
-        )
-    )
-)
+
+def _alternatives() -> str:
+    """One expression of all forms, with a group for each kind."""
+    parts = []
+    for kind, forms in itertools.groupby(FORMS, lambda form: form.kind):
+        either = "|".join(form.pattern for form in forms)
+        parts.append(either if kind is None else f"(?P<{kind}>{either})")
+    return "|".join(parts)
+
+
+_PATTERN = re.compile(_alternatives())
 _JOINT = re.compile(r"[-:/.,x×+=~_]{0,2}")
 """The characters between two placeholders that are one, such as a date."""
 _PATTERN_WITH_NUMBERS = re.compile("|".join((_PATTERN.pattern, _NUMBER)))
