@@ -498,6 +498,7 @@ def best_first(found: Sequence[tuple[Mapping[str, Any], Path]]) -> list[Path]:
     """
 
     def place(manifest: Mapping[str, Any]) -> tuple[float, list[float], float]:
+        """The place of a bundle in the order: by score, then ties, then step."""
         ties = manifest.get("ties")
         numbers = ties if isinstance(ties, list) else []
         return (

@@ -507,6 +507,7 @@ def _pieces(reading: Reading, target: str, found: dict[int, Span]) -> list[Piece
         inside.setdefault(holder.number, []).append(node)
 
     def write(node: Node, span: Span) -> list[Piece]:
+        """The pieces of a node and of what lies in its span."""
         pieces: list[Piece] = []
         at = span[0]
 

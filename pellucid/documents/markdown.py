@@ -325,6 +325,7 @@ def _parser(what: str) -> Any:
     found = parser()
 
     def check(state: Any) -> None:
+        """A rule of the parser that refuses text with too much to search in."""
         searched = 0
         for token in state.tokens:
             if token.type != "inline":
@@ -347,6 +348,7 @@ def _noting_spans(rule: Callable[..., bool]) -> Callable[..., bool]:
     """A rule that notes in each token that it adds where its source is."""
 
     def noting(state: Any, silent: bool) -> bool:
+        """The rule, and a note in each token that it adds."""
         begin, count = state.pos, len(state.tokens)
         pending = len(state.pending)
         matched = rule(state, silent)

@@ -130,6 +130,7 @@ def translate_segments(
     _note_warnings(readings, warnings, counts)
 
     def translated(part: Sequence[_Part]) -> list[Piece]:
+        """The pieces of a part with its sentences translated."""
         pieces: list[Piece] = []
         for each, reading in part:
             if reading is not None:

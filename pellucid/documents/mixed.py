@@ -91,6 +91,7 @@ def read_mixed(
     entities = Entities("".join(part for part, tag in parts if tag is None))
 
     def add(text: str | None) -> None:
+        """Add the pieces of a text, with the tags in it."""
         for part, tag in divide(text or ""):
             if tag is not None:
                 number = len(elements) + len(texts)
@@ -103,6 +104,7 @@ def read_mixed(
                 pieces.append(entities.read(part))
 
     def walk(holder: Element) -> None:
+        """Add the pieces of what an element holds."""
         add(holder.text)
         for child in holder:
             number = len(elements) + len(texts)

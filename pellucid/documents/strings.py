@@ -101,6 +101,7 @@ class JsonDocument:
         """The file with other strings."""
 
         def source(raw: str, value: str, _: int) -> str:
+            """The source of a string of JSON."""
             # Escaped as it was: a file in ASCII stays so.
             return json.dumps(value, ensure_ascii=raw.isascii() and "\\u" in raw)
 
@@ -184,6 +185,7 @@ class YamlDocument:
         """The file with other strings."""
 
         def source(raw: str, value: str, start: int) -> str:
+            """The source of a string of YAML, in the style that it had."""
             match self._styles[start]:
                 case "|" | ">" as style:
                     return _block(raw, value, style)

@@ -109,6 +109,7 @@ def _drawing(seed: int, style: Style) -> Callable[[], Pair]:
     plain, everyday = Drawing(PLAIN, draw), Everyday(draw)
 
     def draw_pair() -> Pair:
+        """The next pair."""
         match style:
             case "plain":
                 french, english = plain.sentence()

@@ -97,6 +97,7 @@ class MarkedTexts:
         search = QueuedSearch(self._service, served, settings, deadline, terms)
 
         def work() -> TextsAnswer:
+            """The answer to all texts; runs on a thread of its own."""
             documents = [
                 _PlainText(text, split=split) if rules is None else HtmlDocument(text, rules)
                 for text in texts
@@ -105,6 +106,7 @@ class MarkedTexts:
             warnings: list[set[str]] = []
 
             def write(by: Search) -> list[str]:
+                """The translated texts, whose sentences ``by`` translates."""
                 translated, found = _translated(
                     documents,
                     ModelTranslator(translator, by),

@@ -292,6 +292,7 @@ class Run:
             # Before the position in the data is restored: with other text it would mean other
             # pairs.
             self.data.refuse_other(state["data"])
+
             self.progress.restore(state["progress"])
             self.rank_validations()
             self.sampler.restore(state["sampler"])

@@ -181,6 +181,7 @@ def _chosen_columns(names: Sequence[str], address: Address, delimiter: str) -> t
             f"{address.location} must have {wanted}, named in its first line, which has: {shown}",
             hint=hint,
         )
+
     if len(found) == 2:
         say_pair(address.location, *(names[column].strip() for column in found))
     return found
@@ -201,6 +202,7 @@ def json_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
         if not line.strip():
             yield b"\n"
             continue
+
         try:
             row = parse_json(line, _MOST_VALUES)
         except ValueError as error:

@@ -143,6 +143,7 @@ def add_model_routes(router: APIRouter, service: Service, path: str) -> None:
     is_versioned = "{version}" in path
 
     def found(request: Request) -> LoadedModel:
+        """The model that the path names. Raises NotFoundError."""
         version = request.path_params.get("version", _VERSION)
         name = request.path_params["name"]
         model = service.find(name).model
