@@ -1,11 +1,10 @@
 """The journal's figures as TensorBoard's event files (extra ``board``).
 
-Each time training starts or resumes, a new file is written. It opens with the step from which on
-older files no longer count, so that updates that a killed run had not saved are not shown twice.
+Each time training starts or resumes, and after a rollback, a new file is written. It opens with the
+step from which on older files no longer count, so that updates that a killed run had not saved are
+not shown twice.
 """
 
-import contextlib
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from pellucid.training.journal import Event, Listener, number
 
 SHOWN = ("train", "validation")
 """Events whose figures are shown, as ``train/loss`` and so on."""
-_FORMAT = "brain.Event:2"  # from version 2 on, readers look for the step that a session starts from
 
 
 def with_board(run: Path, listener: Listener | None) -> Listener:
@@ -42,70 +40,36 @@ class Board:
 
     def __init__(self, folder: Path) -> None:
         try:
-            from tensorboard.compat.proto.event_pb2 import Event as Record
-            from tensorboard.compat.proto.event_pb2 import SessionLog
-            from tensorboard.compat.proto.summary_pb2 import Summary
-            from tensorboard.summary.writer.record_writer import RecordWriter
+            from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             purpose = "showing a run in TensorBoard"
             raise MissingExtraError("tensorboard", "board", purpose) from error
 
-        self._entry: Any = Record
-        self._session: Any = SessionLog
-        self._summary: Any = Summary
-        self._recorder: Any = RecordWriter
+        self._open: Any = SummaryWriter
         self._folder = folder
-        self._path = folder
+        self._writer: Any = None
         self._last_step = 0
 
     def hear(self, event: Event) -> None:
         """Record an event if it has figures to show. Raises WriteError if that fails."""
         step = int(number(event, "step") or 0)
-
-        # Readers drop what an earlier file has from this step on.
-        if event["event"] == "start":
-            self._path = self._begin_file()
-            self._write(self._entry(file_version=_FORMAT))
-            self._forget_from(step + 1)
-        elif event["event"] in SHOWN:
-            if step < self._last_step:  # rolled back
-                self._forget_from(step)
-            summary = self._summary(value=self._values(event))
-            self._write(self._entry(step=step, summary=summary))
-        else:
-            return
+        with write_errors(self._folder):
+            if event["event"] == "start":
+                self._begin(step + 1)
+            elif event["event"] in SHOWN:
+                if step < self._last_step:  # rolled back
+                    self._begin(step)
+                for key in event:
+                    if key != "step" and (value := number(event, key)) is not None:
+                        self._writer.add_scalar(f"{event['event']}/{key}", value, step)
+                self._writer.flush()
+            else:
+                return
 
         self._last_step = step
 
-    def _values(self, event: Event) -> list[Any]:
-        return [
-            self._summary.Value(tag=f"{event['event']}/{key}", simple_value=value)
-            for key in event
-            if key != "step" and (value := number(event, key)) is not None
-        ]
-
-    def _forget_from(self, step: int) -> None:
-        began = self._session(status=self._session.START)
-        self._write(self._entry(step=step, session_log=began))
-
-    def _write(self, entry: Any) -> None:
-        entry.wall_time = time.time()
-        with write_errors(self._path), self._path.open("ab") as file:
-            self._recorder(file).write(entry.SerializeToString())
-
-    def _begin_file(self) -> Path:
-        """Create a new file, never one that exists.
-
-        Readers order files by name, so the names are counted: a clock may jump.
-        """
-        with write_errors(self._folder):
-            self._folder.mkdir(exist_ok=True)
-            count = sum(1 for _ in self._folder.glob("*tfevents*"))
-
-            # Two processes may have counted alike: "x" lets only one of them have the name.
-            while True:
-                count += 1
-                path = self._folder / f"events.out.tfevents.{count:06d}"
-                with contextlib.suppress(FileExistsError):
-                    path.open("xb").close()
-                    return path
+    def _begin(self, step: int) -> None:
+        """Begin a file; readers drop what earlier ones have from this step on."""
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = self._open(str(self._folder), purge_step=step)
