@@ -34,7 +34,6 @@ import pellucid.cli.display
 import pellucid.cli.doctor
 import pellucid.cli.evaluate
 import pellucid.cli.inspect_
-import pellucid.cli.score
 import pellucid.cli.serve
 import pellucid.cli.train
 import pellucid.cli.translate

@@ -102,7 +102,7 @@ def load_command(name: CommandName) -> click.Command:
             # `--help` and a mistyped command must not wait for it.
             from pellucid.cli.ablate import ablate as command
         case "average":
-            from pellucid.cli.average import average as command
+            from pellucid.cli.runs import average as command
         case "backtranslate":
             from pellucid.cli.synthesis import backtranslate as command
         case "check":
@@ -110,7 +110,7 @@ def load_command(name: CommandName) -> click.Command:
         case "compare":
             from pellucid.cli.compare import compare as command
         case "config":
-            from pellucid.cli.presets import config as command
+            from pellucid.cli.train import config as command
         case "continue":
             from pellucid.cli.plain_text import continue_ as command
         case "demo":
@@ -134,15 +134,15 @@ def load_command(name: CommandName) -> click.Command:
         case "plot":
             from pellucid.cli.runs import plot as command
         case "prepare":
-            from pellucid.cli.prepare import prepare as command
+            from pellucid.cli.check import prepare as command
         case "presets":
-            from pellucid.cli.presets import presets as command
+            from pellucid.cli.train import presets as command
         case "recombine":
             from pellucid.cli.synthesis import recombine as command
         case "runs":
             from pellucid.cli.runs import runs as command
         case "score":
-            from pellucid.cli.score import score as command
+            from pellucid.cli.evaluate import score as command
         case "serve":
             from pellucid.cli.serve import serve as command
         case "train":
@@ -150,7 +150,7 @@ def load_command(name: CommandName) -> click.Command:
         case "translate":
             from pellucid.cli.translate import translate as command
         case "vectors":
-            from pellucid.cli.vectors import vectors as command
+            from pellucid.cli.plain_text import vectors as command
         case "verify-resume":
             from pellucid.cli.doctor import verify_resume as command
         case _:

@@ -1,4 +1,4 @@
-"""``pellucid train``: the command, the choice between text files and a config, and the dry run.
+"""``pellucid train``, and its configs: ``presets`` and ``config``.
 
 Two text files are trained with settings chosen for them (a recipe); a .toml file or the name of a
 preset is trained as it stands. What is shown while it runs is in ``display.py``.
@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import shlex
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from pellucid.core.run_names import CONFIG_FILE
 if TYPE_CHECKING:
     from pellucid.training.config import RunConfig
     from pellucid.training.recipe import Recipe
-
 
 KERNEL_BOUNDS = {"LRU_CACHE_CAPACITY": "2048", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "2048"}
 """Preset ``multi30k`` needs some 1,500 for all shapes of its batches, whose rows come in round
@@ -433,3 +433,49 @@ def _duration(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
+
+
+_WIDTH = 96
+
+
+@click.command()
+def presets() -> None:
+    """List the presets: what each is for and what it needs.
+
+    \b
+    Examples:
+      pellucid config multi30k > my.toml
+      pellucid train my.toml --set data.source=train.en --set data.target=train.de
+    """
+    from pellucid.training.presets import preset_comment, preset_names
+
+    names = preset_names()
+    indent = max(map(len, names)) + 2
+    for name in names:
+        # The comment at the top of the preset's file is its description: one text for both.
+        about = textwrap.wrap(" ".join(preset_comment(name)), _WIDTH - indent)
+        click.echo(f"{name:<{indent}}{about[0]}")
+        for line in about[1:]:
+            click.echo(" " * indent + line)
+    click.echo(
+        "\nOne of them whole: pellucid config NAME.  To train it: pellucid train NAME.", err=True
+    )
+
+
+@click.command()
+@click.argument("preset")
+@settings_option("Change one setting first; may be given many times.")
+def config(preset: str, overrides: tuple[str, ...]) -> None:
+    """Print the config PRESET, or a .toml file, whole: every setting with what it means.
+
+    What is printed is itself a config: edit it and train from it.
+
+    \b
+    Examples:
+      pellucid config demo
+      pellucid config multi30k --set training.max_minutes=10 > my.toml
+    """
+    from pellucid.training.presets import config_text
+
+    # The text ends with a line feed: what is printed is the file, byte for byte.
+    click.echo(config_text(preset, overrides), nl=False)
