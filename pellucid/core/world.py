@@ -6,7 +6,6 @@ import datetime
 import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -253,11 +252,6 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
         # Also after an error, or a later run in this process could not connect.
         if dist.is_initialized():
             dist.destroy_process_group()
-
-
-def this_machine() -> str:
-    """The name of the machine, for messages."""
-    return socket.gethostname()
 
 
 @contextlib.contextmanager

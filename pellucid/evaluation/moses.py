@@ -3,11 +3,9 @@
 import functools
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.core.errors import ConfigError
-from pellucid.text.corpus.addresses import plain_stem
 
 if TYPE_CHECKING:
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
@@ -54,14 +52,6 @@ def language_code(language: str | None) -> str:
             hint="for example de, fr or pt-BR",
         )
     return match[1]
-
-
-def language_of(path: Path) -> str | None:
-    """The language that a file's suffix names, as in ``train.de`` or ``train.de.gz``, if any."""
-    from sacremoses.corpus import NonbreakingPrefixes
-
-    suffix = Path(plain_stem(path.name)).suffix.removeprefix(".").lower()
-    return suffix if suffix in set(NonbreakingPrefixes().available_langs.values()) else None
 
 
 @functools.cache

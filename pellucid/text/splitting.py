@@ -170,11 +170,3 @@ def _segment(line: str, language: str) -> Iterable[str]:
 
 def _with_ascii_spaces(blank: str) -> str:
     return "".join(each if each.isascii() else " " for each in blank)
-
-
-def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:
-    """The translations with the white space around the original sentences."""
-    return "".join(
-        f"{sentence.before}{translation}{sentence.after}"
-        for sentence, translation in zip(sentences, translations, strict=True)
-    )

@@ -9,8 +9,6 @@ film/           the parameters at some updates, if asked for
 journal.jsonl   one event in each line
 """
 
-import contextlib
-import json
 import logging
 import os
 import shutil
@@ -43,7 +41,6 @@ from pellucid.core.run_names import (
     FILM_FOLDER,
     JOURNAL_FILE,
     LOCK_FILE,
-    STATE_FILE,
 )
 from pellucid.core.run_names import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.run_names import TOKENIZER_FOLDER as TOKENIZER_FOLDER
@@ -128,9 +125,8 @@ class RunFolder:
 
             # Without a config the earlier run was killed before it had written one.
             if self._resume and config_path.exists():
-                _refuse_other_config(
-                    self._config, read_toml(config_path), has_hashes=_has_hashes(self.path)
-                )
+                has_saved = any((self.path / CHECKPOINTS_FOLDER).glob("step-*"))
+                _refuse_other_config(self._config, read_toml(config_path), may_move=has_saved)
                 self._former = config_path.read_bytes()
             folders = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER, DATA_FOLDER)
             for folder in (self.path, *(self.path / name for name in folders)):
@@ -233,19 +229,14 @@ def refuse_if_used(path: Path) -> None:
         )
 
 
-def _refuse_other_config(config: RunConfig, saved: dict[str, Any], *, has_hashes: bool) -> None:
-    # Parsing gives settings that are newer than the run their defaults. A saved config that can
-    # no longer be parsed is compared as it is.
-    with contextlib.suppress(ConfigError):
-        saved = RunConfig.parse(saved).to_table()
-
+def _refuse_other_config(config: RunConfig, saved: dict[str, Any], *, may_move: bool) -> None:
     new, old = by_dotted_name(config.to_table()), by_dotted_name(saved)
     differing = _differing(config, saved)
 
     # A run that held out pairs of its own has no validation file that could have moved, and a file
     # that is named in two ways is read in two ways: train.tsv is not train.txt.
     moved = {
-        key for key in MAY_MOVE if has_hashes and _suffixes(new.get(key)) == _suffixes(old.get(key))
+        key for key in MAY_MOVE if may_move and _suffixes(new.get(key)) == _suffixes(old.get(key))
     }
     forbidden = [key for key in differing if key not in MAY_CHANGE | moved]
     if forbidden:
@@ -257,16 +248,6 @@ def _refuse_other_config(config: RunConfig, saved: dict[str, Any], *, has_hashes
 
     for key in differing:
         _log.warning("resuming with %s = %s (was %s)", key, new.get(key), old.get(key))
-
-
-def _has_hashes(run: Path) -> bool:
-    """Whether every checkpoint of a run says which text it was trained and validated on."""
-    states = [folder / STATE_FILE for folder in (run / CHECKPOINTS_FOLDER).glob("step-*")]
-    try:
-        recorded = [json.loads(state.read_bytes())["data"] for state in states]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # damaged, or older than these hashes
-    return bool(recorded) and all({"pairs", "valid"} <= {*each} for each in recorded)
 
 
 def _suffixes(names: object) -> list[tuple[str, str]] | None:

@@ -19,7 +19,6 @@ from pellucid.evaluation.scoring import TITLES
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
-from pellucid.text.normalization import Normalization
 from pellucid.training.averaging import Average
 from pellucid.training.board import with_board
 from pellucid.training.checkpoint import (
@@ -188,7 +187,6 @@ def set_up_run(
     # The first process writes tokenizers and tokenized text; the others then find them.
     given = given_tokenizers(parent, teachers)
     data = process_group.world.first_then_others(lambda: prepare_data(config, folder.path, given))
-    config = _with_normalization(config, data.source_tokenizer.normalization)
     for teacher in teachers:
         check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
 
@@ -248,14 +246,6 @@ def set_up_run(
         process_group=process_group,
         loss_scale=scale,
     )
-
-
-def _with_normalization(config: RunConfig, normalization: Normalization) -> RunConfig:
-    """The config with what the run's tokenizers do: a run from before the setting has none."""
-    if config.tokenizer.normalization == normalization:
-        return config
-    tokenizer = config.tokenizer.model_copy(update={"normalization": normalization})
-    return config.model_copy(update={"tokenizer": tokenizer})
 
 
 def _start_from_vectors(

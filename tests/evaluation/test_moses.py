@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.core.errors import ConfigError
-from pellucid.evaluation.moses import language_code, language_of, moses_lc_tok
+from pellucid.evaluation.moses import language_code, moses_lc_tok
 from pellucid.text.corpus.lines import read_lines
 
 MULTI30K = Path(__file__).parents[2].parent / "shared" / "data" / "multi30k"
@@ -62,21 +62,6 @@ def test_what_is_not_a_code_is_refused(language):
         f"a language must be a code of two or three letters, got {language!r}"
     )
     assert error.value.hint == "for example de, fr or pt-BR"
-
-
-@pytest.mark.parametrize(
-    ("name", "language"),
-    [
-        ("train.de", "de"),
-        ("a/test_2016.lc.FR", "fr"),
-        ("train.en.gz", "en"),
-        ("train.gz", None),
-        ("pairs.tsv", None),
-        ("de", None),
-    ],
-)
-def test_a_suffix_names_the_language_if_moses_knows_it(name, language):
-    assert language_of(Path(name)) == language
 
 
 def test_no_process_is_started():

@@ -10,10 +10,17 @@ from pellucid.text import splitting
 from pellucid.text.languages import languages_of
 from pellucid.text.splitting import (
     ABBREVIATIONS,
+    Sentence,
     add_abbreviations,
-    join_sentences,
     split_sentences,
 )
+
+
+def join_sentences(sentences: list[Sentence], translations: list[str]) -> str:
+    """With the white space around the original sentences."""
+    pairs = zip(sentences, translations, strict=True)
+    return "".join(f"{each.before}{text}{each.after}" for each, text in pairs)
+
 
 TEXTS = st.text(
     st.sampled_from("aÉß.?!…。 \n\t\r\u2028\u00a0\u200b\u0301“”()\x00🙂MrDr1"), max_size=60
