@@ -29,8 +29,8 @@ from pellucid.core.errors import DataError
 from pellucid.core.texts import counted
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import in_words, kinds_of
-from pellucid.text.check.check import far_lengths
-from pellucid.text.check.scan import LINE_PROBLEMS, scan_block
+from pellucid.text.check.rules import far_lengths, scan_pairs
+from pellucid.text.check.scan import LINE_PROBLEMS
 from pellucid.text.corpus.cells import ONE_LINE
 
 _log = logging.getLogger("pellucid")
@@ -162,25 +162,22 @@ def problems_of_pairs(
     if not sources:
         return []
 
-    scans = [scan_block(_block_of(lines)) for lines in (sources, targets)]
+    sides = ([text.translate(ONE_LINE) for text in side] for side in (sources, targets))
+    source, target, is_copy = scan_pairs(*sides)
     for problem in LINE_PROBLEMS:
-        for row in np.union1d(scans[0].problems[problem], scans[1].problems[problem]):
+        for row in np.union1d(source.problems[problem], target.problems[problem]):
             problems[int(row)].append(problem)
 
     # The problems of pairs are for those with text on both sides, as in ``pellucid check``.
-    is_far = far_lengths(scans[0].lengths, scans[1].lengths, float(np.log(usual_ratio)))
+    is_far = far_lengths(source.lengths, target.lengths, float(np.log(usual_ratio)))
     for row, found in enumerate(problems):
         if "empty" in found:
             continue
-        if sources[row] == targets[row]:
+        if is_copy[row]:
             found.append("source_equals_target")
         if is_far[row]:
             found.append("length_ratio")
     return [" ".join(found) for found in problems]
-
-
-def _block_of(texts: Sequence[str]) -> bytes:
-    return "".join(f"{text.translate(ONE_LINE)}\n" for text in texts).encode("utf-8", "replace")
 
 
 def _with_columns(given: Batch, added: Callable[[Any], _Columns]) -> Batch:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from pellucid import phrasebook
 from pellucid.core.errors import DataError, InputMissingError, WriteError
-from pellucid.text.check.check import examine, repeated_pairs, repeated_rows, warn_of_problems
+from pellucid.text.check.check import examine, warn_of_problems
+from pellucid.text.check.rules import repeated_pairs, repeated_rows
 from pellucid.text.check.scan import scan
 from pellucid.text.corpus.cleaning import Rules, clean_corpus
 from pellucid.text.corpus.lines import fetch_lines, iterate_blocks, iterate_raw_lines

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from pellucid.core.errors import DataError, InputMissingError
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
+from pellucid.text.check.rules import far_lengths, repeated_pairs, usual_log_ratio
 from pellucid.text.check.scan import LINE_PROBLEMS, LONGEST_LINE, LineProblem, SideScan, scan
 from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.lines import (
@@ -81,47 +82,6 @@ def _in_one_form(block: bytes) -> bytes:
     return "\n".join(map(normalize, text.split("\n"))).encode()
 
 
-_Hashes = npt.NDArray[np.int64]
-
-_TOGETHER = 1 << 20
-"""Hashes that are sorted together, to bound memory. With more there are several parts, each of
-which takes a pass over all hashes."""
-_MIXER = np.int64(0x2545F4914F6CDD1D)
-"""Odd and irregular (the multiplier of xorshift64*): source and target hash must not cancel."""
-
-
-def repeated_pairs(source: _Hashes, target: _Hashes, together: int = _TOGETHER) -> RowSet:
-    """Rows whose two hashes occur together in an earlier row; ``together`` are sorted at a time."""
-    count = len(source)
-
-    # The lowest bits of the mixed hash decide the part, so that equal pairs are in the same one.
-    part_count = 1 << max(0, (count - 1).bit_length() - (together - 1).bit_length())
-    found = RowSet()
-    for part in range(part_count):
-        rows, hashes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for start in range(0, count, together):
-            stop = min(count, start + together)
-            with np.errstate(over="ignore"):
-                mixed = source[start:stop] * _MIXER + target[start:stop]
-            here = np.flatnonzero((mixed & (part_count - 1)) == part)
-            rows.append(here + start)
-
-            # Rows come in rising order, so that ``repeated_rows`` calls the later of two equal
-            # pairs repeated.
-            hashes.append(mixed[here])
-        found.add(np.concatenate(rows)[repeated_rows(np.concatenate(hashes))])
-
-    return found
-
-
-def repeated_rows(hashes: _Hashes) -> npt.NDArray[np.int64]:
-    """Positions, in rising order, of hashes that also occur at an earlier position."""
-    # Stable, so that of equal hashes the first in the file comes first and is not counted.
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    return np.sort(order[1:][ordered[1:] == ordered[:-1]])
-
-
 _log = logging.getLogger("pellucid")
 
 Kind = Literal[
@@ -139,12 +99,6 @@ Kind = Literal[
 _Rows = npt.NDArray[np.int64]
 _FIRST_LINES = 10
 _EXAMPLES = 3
-_LARGEST_RATIO = 4.0
-"""Times the corpus's median ratio of lengths. Larger ratios have 2 of 29,000 pairs of Multi30k
-(their translation is "@@"), none of 164,000 of Tatoeba, 11 of 20,000 of Europarl (10 are
-misaligned)."""
-_PADDING = 10
-"""Characters added to both sides before their ratio is taken, so that "Go!" may be "Geh weg!"."""
 _MOST_COPIES = 0.5
 """With a larger share of copies, one file was probably given twice."""
 _SHORT_FORM = 1_000_000
@@ -420,7 +374,13 @@ def _other_scripts(source: SideScan, target: SideScan) -> Finding:
 def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[Finding]:
     """The problems of pairs; pairs with a blank side are left out."""
     shared = min(source.line_count, target.line_count)
-    usual = _usual_ratio(source, target, empty)
+    every = -(-shared // _BLOCK) or 1
+    full_rows = [
+        np.flatnonzero(~empty.rows.mask(start, min(shared, start + _BLOCK)))[::every] + start
+        for start in range(0, shared, _BLOCK)
+    ]
+    spread = np.concatenate([np.empty(0, np.int64), *full_rows])
+    usual = usual_log_ratio(source.lengths, target.lengths, spread)
     copies, far, full_repeats = RowSet(), RowSet(), RowSet()
     repeats = repeated_pairs(source.hashes[:shared], target.hashes[:shared])
 
@@ -467,52 +427,6 @@ def _in_other_languages(
                 rows.add(np.flatnonzero(found) + first)
 
     return _union("other_language", *sides)
-
-
-def far_lengths(
-    source: npt.NDArray[np.int32], target: npt.NDArray[np.int32], usual: float
-) -> npt.NDArray[np.bool_]:
-    """Return a mask of the pairs whose lengths, in characters, are far from the ``usual`` log
-    ratio."""
-    is_far: npt.NDArray[np.bool_] = np.abs(_log_ratio(source, target) - usual) > np.log(
-        _LARGEST_RATIO
-    )
-    return is_far
-
-
-def usual_log_ratio(
-    source: npt.NDArray[np.int32], target: npt.NDArray[np.int32], rows: _Rows
-) -> float:
-    """The median log ratio of lengths over these rows, or over a million spread over them."""
-    some = rows[:: -(-len(rows) // _BLOCK) or 1]
-    return float(np.median(_log_ratio(source[some], target[some]))) if len(some) else 0.0
-
-
-def _log_ratio(
-    source: npt.NDArray[np.int32], target: npt.NDArray[np.int32]
-) -> npt.NDArray[np.float32]:
-    # The logarithm treats twice as long and half as long alike.
-    ratio = np.log(source.astype(np.float32) + _PADDING)
-    ratio -= np.log(target.astype(np.float32) + _PADDING)
-    return ratio
-
-
-def _usual_ratio(source: SideScan, target: SideScan, empty: Finding) -> float:
-    """The median log ratio over all full pairs, or over a million spread over the corpus."""
-    shared = min(source.line_count, target.line_count)
-
-    # A median of a million is as good as one of all; every n-th row spreads them over the file.
-    every = -(-shared // _BLOCK) or 1
-    full = [
-        np.flatnonzero(~empty.rows.mask(start, min(shared, start + _BLOCK)))[::every] + start
-        for start in range(0, shared, _BLOCK)
-    ]
-    rows = np.concatenate([np.empty(0, np.int64), *full])
-    return (
-        float(np.median(_log_ratio(source.lengths[rows], target.lengths[rows])))
-        if len(rows)
-        else 0.0
-    )
 
 
 def _with_examples(findings: Sequence[Finding], source: Path, target: Path) -> list[Finding]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pellucid.core.files import write_errors
 from pellucid.text.check.forms import line_forms, line_scripts
-from pellucid.text.corpus.lines import BYTE_ORDER_MARK, iterate_blocks
+from pellucid.text.corpus.lines import BYTE_ORDER_MARK, invalid_lines, iterate_blocks
 from pellucid.text.corpus.rows import RowSet
 
 Number = TypeVar("Number", np.int32, np.int64, np.uint16)
@@ -341,7 +341,7 @@ def scan_block(block: bytes) -> BlockScan:
         places = np.asarray(marks.get(mark, ()), dtype=np.int64)
         problems[mark] = np.unique(np.searchsorted(ends, places))  # position to row
 
-    problems["invalid_utf8"] = _invalid_rows(text, lines)
+    problems["invalid_utf8"] = np.array(invalid_lines(text), np.int64)
     problems["empty"] = _blank_rows(lines, bytes_[starts])
     problems["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
 
@@ -395,20 +395,3 @@ def _blank_rows(lines: Sequence[bytes], first_bytes: _Bytes) -> _Rows:
     rows = np.flatnonzero(_MAY_BE_BLANK[first_bytes]).tolist()
     blank = [row for row in rows if not lines[row].decode("utf-8", "replace").strip()]
     return np.array(blank, dtype=np.int64)
-
-
-def _invalid_rows(text: bytes, lines: Sequence[bytes]) -> _Rows:
-    # Nearly every block is valid as a whole, and decoding it takes a millisecond.
-    if _is_utf8(text):
-        return np.empty(0, np.int64)
-
-    invalid = [row for row, line in enumerate(lines) if not _is_utf8(line)]
-    return np.array(invalid, dtype=np.int64)
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,14 @@ import numpy.typing as npt
 from pellucid.core.errors import DataError, InputMissingError, OutputExistsError
 from pellucid.core.files import read_manifest, refuse_to_overwrite, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
-from pellucid.text.check.check import far_lengths, repeated_pairs, usual_log_ratio
-from pellucid.text.check.scan import LONGEST_LINE, Column, scan_block, without_marks
+from pellucid.text.check.rules import (
+    REASONS,
+    far_lengths,
+    repeated_pairs,
+    scan_pairs,
+    usual_log_ratio,
+)
+from pellucid.text.check.scan import LONGEST_LINE, Column, without_marks
 from pellucid.text.config import file_format
 from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.chunks import CHUNK, Chunk, read_chunks
@@ -36,19 +42,6 @@ from pellucid.text.detection import check_languages, pairs_in_other_languages
 from pellucid.text.normalization import compose
 from pellucid.text.scripts import combining_marks
 
-Reason = Literal[
-    "invalid_utf8",
-    "empty",
-    "too_long",
-    "source_equals_target",
-    "other_language",
-    "length_ratio",
-    "duplicate",
-    "near_duplicate",
-    "similar",
-]
-REASONS: tuple[Reason, ...] = get_args(Reason)
-"""Why a pair is dropped; of several the first counts."""
 DROPPED_NAME = "dropped.jsonl"
 _VERSION = 5
 """The version of the rules, which is hashed into the fingerprint of cleaned pairs."""
@@ -114,8 +107,8 @@ class ScanChunk:
         """Lengths, hashes and problems of each pair, as it would be written."""
         valid, invalid_rows = chunk.without_invalid()
         pairs = clean_pairs(valid)
-        sides = [[pair[side] for pair in pairs] for side in (0, 1)]
-        source, target = (scan_block("".join(f"{e}\n" for e in side).encode()) for side in sides)
+        sides = ([pair[side] for pair in pairs] for side in (0, 1))
+        source, target, is_copy = scan_pairs(*sides)
 
         problem = np.zeros(len(pairs), np.uint16)  # 0 is none
         is_long = np.maximum(source.lengths, target.lengths) > self.rules.longest
@@ -124,7 +117,6 @@ class ScanChunk:
             "empty"
         )
         problem[invalid_rows] = 1 + REASONS.index("invalid_utf8")
-        is_copy = np.array([a == b for a, b in pairs], np.bool_)
         problem[is_copy & (problem == 0)] = 1 + REASONS.index("source_equals_target")
 
         if self.rules.languages is not None:
