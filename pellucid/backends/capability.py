@@ -286,6 +286,26 @@ MARIAN = Backend(
 )
 """The folders of Hugging Face's MarianMTModel: ``pellucid export huggingface``."""
 
+MARIAN_FILES = Backend(
+    name="Marian's files",
+    kinds=("transformer",),
+    model={
+        **_TRANSFORMER,
+        "encoder_layers": Values(least=1),
+        "norm": _only("post"),
+        "norm_eps": _only(1e-6),
+        "positions": _only("sinusoidal_t2t"),
+        "start_symbol": _only("zero"),
+        "scale_embeddings": _only(True),
+        "tie_output": _only(True),
+        # its gelu is another function, x σ(1.702 x)
+        "activation": _only("relu", "swish"),
+        "decoder": _only("self-attention", "ssru"),
+    },
+    search=MARIAN.search,
+)
+"""``pellucid export marian``: the files of Marian itself and of Firefox's engine."""
+
 WEB = Backend(
     name="a page",
     kinds=("transformer", "rnn", "rnn-attention", "encoder", "decoder"),
@@ -332,5 +352,5 @@ WEB = Backend(
 )
 """``pellucid export web``, whose engine is ours once more, in JavaScript."""
 
-BACKENDS = (CTRANSLATE2, KERNELS, ONNX, MARIAN, WEB)
+BACKENDS = (CTRANSLATE2, KERNELS, ONNX, MARIAN, MARIAN_FILES, WEB)
 """Every program that computes a model of ours beside torch, which defines what is right."""

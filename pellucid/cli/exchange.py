@@ -1,5 +1,6 @@
 """``pellucid import`` and ``pellucid export``: models of other programs, read and written."""
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -8,9 +9,13 @@ import click
 from pellucid.backends.ctranslate2 import Quantization
 
 if TYPE_CHECKING:
+    from pellucid.backends.marian_files.write import FileKind
     from pellucid.backends.web.weights import WeightsType
     from pellucid.bundle import Bundle
 
+_CALIBRATION_LINES = 500
+"""As many sentences as the factors of activations are measured on: enough for mean and deviation
+of each, in a few seconds."""
 _bundle = click.argument("bundle")
 _new_folder = click.argument("out", type=click.Path(path_type=Path))
 
@@ -50,6 +55,33 @@ def import_huggingface(folder: Path, out: Path) -> None:
     click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)
 
 
+@import_.command("marian")
+@click.argument("model", type=click.Path(path_type=Path))
+@_new_folder
+@click.option(
+    "--vocab",
+    "vocabularies",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    help="The sentencepiece model (.spm); twice for source and target if they differ.",
+)
+def import_marian(model: Path, out: Path, vocabularies: tuple[Path, ...]) -> None:
+    """Read MODEL, a file of Marian (.npz, .bin) or Firefox (.intgemm.alphas.bin), into OUT.
+
+    Matrices of 8 bits are widened to float32, so that the model can be opened, inspected and
+    fine-tuned. The bundle is held to Marian's own definition on a few sentences before it is
+    written.
+    """
+    from pellucid.backends.marian_files.read import import_marian as read_and_write
+
+    if len(vocabularies) > 2:
+        raise click.UsageError("--vocab is given once, or twice for source and target")
+    bundle = read_and_write(model, (vocabularies[0], vocabularies[-1]), out)
+    parameters = sum(each.numel() for each in bundle.model.parameters())
+    click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)
+
+
 @click.group(cls=_Formats)
 def export() -> None:
     """Write a model in the format of another program, or as a page that translates (web).
@@ -61,6 +93,7 @@ def export() -> None:
       pellucid export huggingface runs/en-de opus-en-de
       pellucid export ctranslate2 runs/en-de ct2-en-de --quantization int8
       pellucid export onnx runs/en-de onnx-en-de
+      pellucid export marian runs/student firefox-en-de --format int8 --text train.en
       pellucid export web runs/en-de en-de.html
     """
 
@@ -111,6 +144,35 @@ def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
     # int16 too: CTranslate2 computes it in int8 where it does not call MKL
     if quantization.startswith("int") and (problem := int8_problem()):
         click.echo(f"WARNING: {quantization} {problem}; translate on another machine", err=True)
+    click.echo(f"wrote {out}", err=True)
+
+
+@export.command()
+@_bundle
+@_new_folder
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("npz", "bin", "int8")),
+    default="npz",
+    show_default=True,
+    help="Marian's archive, its binary file, or that of Firefox's engine in 8 bits.",
+)
+@click.option(
+    "--text",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Sentences of the source language, by which int8 scales activations: the first 500.",
+)
+def marian(bundle: str, out: Path, kind: "FileKind", text: Path | None) -> None:
+    """Write BUNDLE to the new folder OUT as Marian's own files, with its vocabulary."""
+    from pellucid.backends.marian_files.write import export_marian
+    from pellucid.bundle import load_bundle
+    from pellucid.text.corpus.lines import read_lines
+
+    lines = [] if text is None else list(itertools.islice(read_lines(text), _CALIBRATION_LINES))
+    opened = load_bundle(bundle)
+    export_marian(opened, out, kind, lines)
+    _tell_of_normalization(opened, "Marian")
     click.echo(f"wrote {out}", err=True)
 
 

@@ -202,7 +202,7 @@ def test_every_setting_named_exists(page: Path):
     named = [*inline_code(page), *blocks(page, "")]
     for text in named:
         for path in SETTING.findall(text) if "(" not in text else ():
-            is_file = path.endswith((".safetensors", ".toml", ".jsonl"))
+            is_file = path.endswith((".safetensors", ".toml", ".jsonl", ".npz", ".bin"))
             assert is_file or field_exists(path), f"{page.name} names {path}"
     for block in blocks(page, "toml"):
         RunConfig.parse(tomllib.loads(block), page.name)

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from pellucid.core.errors import BundleError
+from pellucid.text.tokenizers.protobuf import read_fields
 
 _PIECES, _TRAINER, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5
 """Fields of ModelProto."""
 _MODEL_TYPES = {1: "unigram", 2: "bpe"}
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 """Types of a piece."""
-_WIDTHS = {1: 8, 5: 4}
-"""Bytes of a number of fixed width, by wire type."""
 
 
 def read_sentencepiece_model(model: bytes) -> dict[str, Any]:
@@ -84,38 +83,4 @@ def _float(bits: bytes) -> float:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """The number of each field and its value: an integer, or bytes."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        number, wire = key >> 3, key & 7
-        if wire == 0:
-            value, at = _varint(message, at)
-            yield number, value
-            continue
-
-        # All other values are bytes, whose size stands before them or follows from the wire type.
-        if wire == 2:
-            size, at = _varint(message, at)
-        elif wire in _WIDTHS:
-            size = _WIDTHS[wire]
-        else:
-            raise IndexError(f"wire type {wire} at byte {at}")
-
-        if at + size > len(message):
-            raise IndexError(f"a field of {size} bytes at byte {at} goes beyond the end")
-        yield number, message[at : at + size]
-        at += size
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Seven bits to a byte, the lowest first."""
-    value = shift = 0
-    while True:
-        byte = message[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-        if shift > 63:
-            raise IndexError(f"a number at byte {at} is too long")
+    return ((field.number, field.value) for field in read_fields(message))

@@ -1,0 +1,171 @@
+"""A bundle as Marian's own files: the model, its vocabulary, and a configuration of the decoder."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.backends.capability import MARIAN_FILES, SENTENCES
+from pellucid.backends.marian.tensors import features_to_marian
+from pellucid.backends.marian_files.archive import read_archive, write_archive
+from pellucid.backends.marian_files.binary import read_binary, write_binary
+from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
+from pellucid.backends.marian_files.items import Floats, Items, Quantized, quantize
+from pellucid.backends.marian_files.layout import (
+    OUTPUT_BIAS,
+    SHARED,
+    SOURCE,
+    TARGET,
+    blocks_to_file,
+)
+from pellucid.backends.marian_files.self_check import prove_equal
+from pellucid.backends.marian_files.settings import FileSettings
+from pellucid.backends.marian_files.vocabulary import FileVocabulary, vocabulary_for_file
+from pellucid.bundle import Bundle
+from pellucid.core.errors import BundleError
+from pellucid.core.files import refuse_to_overwrite, write_folder
+from pellucid.model.config import TransformerConfig
+
+FileKind = Literal["npz", "bin", "int8"]
+NAMES: Mapping[FileKind, str] = {
+    "npz": "model.npz",
+    "bin": "model.bin",
+    "int8": "model.intgemm.alphas.bin",
+}
+"""The names of the model files; the last is the one by which Firefox's models are called."""
+MARIAN_OPTIONS = "--set model.positions=sinusoidal_t2t --set model.start_symbol=zero"
+"""With these options a Transformer is one that Marian can express."""
+
+
+def export_marian(bundle: Bundle, out: Path, kind: FileKind, text: Sequence[str] = ()) -> None:
+    """Write ``bundle`` to the new folder ``out`` for Marian, or for Firefox's engine.
+
+    ``text`` are sentences of the source language, which ``int8`` needs: they are translated, and
+    the factors of the activations are taken from what occurs. The files are read again and compared
+    with the model before they are written.
+
+    Raises BundleError with every reason why Marian cannot express the model, OutputExistsError if
+    ``out`` holds something, WriteError.
+    """
+    refuse_to_overwrite(out)
+    config = bundle.model.config
+    problems = MARIAN_FILES.model_problems(config)
+    if problems:
+        raise BundleError(
+            "Marian's files cannot express this model: " + "; ".join(problems),
+            hint=f"train with {MARIAN_OPTIONS}, and --set model.decoder=ssru for a student",
+        )
+    assert isinstance(config, TransformerConfig)  # of any other kind there are problems
+    if kind == "int8" and not text:
+        raise BundleError(
+            "int8 needs sentences of the source language, by which activations are scaled",
+            hint="pass a file of some hundred sentences with --text",
+        )
+
+    source = vocabulary_for_file(bundle.source_tokenizer, "source")
+    target = vocabulary_for_file(bundle.target_tokenizer, "target")
+    settings = FileSettings.of_config(config, (len(source.ours), len(target.ours)))
+    arrays = _arrays(bundle, config, source, target)
+    prove_equal(bundle, arrays, settings, (_rows(source), _rows(target)), SENTENCES)
+
+    if kind == "int8":
+        content = write_binary(Items(settings.to_yaml(), _in_eight_bits(bundle, arrays, text)))
+        _check_quantized(read_binary(content, NAMES[kind]), arrays)
+    elif kind == "bin":
+        content = write_binary(Items(settings.to_yaml(), {**arrays}))
+        _check_same(read_binary(content, NAMES[kind]), arrays)
+    else:
+        content = write_archive(Items(settings.to_yaml(), {**arrays}))
+        _check_same(read_archive(content, NAMES[kind]), arrays)
+
+    vocabularies = _vocabulary_files(source, target)
+
+    def fill(folder: Path) -> None:
+        (folder / NAMES[kind]).write_bytes(content)
+        for name, model in vocabularies.items():
+            (folder / name).write_bytes(model)
+        (folder / "decoder.yml").write_text(_decoder_yaml(kind, [*vocabularies]), "utf-8")
+
+    write_folder(out, fill, details={"kind": "marian"})
+
+
+def _vocabulary_files(source: FileVocabulary, target: FileVocabulary) -> dict[str, bytes]:
+    if source.model == target.model:
+        return {"vocab.spm": source.model}
+    return {"source.spm": source.model, "target.spm": target.model}
+
+
+def _decoder_yaml(kind: FileKind, vocabularies: list[str]) -> str:
+    source, target = vocabularies[0], vocabularies[-1]
+    return (
+        f"relative-paths: true\nmodels:\n  - {NAMES[kind]}\nvocabs:\n  - {source}\n  - {target}\n"
+        "beam-size: 1\nnormalize: 1.0\nword-penalty: 0\nmax-length-factor: 2.0\n"
+    )
+
+
+def _rows(vocabulary: FileVocabulary) -> list[int]:
+    """Marian's id for each of ours; -1 for PAD and BOS."""
+    rows = [-1] * (len(vocabulary.ours) + 2)
+    for theirs, ours in enumerate(vocabulary.ours):
+        rows[ours] = theirs
+    return rows
+
+
+def _arrays(
+    bundle: Bundle, config: TransformerConfig, source: FileVocabulary, target: FileVocabulary
+) -> dict[str, Floats]:
+    named = dict(bundle.model.named_parameters(remove_duplicate=False))
+    ours = {name: tensor.detach().cpu().float() for name, tensor in named.items()}
+    arrays = blocks_to_file(ours, config)
+
+    def embedding(name: str, vocabulary: FileVocabulary) -> Floats:
+        return _array(features_to_marian(ours[name][list(vocabulary.ours)], 1))
+
+    if config.share_embeddings:
+        arrays[SHARED] = embedding("target_embedding.weight", target)
+    else:
+        arrays[SOURCE] = embedding("source_embedding.weight", source)
+        arrays[TARGET] = embedding("target_embedding.weight", target)
+    bias = ours.get("output_bias", torch.zeros(bundle.model.target_vocabulary_size))
+    arrays[OUTPUT_BIAS] = _array(bias[list(target.ours)].unsqueeze(0))
+    return arrays
+
+
+def _array(tensor: Tensor) -> Floats:
+    return np.ascontiguousarray(tensor.numpy())
+
+
+def _in_eight_bits(
+    bundle: Bundle, arrays: Mapping[str, Floats], text: Sequence[str]
+) -> dict[str, Floats | Quantized]:
+    names = quantized_names(arrays)
+    found: dict[str, Floats | Quantized] = {
+        name: quantize(each) if name in names else each for name, each in arrays.items()
+    }
+    for name, factor in activation_factors(bundle, text).items():
+        found[f"{name}_QuantMultA"] = np.array([factor], np.float32)
+    return found
+
+
+def _check_same(items: Items, arrays: Mapping[str, Floats]) -> None:
+    read = items.floats()
+    if read.keys() != arrays.keys() or any(
+        not np.array_equal(read[name], each) for name, each in arrays.items()
+    ):
+        raise BundleError("the file that was written does not hold what the model does")
+
+
+def _check_quantized(items: Items, arrays: Mapping[str, Floats]) -> None:
+    """Each number of a matrix in eight bits is at most half a step from the model's."""
+    for name, each in arrays.items():
+        stored = items.arrays[name]
+        if isinstance(stored, Quantized):
+            # a little more than half a step, as the product was rounded to float32
+            near = np.abs(stored.widened() - each).max() <= 0.501 / stored.multiplier
+        else:
+            near = np.array_equal(stored, each)
+        if not near:
+            raise BundleError(f"the file that was written does not hold {name} of the model")

@@ -1,0 +1,403 @@
+"""Marian's own files and those of Firefox's engine: written, read again, and a stranger's."""
+
+import io
+import os
+import random
+import shutil
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+import torch
+from commands import pellucid
+from small_bundles import greedy_ids, sentences, small_bundle
+
+from pellucid.backends.marian_files import layout
+from pellucid.backends.marian_files.archive import read_archive, write_archive
+from pellucid.backends.marian_files.binary import read_binary, write_binary
+from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
+from pellucid.backends.marian_files.items import Items, Quantized, quantize
+from pellucid.backends.marian_files.read import read_items, read_marian
+from pellucid.backends.marian_files.settings import read_settings
+from pellucid.backends.marian_files.write import NAMES, export_marian
+from pellucid.bundle import Bundle, load_bundle, save_bundle
+from pellucid.core.errors import BundleError, CorruptError, PellucidError
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
+from pellucid.model.trace import Trace
+
+STUDENT = {
+    "decoder": "ssru",
+    "positions": "sinusoidal_t2t",
+    "start_symbol": "zero",
+    "norm": "post",
+    "norm_eps": 1e-6,
+    "tie_output": True,
+    "scale_embeddings": True,
+}
+TEXTS = sentences(6)
+by_kind = pytest.mark.parametrize("kind", NAMES)
+
+
+def student(**settings: object) -> Bundle:
+    return small_bundle(**{**STUDENT, **settings})
+
+
+def vocabularies(folder: Path) -> tuple[Path, Path]:
+    if (folder / "vocab.spm").exists():
+        return folder / "vocab.spm", folder / "vocab.spm"
+    return folder / "source.spm", folder / "target.spm"
+
+
+def read_again(folder: Path, kind: str) -> Bundle:
+    return read_marian(folder / NAMES[kind], vocabularies(folder))
+
+
+@pytest.mark.parametrize("kind", ["npz", "bin"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"decoder": "self-attention", "attention_bias": True, "output_bias": True},
+        {"share_embeddings": False, "shared": False, "activation": "swish"},
+    ],
+    ids=["student", "self-attention", "two vocabularies"],
+)
+def test_a_model_that_goes_out_and_comes_in_says_the_same(
+    tmp_path: Path, kind: str, settings: dict[str, object]
+):
+    bundle = student(**settings)
+    export_marian(bundle, tmp_path / "out", kind)
+    back = read_again(tmp_path / "out", kind)
+    for text in TEXTS:
+        ours, theirs = bundle.source_tokenizer, back.source_tokenizer
+        assert theirs.tokens(theirs.encode(text)) == ours.tokens(ours.encode(text))
+    names = bundle.target_tokenizer.tokens, back.target_tokenizer.tokens
+    said = [
+        [name(ids) for ids in greedy_ids(each, TEXTS)]
+        for name, each in zip(names, (bundle, back), strict=True)
+    ]
+    assert said[0] == said[1]
+    assert len({tuple(each) for each in said[0]}) > 1
+    kept = dict(bundle.model.named_parameters())
+    for name, parameter in back.model.named_parameters():
+        if name in kept and "embedding" not in name and "output" not in name:
+            assert torch.equal(parameter, kept[name]), name
+
+
+def test_matrices_in_eight_bits_are_at_most_half_a_step_off(tmp_path: Path):
+    bundle = student()
+    export_marian(bundle, tmp_path / "out", "int8", TEXTS)
+    back = read_again(tmp_path / "out", "int8")
+    kept, checked = dict(bundle.model.named_parameters()), 0
+    for name, parameter in back.model.named_parameters():
+        if name.endswith(("gate.weight", "candidate.weight", "inner.weight", "outer.weight")):
+            step = kept[name].abs().max() / 127
+            assert (parameter - kept[name]).abs().max() <= 0.501 * step, name
+            assert not torch.equal(parameter, kept[name])
+            checked += 1
+    assert checked > 6
+    items = read_items(tmp_path / "out" / NAMES["int8"])
+    quantized = {name for name, each in items.arrays.items() if isinstance(each, Quantized)}
+    assert quantized == quantized_names(items.arrays)
+    assert {"Wemb", "decoder_l1_rnn_W", "decoder_l1_rnn_Wf", "encoder_l1_ffn_W1"} <= quantized
+    # what is multiplied with each of them has a factor; the output is called none
+    factors = {name.removesuffix("_QuantMultA") for name in items.arrays if "_QuantMultA" in name}
+    assert factors == {*quantized, "none"}
+
+
+def test_quantized_by_hand():
+    """127 / 2 = 63.5: -2 is -127, 0.5 is 31.75 and so 32, 0.25 is 15.875 and so 16."""
+    found = quantize(np.array([[-2.0, 0.5], [0.25, 0.0]], np.float32))
+    assert found.multiplier == 63.5
+    assert found.values.tolist() == [[-127, 32], [16, 0]]
+    assert quantize(np.zeros((2, 2), np.float32)).values.tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_binary_file_by_hand():
+    """The bytes in their order; a quantized matrix is stored transposed, an embedding is not."""
+    matrix = np.array([[1, 2, 3], [4, 5, 6]], np.int8)
+    items = Items(
+        "a: 1\n", {"x_W": Quantized(matrix, 2.0), "Wemb": Quantized(matrix, 4.0), "b": _row(7.0)}
+    )
+    content = write_binary(items)
+    heads = struct.unpack_from("<18Q", content)
+    assert heads[:2] == (1, 4)
+    assert heads[2:] == (
+        4,
+        0x4101,
+        2,
+        256,
+        5,
+        0x4101,
+        2,
+        256,
+        2,
+        0x0404,
+        2,
+        256,
+        18,
+        0x0101,
+        1,
+        256,
+    )
+    at = 18 * 8
+    names = b"x_W\0Wemb\0b\0special:model.yml\0"
+    assert content[at : at + len(names)] == names
+    at += len(names)
+    assert struct.unpack_from("<7i", content, at) == (2, 3, 2, 3, 1, 1, 6)
+    [padding] = struct.unpack_from("<Q", content, at + 28)
+    begin = at + 28 + 8 + padding
+    assert begin % 256 == 0
+    assert padding < 256
+    data = content[begin:]
+    assert data[:10] == bytes([1, 4, 2, 5, 3, 6]) + struct.pack("<f", 2.0)
+    assert data[256:266] == bytes([1, 2, 3, 4, 5, 6]) + struct.pack("<f", 4.0)
+    assert data[512:516] == struct.pack("<f", 7.0)
+    assert data[768:774] == b"a: 1\n\0"
+    assert len(data) == 1024
+
+    back = read_binary(content, "model.bin")
+    assert back.settings == "a: 1\n"
+    assert back.floats()["x_W"].tolist() == (matrix / 2).tolist()
+    assert back.floats()["Wemb"].tolist() == (matrix / 4).tolist()
+    assert back.floats()["b"].tolist() == [[7.0]]
+
+
+def _row(value: float) -> np.ndarray:
+    return np.array([[value]], np.float32)
+
+
+def test_the_factor_of_an_activation_is_that_of_what_enters_its_matrix():
+    """Of one sentence: 127 over the largest absolute number, as a deviation of one is zero."""
+    bundle = student()
+    factors = activation_factors(bundle, TEXTS[:1])
+    source = [*bundle.source_tokenizer.encode(TEXTS[0]), EOS_ID]
+    from pellucid.decoding.config import DecodingConfig
+    from pellucid.decoding.translator import Translator
+
+    [said] = Translator(bundle, DecodingConfig(beam_size=1), logs_warnings=False).translate(
+        TEXTS[:1]
+    )
+    trace = Trace("encoder.input", "encoder.output", "decoder.layers.0.feed_forward.hidden")
+    bundle.model(torch.tensor([source]), torch.tensor([[BOS_ID, *said.token_ids]]), trace)
+    largest = {name: 127 / float(each.abs().max()) for name, each in trace.values.items()}
+    assert factors["encoder_l1_self_Wk"] == pytest.approx(largest["encoder.input"])
+    assert factors["decoder_l1_context_Wv"] == pytest.approx(largest["encoder.output"])
+    hidden = largest["decoder.layers.0.feed_forward.hidden"]
+    assert factors["decoder_l1_ffn_W2"] == pytest.approx(hidden)
+    two = activation_factors(bundle, TEXTS[:2])
+    assert two["encoder_l1_self_Wk"] != factors["encoder_l1_self_Wk"]
+
+
+def test_a_vocabulary_is_numbered_as_marian_numbers(tmp_path: Path):
+    bundle = student()
+    export_marian(bundle, tmp_path / "out", "npz")
+    processor = sentencepiece.SentencePieceProcessor(str(tmp_path / "out" / "vocab.spm"))
+    assert (processor.eos_id(), processor.unk_id()) == (0, 1)
+    assert (processor.bos_id(), processor.pad_id()) == (-1, -1)
+    ours = bundle.source_tokenizer
+    assert processor.get_piece_size() == ours.vocabulary_size - 2
+    for text in (*TEXTS, "Straße 🙂 xyz"):
+        assert processor.encode(text) == [id_ - 2 for id_ in ours.encode(text)]
+        assert processor.decode(processor.encode(text)) == text
+
+
+def test_padding_and_start_are_never_said(tmp_path: Path):
+    export_marian(student(), tmp_path / "out", "npz")
+    model = read_again(tmp_path / "out", "npz").model
+    source, target = torch.tensor([[5, 6, EOS_ID]]), torch.tensor([[BOS_ID, 7]])
+    probabilities = model(source, target).softmax(-1)
+    assert (probabilities[..., [PAD_ID, BOS_ID]] == 0).all()
+
+
+def test_a_file_that_computes_something_else_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The self-check notices features in another order."""
+    monkeypatch.setattr(layout, "features_to_marian", lambda tensor, axis: tensor.flip(axis))
+    with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!' the logits"):
+        export_marian(student(), tmp_path / "out", "npz")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_marian_cannot_express_is_refused_by_name(tmp_path: Path):
+    with pytest.raises(BundleError) as caught:
+        export_marian(small_bundle(norm="pre"), tmp_path / "out", "npz")
+    for reason in (
+        "it has no norm=pre (post)",
+        "it has no positions=sinusoidal (sinusoidal_t2t)",
+        "it has no start_symbol=token (zero)",
+    ):
+        assert reason in str(caught.value)
+    assert caught.value.hint == (
+        "train with --set model.positions=sinusoidal_t2t --set model.start_symbol=zero, and --set"
+        " model.decoder=ssru for a student"
+    )
+    with pytest.raises(BundleError, match="int8 needs sentences of the source language"):
+        export_marian(student(), tmp_path / "out", "int8")
+
+
+def test_settings_that_we_have_no_other_way_of_are_named():
+    text = (
+        "type: transformer\ntransformer-preprocess: n\ntransformer-decoder-autoreg: rnn\n"
+        "dec-cell: gru\ntied-embeddings-all: true\ndim-vocabs:\n  - 10\n  - 12\ndim-emb: 8\n"
+        "transformer-heads: 2\nenc-depth: 1\ndec-depth: x\ntransformer-tied-layers:\n  - 1\n  - 1\n"
+    )
+    with pytest.raises(BundleError) as caught:
+        read_settings(text, "model.npz")
+    assert str(caught.value) == (
+        "model.npz: transformer-preprocess must be empty, is n; transformer-tied-layers must be [],"
+        " is [1, 1]; dec-cell must be ssru, is gru; transformer-dim-ffn must be a whole number, is"
+        " missing; dec-depth must be a whole number, is x"
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("marian files")
+    for kind in NAMES:
+        export_marian(student(), folder / kind, kind, TEXTS)
+    return folder
+
+
+@by_kind
+def test_a_file_that_ends_too_early_is_told(files: Path, tmp_path: Path, kind: str):
+    folder = Path(shutil.copytree(files / kind, tmp_path / "copy"))
+    content = (folder / NAMES[kind]).read_bytes()
+    for size in (0, 7, 16, 100, len(content) // 2, len(content) - 300):
+        (folder / NAMES[kind]).write_bytes(content[:size])
+        with pytest.raises(CorruptError, match="is not a Marian model"):
+            read_again(folder, kind)
+
+
+@pytest.mark.parametrize(
+    ("harm", "problem"),
+    [
+        (lambda heads: heads.__setitem__(0, 2), "its version is 2, not 1"),
+        (lambda heads: heads.__setitem__(1, 1 << 60), "it says that it has"),
+        (lambda heads: heads.__setitem__(1, 99_999), "the file has"),
+        (lambda heads: heads.__setitem__(2, 1 << 40), "item 0 has a name of"),
+        (lambda heads: heads.__setitem__(3, 0x4102), "has the type 0x4102"),
+        (lambda heads: heads.__setitem__(4, 9), "and 9 axes"),
+        (lambda heads: heads.__setitem__(5, 1 << 62), "takes 4611686018427387904 bytes"),
+        (lambda heads: heads.__setitem__(5, 0), "needs"),
+    ],
+)
+def test_a_head_that_lies_is_told(files: Path, harm: Callable[[list[int]], None], problem: str):
+    content = bytearray((files / "int8" / NAMES["int8"]).read_bytes())
+    heads = list(struct.unpack_from("<6Q", content))
+    harm(heads)
+    struct.pack_into("<6Q", content, 0, *heads)
+    with pytest.raises(CorruptError, match=problem):
+        read_binary(bytes(content), "model.bin")
+
+
+def test_a_shape_that_is_too_large_for_its_data_is_told():
+    content = bytearray(write_binary(Items("", {"x": _row(1.0)})))
+    at = content.index(b"x\0special:model.yml\0") + len(b"x\0special:model.yml\0")
+    struct.pack_into("<2i", content, at, 1 << 30, 1 << 30)
+    with pytest.raises(CorruptError, match=r"x needs 4611686018427387904 bytes for its shape"):
+        read_binary(bytes(content), "model.bin")
+
+
+def test_an_archive_that_unpacks_to_more_than_it_can_hold_is_refused():
+    packed = io.BytesIO()
+    np.savez_compressed(packed, x=np.zeros(1 << 22, np.float32))
+    assert len(packed.getvalue()) < 1 << 17
+    with pytest.raises(CorruptError, match="it unpacks to 1 arrays of"):
+        read_archive(packed.getvalue(), "model.npz")
+
+
+def test_an_archive_with_objects_is_refused_and_runs_nothing(tmp_path: Path):
+    class Harm:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.system, (f"touch {tmp_path}/ran",)
+
+    packed = io.BytesIO()
+    np.savez(packed, x=np.array([Harm()], object))
+    with pytest.raises(CorruptError, match="is not a Marian model"):
+        read_archive(packed.getvalue(), "model.npz")
+    assert not (tmp_path / "ran").exists()
+
+
+@by_kind
+def test_any_spoiled_file_is_opened_or_refused_by_name(files: Path, tmp_path: Path, kind: str):
+    """``PELLUCID_FUZZ_COUNT`` sets how many are spoiled; numbers that are only wrong are opened."""
+    folder = Path(shutil.copytree(files / kind, tmp_path / "copy"))
+    draw, whole = random.Random(kind), (folder / NAMES[kind]).read_bytes()
+    messages = []
+    for _ in range(int(os.environ.get("PELLUCID_FUZZ_COUNT", "60"))):
+        content = bytearray(whole)
+        # most of the bytes are numbers: half of the harm is done to the heads
+        reach = len(content) if draw.random() < 0.5 else 4096
+        for _ in range(draw.randint(1, 4)):
+            at = draw.randrange(min(reach, len(content)))
+            match draw.randrange(3):
+                case 0:
+                    content[at] = draw.randrange(256)
+                case 1:
+                    content[at : at + 8] = struct.pack("<Q", draw.choice([0, 1, 1 << 31, 1 << 63]))
+                case _:
+                    del content[at : at + draw.randint(1, 64)]
+        (folder / NAMES[kind]).write_bytes(bytes(content))
+        try:
+            read_again(folder, kind)
+        except PellucidError as error:
+            messages.append(str(error))
+    assert len(messages) > 10
+    assert all(str(folder) in each or "self-check" in each for each in messages)
+
+
+def test_a_vocabulary_of_another_model_is_told(files: Path, tmp_path: Path):
+    (tmp_path / "other.spm").write_bytes(
+        student(share_embeddings=False, shared=False).target_tokenizer.model
+    )
+    with pytest.raises(BundleError, match=r"other\.spm has 296 pieces, the model has rows for 328"):
+        read_marian(files / "npz" / "model.npz", (tmp_path / "other.spm",) * 2)
+    (tmp_path / "damaged.spm").write_bytes(b"\x0a\xff\xff\xff\xff\xff")
+    with pytest.raises(BundleError, match=r"damaged\.spm is not a sentencepiece model"):
+        read_marian(files / "npz" / "model.npz", (tmp_path / "damaged.spm",) * 2)
+
+
+def test_an_array_that_is_missing_strange_or_of_another_shape_is_told(files: Path, tmp_path: Path):
+    path = files / "npz" / "model.npz"
+    items = read_archive(path.read_bytes(), str(path))
+    arrays = {**items.floats(), "extra_W": _row(1.0)}
+    del arrays["decoder_l1_rnn_W"]
+    arrays["decoder_l1_rnn_bf"] = _row(1.0)
+    arrays["encoder_l1_ffn_b1"] = arrays["encoder_l1_ffn_b1"] * np.float32(np.nan)
+    (tmp_path / "model.npz").write_bytes(write_archive(Items(items.settings, arrays)))
+    with pytest.raises(BundleError) as caught:
+        read_marian(tmp_path / "model.npz", vocabularies(files / "npz"))
+    for problem in (
+        "decoder_l1_rnn_W is missing",
+        "extra_W is not part of this model",
+        "decoder_l1_rnn_bf should be (1, 16), is (1, 1)",
+        "encoder_l1_ffn_b1 holds a number that is not finite",
+    ):
+        assert problem in str(caught.value)
+
+
+def test_the_commands_write_and_read_a_student(tmp_path: Path):
+    save_bundle(tmp_path / "student", student(), card="", details={})
+    (tmp_path / "text").write_text("\n".join(TEXTS) + "\n", "utf-8")
+    words = ["export", "marian", "student", "out", "--format", "int8", "--text", "text"]
+    exported = pellucid(*words, folder=tmp_path)
+    assert (exported.code, exported.out) == (0, ""), exported.err
+    assert exported.err.splitlines()[-1] == "wrote out"
+    imported = pellucid(
+        "import", "marian", "out/model.intgemm.alphas.bin", "again", "--vocab", "out/vocab.spm",
+        folder=tmp_path,
+    )  # fmt: skip
+    assert imported.code == 0, imported.err
+    assert imported.err.splitlines()[-1].endswith("parameters, self-check passed")
+    assert load_bundle(tmp_path / "again").config.decoder == "ssru"
+    shown = pellucid("inspect", "again", TEXTS[0], "--report", "page.html", folder=tmp_path)
+    assert shown.code == 0, shown.err
+    assert "Decoder layer 0 · SSRU" in (tmp_path / "page.html").read_text("utf-8")
+    with zipfile.ZipFile(io.BytesIO(write_archive(Items("", {"x": _row(1.0)})))) as archive:
+        assert archive.namelist() == ["x.npy", "special:model.yml.npy"]
