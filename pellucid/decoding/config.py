@@ -138,7 +138,8 @@ class DecodingConfig(Config):
     recase: bool | None = None
     """Read a line in upper case or in Title Case as the same line in lower case, and write the
     translation of one in upper case in upper case. None does so if the model was trained with
-    ``noise.lower``."""
+    ``noise.lower``; of any other model that is not Marian's, it reads each word of such a line in
+    the case that has the fewest tokens."""
     mark_terms: bool | None = None
     """Mark the terms of a glossary in the source, with the translation of each behind it. None does
     so if the model was trained with ``noise.terms``; with ``align`` none is marked."""

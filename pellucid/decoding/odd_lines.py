@@ -20,6 +20,7 @@ from pellucid.text.normalization import CLASSES, check_text
 from pellucid.text.scripts import is_wide
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.marian import MARIAN_KIND
 
 _SPACE = f"[ {CLASSES['spaces']}]"
 _PICTURE = (
@@ -38,6 +39,7 @@ _ONE_SIGN = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINED}")
 _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
 _LETTERS = re.compile(rf"[^\W\d_]{{{_LEAST_LETTERS},}}")
+_ANY_LETTERS = re.compile(r"[^\W\d_]+")
 _TITLE_WORDS, _LONG_WORD = 4, 4
 """Words of a title, at least, and the length from which all of its words begin in upper case."""
 
@@ -92,10 +94,11 @@ class OddLine:
     ) -> "OddLine":
         """The line as ``copy_symbols`` and ``recase`` have it read.
 
-        With the ``tokenizer`` of the source, ``recase`` also lowers single words in upper case
-        that it cuts into fewer pieces then; of a model whose training words are known, only those
-        among ``seen``. With ``copies_numbers`` a line of numbers and marks is its own translation
-        too. A request with a prefix stays as it is, for the prefix may have any case and any emoji.
+        With the ``tokenizer`` of the source, words in upper case, and all words of a line in upper
+        or title case, are read in the case in which it cuts them into the fewest pieces; of a model
+        whose training words are known, only those among ``seen``. With ``copies_numbers`` a line
+        of numbers and marks is its own translation too. A request with a prefix stays as it is, for
+        the prefix may have any case and any emoji.
         """
         if request.prefix:
             return cls(request, request)
@@ -112,8 +115,8 @@ class OddLine:
             text, signs = _without_signs(text)
 
         is_upper = False
-        if settings.recase and not request.must:
-            text, is_upper = _recased(text, tokenizer, seen)
+        if settings.recase is not False and not request.must:
+            text, is_upper = _recased(text, tokenizer, seen, settings.recase)
 
         if text == request.source:
             return cls(request, request)
@@ -274,26 +277,37 @@ def _word_numbers(shorter: str, longer: str, offsets: Offsets) -> list[int]:
     return [bisect.bisect_right(ends, start) for start in starts] or [0]
 
 
-def _recased(text: str, tokenizer: Tokenizer | None, seen: SeenWords | None) -> tuple[str, bool]:
+def _recased(
+    text: str, tokenizer: Tokenizer | None, seen: SeenWords | None, recase: bool | None
+) -> tuple[str, bool]:
     """The text in the case to read it in, and whether its translation is in upper case."""
     is_upper = _is_upper(text)
-    if is_upper or _is_title(text):
+    is_whole = is_upper or _is_title(text)
+    if recase and is_whole:
         return text.lower(), is_upper
     if tokenizer is None:
         return text, False
+    if recase is None:
+        # A Marian model reads text as its own files say. A single word of capitals may be a name,
+        # which only a list of the words of the training text tells from others.
+        is_name_likely = seen is None and not is_whole
+        if tokenizer.kind == MARIAN_KIND or is_name_likely:
+            return text, False
 
     def best_case(found: re.Match[str]) -> str:
         word = found[0]
-        if not word.isupper() or (seen is not None and seen.unseen(word)):
+        if not (is_whole or word.isupper()) or (seen is not None and seen.unseen(word)):
             return word
         # The first of equals: a word that is known in upper case too stays as it is.
-        return min((word, word.lower(), word[0] + word[1:].lower()), key=pieces)
+        return min((word, word.lower(), word[0] + word[1:].lower()), key=cost)
 
-    def pieces(word: str) -> tuple[int, int]:
+    def cost(word: str) -> tuple[int, int, int]:
         ids = tokenizer.encode(word)
-        return ids.count(UNK_ID), len(ids)
+        # Of tokens that are whole words, those of lower ids are more frequent.
+        rank = ids[0] if is_whole and len(ids) == 1 else 0
+        return ids.count(UNK_ID), len(ids), rank
 
-    made = _LETTERS.sub(best_case, text)
+    made = (_ANY_LETTERS if is_whole else _LETTERS).sub(best_case, text)
     return made, made != text and text.isupper()
 
 

@@ -100,6 +100,34 @@ def test_a_word_in_capitals_is_read_as_the_model_knows_it(source: str, plain: st
     assert OddLine.of(Request(source), RECASE).plain.source == source, "without a tokenizer"
 
 
+@pytest.mark.parametrize(
+    ("source", "plain", "text"),
+    [
+        ("JE VOIS UN CHAT NOIR.", "je vois un chat noir.", "A CAT"),
+        ("Je Vois Un Chat Noir", "je vois un chat noir", "a cat"),
+        ("JE VOIS LA UNESCO", "je vois la UNESCO", "A CAT"),
+        ("un CHAT", "un chat", "a cat"),
+        ("un chat", "un chat", "a cat"),
+    ],
+)
+def test_a_model_without_lower_cased_copies_reads_each_word_as_it_knows_it(
+    source: str, plain: str, text: str
+):
+    seen = SeenWords(frozenset({"chat", "je", "vois", "un", "noir", "la"}))
+    line = OddLine.of(Request(source), DecodingConfig(), phrases(), seen)
+    made = Translation("a cat", -1.0, (), (), (), line.plain.source)
+    assert (line.plain.source, line.restored(made).text) == (plain, text)
+    off = OddLine.of(Request(source), DecodingConfig(recase=False), phrases(), seen)
+    assert off.plain.source == source
+
+
+def test_a_word_in_capitals_may_be_a_name_to_a_model_of_much_text():
+    """Whose words are not kept; a whole line in capitals is no name."""
+    lines = ("un CHAT", "JE VOIS UN CHAT")
+    read = [OddLine.of(Request(each), DecodingConfig(), phrases()).plain.source for each in lines]
+    assert read == ["un CHAT", "je vois un chat"]
+
+
 def test_an_abbreviation_that_the_model_knows_stays_in_capitals():
     words = train_tokenizer(["le CHU est ici", "le chu dort"], TokenizerConfig(kind="word"))
     read = [

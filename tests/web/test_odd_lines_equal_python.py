@@ -85,7 +85,9 @@ def bundle() -> Bundle:
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"recase": False, "copy_symbols": False}, {"copy_symbols": False}], ids=str
+    "changes",
+    [{}, {"recase": None}, {"recase": False, "copy_symbols": False}, {"copy_symbols": False}],
+    ids=str,
 )
 def test_odd_lines_and_their_warnings(opened: Opened, changes: dict[str, Any]) -> None:
     settings = DecodingConfig(**bundle().settings["decoding"]).changed(changes)

@@ -64,8 +64,8 @@ class Model {
   }
 
   /**
-   * A text as the ids that the model reads, without the stop, and their tokens: no more than it numbers, and
-   * a text in capitals in lower case, if `settings.recase` asks for it. `restored` makes the translation of the
+   * A text as the ids that the model reads, without the stop, and their tokens: no more than it numbers, and a text
+   * in capitals in the case that it knows, unless `settings.recase` is false. `restored` makes the translation of the
    * text from what the model writes.
    */
   readSource(text, settings = this.header.decoding) {

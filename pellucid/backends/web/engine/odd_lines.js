@@ -7,6 +7,7 @@ const ALPHABETIC = /\p{L}/u;
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const FIRST = /[\p{L}\p{Nl}\p{No}]/u; // as Python's [^\W\d_]
 const LETTERS = /[\p{L}\p{Nl}\p{No}]{2,}/gu;
+const ANY_LETTERS = /[\p{L}\p{Nl}\p{No}]+/gu;
 const SPACES = new RegExp(`${SPACE}+`, "u");
 const AT_START = new RegExp(`^${SPACE}+`, "u");
 const AT_END = new RegExp(`${SPACE}+$`, "u");
@@ -39,28 +40,37 @@ export function oddLine(text, settings, { source, seen, header }) {
     [plain, signs] = withoutSigns(text, new RegExp(emoji, "gu"), isWide);
   }
   let isUpper = false;
-  if (settings.recase) [plain, isUpper] = recased(plain, source, seen);
+  if (settings.recase !== false) {
+    const { kind } = header.source_tokenizer ?? header.target_tokenizer;
+    [plain, isUpper] = recased(plain, source, seen, settings.recase, kind);
+  }
   const restored = (found) => withSigns(isUpper ? found.toUpperCase() : found, signs, isWide);
   return { plain, isCopied: false, restored };
 }
 
 /** The text in the case to read it in, and whether its translation is in upper case. */
-function recased(text, tokenizer, seen) {
+function recased(text, tokenizer, seen, recase, kind) {
   const isUpper = isUpperLine(text);
-  if (isUpper || isTitle(text)) return [text.toLowerCase(), isUpper];
-  const pieces = (word) => {
+  const isWhole = isUpper || isTitle(text);
+  if (recase && isWhole) return [text.toLowerCase(), isUpper];
+  // A Marian model reads text as its own files say. A single word of capitals may be a name, which only a list of
+  // the words of the training text tells from others.
+  if (recase === null && (kind === "marian" || (seen === null && !isWhole))) return [text, false];
+  const cost = (word) => {
     const ids = tokenizer.encode(word);
-    return [ids.filter((id) => id === UNK_ID).length, ids.length];
+    // of tokens that are whole words, those of lower ids are more frequent
+    const rank = isWhole && ids.length === 1 ? ids[0] : 0;
+    return [ids.filter((id) => id === UNK_ID).length, ids.length, rank];
   };
-  const made = text.replace(LETTERS, (word) => {
-    if (!isUpperCase(word) || (seen !== null && seen.unseen(word).length > 0)) return word;
+  const made = text.replace(isWhole ? ANY_LETTERS : LETTERS, (word) => {
+    if (!(isWhole || isUpperCase(word)) || (seen !== null && seen.unseen(word).length > 0)) return word;
     const [first, ...rest] = word;
     // the first of equals: a word that is known in upper case too stays as it is
-    let best = [word, pieces(word)];
+    let best = [word, cost(word)];
     for (const other of [word.toLowerCase(), first + rest.join("").toLowerCase()]) {
-      const [unknown, count] = pieces(other);
-      const [leastUnknown, least] = best[1];
-      if (unknown < leastUnknown || (unknown === leastUnknown && count < least)) best = [other, [unknown, count]];
+      const own = cost(other);
+      const at = own.findIndex((value, index) => value !== best[1][index]);
+      if (at >= 0 && own[at] < best[1][at]) best = [other, own];
     }
     return best[0];
   });
