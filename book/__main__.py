@@ -10,8 +10,11 @@ from book.draw import draw_pictures
 from book.examples.names import check_name, list_examples
 from book.examples.page import print_example
 from book.examples.work import work_out
+from book.exercises import exercise
 from book.figures.equations import draw_equations, figure_names
 from book.scenes import STORED, scenes_text
+from book.thread import STORED as STORED_SENTENCE
+from book.thread import store as store_sentence
 from pellucid.core.errors import PellucidError
 
 
@@ -96,6 +99,30 @@ def complexity(keeps: bool) -> None:
     click.echo(as_text(cache_table()))
     if keeps:
         store(found)
+
+
+@cli.command()
+@click.argument("chapter")
+@click.argument("number", type=int)
+@click.argument("answer")
+def check(chapter: str, number: int, answer: str) -> None:
+    """Say whether ANSWER is right for exercise NUMBER of CHAPTER; exit code 1 if it is not.
+
+    \b
+    Example:
+      python -m book check attention 2 0.88
+    """
+    asked = exercise(chapter, number)
+    is_right = asked.is_answered_by(answer)
+    click.echo("right" if is_right else f"wrong: {asked.question}")
+    sys.exit(0 if is_right else 1)
+
+
+@cli.command()
+def sentence() -> None:
+    """Train the model of the book's one sentence again and store its 408 numbers."""
+    store_sentence()
+    click.echo(STORED_SENTENCE)
 
 
 @cli.command()

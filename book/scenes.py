@@ -125,7 +125,7 @@ def _content(scene: _Scene) -> dict[str, Any]:
 
 SENTENCE, TRANSLATION = "je suis étudiant", "i am a student"
 _UPDATES = 50
-_TINY = TransformerConfig(
+TINY = TransformerConfig(
     d_model=4,
     d_ff=6,
     heads=2,
@@ -148,7 +148,7 @@ def _one_sentence() -> dict[str, Any]:
         "source": "Single Page, Concrete Example and Training Phase; the numbers are ours",
         "says": (
             f"The translation that the text trains, “{SENTENCE}” → “{TRANSLATION}”, in a model of"
-            f" {_TINY.d_model} features, {_TINY.heads} heads and one block on each side, after"
+            f" {TINY.d_model} features, {TINY.heads} heads and one block on each side, after"
             f" {_UPDATES} updates on this one pair. Every number of the model fits on the screen."
         ),
         **{name: content[name] for name in kept},
@@ -160,7 +160,7 @@ def taught_sentence() -> Bundle:
     sides = (SENTENCE, TRANSLATION)
     source, target = (WordTokenizer("word", Vocabulary.of(side.split())) for side in sides)
     sizes = source.vocabulary_size, target.vocabulary_size
-    model = build_model(_TINY, *sizes, seed=1)
+    model = build_model(TINY, *sizes, seed=1)
     optimizer, objective = build_optimizer(model, _TRAINING), build_objective(_TRAINING)
     batch = collate_pairs([source.encode(SENTENCE)], [target.encode(TRANSLATION)])
     for _ in range(_UPDATES):

@@ -34,6 +34,8 @@ from equation_evidence import (
 )
 from equation_ties import find_ties
 
+from book.exercises import Exercise, exercises
+
 SOURCES = ROOT / "book" / "pages"
 PAGES = (
     "tokens",
@@ -61,7 +63,8 @@ UP = "../../"
 LINE_LENGTH = 100
 LINES = re.compile(r"#L\d+")
 MOST_TESTS, MOST_CALLERS, MOST_PARTS = 3, 2, 4
-FOLD = '<details markdown="1"><summary>Sources, code that runs it, tests</summary>'
+FOLD_TITLE = "Sources, code that runs it, tests"
+FOLD = f'<details markdown="1"><summary>{FOLD_TITLE}</summary>'
 """Opens the fold at the end of an entry; a site needs the attribute to read Markdown inside."""
 _TENSORS = {"Float": "", "Int": "integers", "Bool": "true or false"}
 _KEYWORD = re.compile(r"\b(EQ|Source|Symbols|Raises|Differs|Law): ")
@@ -112,6 +115,9 @@ class Page:
     """The section of the paper, such as ``§3.2.1``; or its place if the paper has none."""
     about: str
     entries: tuple[Entry, ...]
+    thread: dict[str, str] | None
+    """The step of the book's one sentence: ``title``, ``text`` and ``example``."""
+    exercises: tuple[Exercise, ...]
 
 
 def anchor(heading: str) -> str:
@@ -135,7 +141,8 @@ def book() -> tuple[Page, ...]:
 def _read(name: str) -> Page:
     facts = tomllib.loads((SOURCES / f"{name}.toml").read_text(encoding="utf-8"))
     entries = tuple(Entry(each["title"], name, each) for each in facts["entry"])
-    return Page(name, facts["title"], facts["section"], facts["about"].strip(), entries)
+    head = facts["title"], facts["section"], facts["about"].strip()
+    return Page(name, *head, entries, facts.get("thread"), exercises(name))
 
 
 def _require_once(what: str, found: Sequence[object]) -> None:
@@ -162,7 +169,11 @@ def pages_of_the_book(found: dict[int, Evidence]) -> dict[str, str]:
 
 
 def _write_page(page: Page, found: dict[int, Evidence]) -> str:
-    contents = [f"- [{entry.title}](#{entry.anchor})" for entry in page.entries]
+    titles = [entry.title for entry in page.entries]
+    if page.thread:
+        titles.append(f"The sentence: {page.thread['title']}")
+    titles += ["Exercises"] if page.exercises else []
+    contents = [f"- [{title}](#{anchor(title)})" for title in titles]
     parts = [
         f"# {page.title}",
         f"<!-- Written by scripts/document_equations.py from book/pages/{page.name}.toml. -->",
@@ -170,9 +181,41 @@ def _write_page(page: Page, found: dict[int, Evidence]) -> str:
         page.about,
         "\n".join(contents),
         *(_write_entry(entry, found) for entry in page.entries),
+        *_thread(page),
+        *_exercises(page),
         _neighbors(page),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _thread(page: Page) -> list[str]:
+    """The step of the one sentence that goes through all chapters."""
+    if page.thread is None:
+        return []
+    title, text = page.thread["title"], page.thread["text"].strip()
+    session = run_example(page.thread["example"], f"{page.name}, {title}")
+    return [f"## The sentence: {title}", text, f"```pycon\n{session}\n```"]
+
+
+def _exercises(page: Page) -> list[str]:
+    """Questions, each with its answer in a fold; refuses an answer that its solution does not
+    print."""
+    if not page.exercises:
+        return []
+    parts = ["## Exercises"]
+    for each in page.exercises:
+        session = run_example(each.solution, f"exercise {each.number} of {page.name}")
+        printed = session.splitlines()[-1]
+        if not each.is_answered_by(printed):
+            raise ValueError(
+                f"exercise {each.number} of {page.name} has the answer {each.answer}, but its"
+                f" solution prints {printed}"
+            )
+        check = f"python -m book check {page.name} {each.number} ANSWER"
+        parts.append(f"**{each.number}.** {each.question} (`{check}` says whether you are right.)")
+        answer = f"Answer: {each.answer}\n\n```pycon\n{session}\n```"
+        parts.append(f"{FOLD.replace(FOLD_TITLE, 'Answer')}\n\n{answer}\n\n</details>")
+    return parts
 
 
 def _neighbors(page: Page) -> str:

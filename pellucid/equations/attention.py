@@ -32,7 +32,7 @@ def attention_scores(
 ) -> Float[Tensor, "*batch query key"]:
     """How well each query matches each key, on a scale that does not grow with their width.
 
-        B = Q Kᵀ / √dₖ
+        S = Q Kᵀ / √dₖ
 
     EQ: 51, 60.  Source: Agarwal, Def. 4.1; Vaswani et al. (2017), §3.2.1, eq. (1).
     Symbols: query = Q, key = K, key_size = dₖ.
@@ -50,7 +50,7 @@ def attention_weights(
 ) -> Float[Tensor, "*batch query key"]:
     """How much each query attends to each key; the rows sum to one.
 
-        W = softmax(Q Kᵀ / √dₖ)
+        A = softmax(Q Kᵀ / √dₖ)
 
     EQ: 52, 53, 63, 72, 139.  Source: Transformers report, (3); Vaswani et al. (2017), §3.2.1,
     eq. (1).

@@ -46,7 +46,7 @@ def masked_softmax(
 ) -> Float[Tensor, "*batch query key"]:
     """Softmax over the keys that may be attended to; all others get exactly zero.
 
-        W = softmax(B + M), with exp(-∞) = 0
+        A = softmax(S + M), with exp(-∞) = 0
 
     EQ: 72, 73, 75.  Source: Agarwal, §5.2; Transformers report, (7).
     Symbols: scores = B, M = additive_mask(may_attend), result = W.

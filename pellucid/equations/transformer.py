@@ -86,11 +86,11 @@ def attend(
 ) -> Float[Tensor, "sentence query d_model"]:
     """Multi-head attention; self-attention if the queries are the memory itself.
 
-        MultiHead(Q, K, V) = Concat(head₁, …, head_h) W^O,   headᵢ = Dropout(softmax(B + M)) Vᵢ
+        MultiHead(Q, K, V) = Concat(head₁, …, head_h) W^O,   headᵢ = Dropout(softmax(S + M)) Vᵢ
 
     EQ: 31, 51, 61, 77, 78, 82, 83, 89.  Source: Vaswani et al. (2017), §3.2; Shaw et al. (2018),
     Su et al. (2021) and Press et al. (2022) for positions inside self-attention.
-    Symbols: B = the scores, with positions where they act here; M hides what is not allowed.
+    Symbols: S = the scores, with positions where they act here; M hides what is not allowed.
     """
     positions = settings.positions if query is memory else "none"
 

@@ -5,7 +5,9 @@ import pytest
 import torch
 from equation_checks import close
 
+from pellucid.equations.attention import attention
 from pellucid.equations.notation.jacobian import (
+    attention_gradients,
     jacobian_pair,
     jacobian_statistics,
     numeric_jacobian,
@@ -212,3 +214,28 @@ def test_scaling_lowers_the_spread_but_lifts_the_typical_entry():
         assert unscaled.std((-2, -1)).mean() > scaled.std((-2, -1)).mean()
         medians = [j.abs().flatten(1).median(dim=1).values.median() for j in (unscaled, scaled)]
         assert medians[0] < medians[1]
+
+
+@pytest.mark.by_hand
+def test_the_way_back_through_attention_by_hand():
+    """Keys (1) and (1), values 0 and 1, weights ½ and ½, and dO = -1.
+
+    dA = (0, -1); the mean of the row is -½, so dS = ½ (½, -½); dK = dS · q, dQ = dS · k = 0.
+    """
+    one = torch.ones(1, 1)
+    of_query, of_key, of_value = attention_gradients(
+        one, torch.ones(2, 1), torch.tensor([[0.0], [1]]), -one
+    )
+    close(of_query, [[0.0]])
+    close(of_key, [[0.25], [-0.25]])
+    close(of_value, [[-0.5], [-0.5]])
+
+
+@pytest.mark.property
+def test_the_way_back_through_attention_is_autograds():
+    """In batches, with queries and keys of different counts and values of another width."""
+    inputs = [torch.randn(2, *shape, requires_grad=True) for shape in ((3, 4), (5, 4), (5, 6))]
+    upstream = torch.randn(2, 3, 6)
+    expected = torch.autograd.grad(attention(*inputs), inputs, upstream)
+    for found, wanted in zip(attention_gradients(*inputs, upstream), expected, strict=True):
+        close(found, wanted)

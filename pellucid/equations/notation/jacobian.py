@@ -55,6 +55,38 @@ def numeric_jacobian(
     return torch.stack(columns, dim=-1)
 
 
+def attention_gradients(
+    query: Float[Tensor, "*batch query key_size"],
+    key: Float[Tensor, "*batch key key_size"],
+    value: Float[Tensor, "*batch key value_size"],
+    upstream: Float[Tensor, "*batch query value_size"],
+) -> tuple[
+    Float[Tensor, "*batch query key_size"],
+    Float[Tensor, "*batch key key_size"],
+    Float[Tensor, "*batch key value_size"],
+]:
+    """What goes back through attention, by the Jacobian of the softmax in each row.
+
+        dV = Aᵀ dO,   dA = dO Vᵀ,   dSᵢ = J(Sᵢ)ᵀ dAᵢ
+        dQ = dS K / √dₖ,   dK = dSᵀ Q / √dₖ
+
+    EQ: 46, 47.  Source: derived from EQ-50 and EQ-47 by the chain rule.
+    Symbols: query = Q, key = K, value = V, upstream = dO, the derivative of a loss by the output O
+    = A V, with A = softmax(S) and S = Q Kᵀ / √dₖ; results = (dQ, dK, dV).
+
+    J is symmetric, and J da = a ⊙ (da - a · da): a weight moves where it would lower the loss by
+    more than the weights of its row do on average.
+    """
+    root = math.sqrt(key.shape[-1])
+    scores = query @ key.mT / root
+    of_weights = upstream @ value.mT  # (*batch, query, key)
+
+    # a Jacobian for each query: (*batch, query, key, key) times (*batch, query, key, 1)
+    of_scores = (softmax_jacobian(scores) @ of_weights.unsqueeze(-1)).squeeze(-1)
+    of_value = softmax(scores).mT @ upstream
+    return of_scores @ key / root, of_scores.mT @ query / root, of_value
+
+
 def jacobian_pair(
     noise: Float[Tensor, "*batch size"], key_size: Number
 ) -> tuple[Float[Tensor, "*batch size size"], Float[Tensor, "*batch size size"]]:

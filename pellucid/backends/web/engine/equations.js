@@ -8,7 +8,7 @@ import { add, map, sizes, tensor, times, zeros } from "./tensors.js";
 export const softmax = (x) => maskedSoftmax(x, null);
 
 /**
- * W = softmax(B + M), with exp(-∞) = 0 (EQ-72, EQ-73).
+ * A = softmax(S + M), with exp(-∞) = 0 (EQ-72, EQ-73).
  *
  * `may(query, key)` says what is not masked; a query that may attend to nothing gets zeros.
  */

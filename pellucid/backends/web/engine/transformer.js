@@ -129,7 +129,7 @@ const rowsOf = ({ shape: [, length, size], values }) => ({
 });
 
 /**
- * B = Q Kᵀ / √dₖ, with positions where they act here (EQ-31, EQ-51, EQ-60).
+ * S = Q Kᵀ / √dₖ, with positions where they act here (EQ-31, EQ-51, EQ-60).
  *
  * query is (heads, n, dₖ), its first row at position `offset`, and `keyCount` keys are read.
  */
