@@ -93,6 +93,75 @@ class TeacherTokens:
         return TopTokens(torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(logits))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Reader:
+    """Teachers that read the targets of a store."""
+
+    store: TokenStore
+    models: Sequence[SequenceModel]
+    top_k: int
+    batch_tokens: int
+    precision: Precision
+
+    @classmethod
+    def of_run(
+        cls,
+        data: TrainingData,
+        models: Sequence[SequenceModel],
+        config: RunConfig,
+        precision: Precision,
+    ) -> Self:
+        top_k = min(config.training.teacher_top_k, data.target_tokenizer.vocabulary_size)
+        return cls(data.store, models, top_k, config.training.batch_tokens, precision)
+
+    def write(self, folder: Path) -> None:
+        """Write the tokens of all pairs, in the order of the store."""
+        count = len(self.store)
+        with (folder / _IDS).open("wb") as ids, (folder / _LOGITS).open("wb") as logits:
+            for first in range(0, count, _PAIRS_AT_ONCE):
+                if first and first % _TELL_EVERY < _PAIRS_AT_ONCE:
+                    _log.info("the teacher has read %s of %s pairs", f"{first:,}", f"{count:,}")
+                found = self.tokens_of(np.arange(first, min(first + _PAIRS_AT_ONCE, count)))
+                for file, each in zip((ids, logits), found, strict=True):
+                    file.write(each.tobytes())
+
+    def tokens_of(self, pairs: Indices) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
+        """The ids (position, k) and the logits (position, k) of some pairs, in their order."""
+        lengths = self.store.target_lengths[pairs].astype(np.int64) + 1
+        begins = np.cumsum(lengths) - lengths
+        ids = np.empty((int(lengths.sum()), self.top_k), dtype=_ID_TYPE)
+        logits = np.empty(ids.shape, dtype=_LOGIT_TYPE)
+
+        # Pairs of similar length go through the teacher together, for little padding.
+        for places in token_batches(lengths.tolist(), self.batch_tokens):
+            found = self._read(pairs[places])
+            positions = np.concatenate(
+                [np.arange(begins[each], begins[each] + lengths[each]) for each in places]
+            )
+            ids[positions], logits[positions] = found.ids.numpy(), found.logits.numpy()
+        return ids, logits
+
+    @torch.no_grad()
+    def _read(self, pairs: Indices) -> TopTokens:
+        """The tokens of one batch."""
+        device = next(self.models[0].parameters()).device
+        batch = collate(self.store, pairs).to(device)
+        flat = batch.labels.view(-1)
+        real = (flat != PAD_ID).nonzero().view(-1)
+        with autocast(self.precision, device.type):
+            rows = Teacher(self.models, share=1.0, temperature=1.0).rows(batch, real)
+
+        # The logits are compared with each other, so they are computed in the teacher's own
+        # precision.
+        weight = rows.weight
+        found = [
+            functional.linear(hidden.to(weight.dtype), weight, rows.bias).topk(self.top_k)
+            for hidden in torch.split(rows.hidden, _ROWS_AT_ONCE)
+        ]
+        ids = torch.cat([each.indices for each in found])
+        return TopTokens(ids.cpu(), torch.cat([each.values for each in found]).float().cpu())
+
+
 def teacher_tokens(
     data: TrainingData,
     models: Sequence[SequenceModel],
@@ -105,41 +174,26 @@ def teacher_tokens(
     They lie in the cache of the tokenized text, or in the run folder, named by a hash over what
     decides them. Afterwards ``models`` lie on the CPU: they are not asked again. Raises WriteError.
     """
-    tokens = _found_or_computed(data, models, config, run, precision)
-    for model in models:
-        model.cpu()
-    return tokens
-
-
-def _found_or_computed(
-    data: TrainingData,
-    models: Sequence[SequenceModel],
-    config: RunConfig,
-    run: Path,
-    precision: Precision,
-) -> TeacherTokens:
-    wanted = config.training
-    vocabulary_size = data.target_tokenizer.vocabulary_size
-    top_k = min(wanted.teacher_top_k, vocabulary_size)
-    recipe = [_VERSION, data.fingerprint, list(wanted.teacher_manifest), top_k, precision]
+    reader = _Reader.of_run(data, models, config, precision)
+    teachers = list(config.training.teacher_manifest)
+    recipe = [_VERSION, data.fingerprint, teachers, reader.top_k, precision]
     fingerprint = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
     cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
     folder = cache / f"teacher-{fingerprint[:32]}"
 
-    def fill(empty: Path) -> None:
-        _compute(data.store, models, top_k, wanted.batch_tokens, precision, empty)
-
     try:
-        return TeacherTokens.open(folder, data.store, top_k)
-    except InputMissingError:
-        pass
-    except CorruptError as error:
+        tokens = TeacherTokens.open(folder, data.store, reader.top_k)
+    except (InputMissingError, CorruptError) as error:
         # They can be computed again, so damage costs time and not the run.
-        _log.warning("%s; asking the teacher again", error)
+        if isinstance(error, CorruptError):
+            _log.warning("%s; asking the teacher again", error)
+        begin_phase("computing the teacher's likeliest tokens")
+        write_folder(folder, reader.write, details={"fingerprint": fingerprint})
+        tokens = TeacherTokens.open(folder, data.store, reader.top_k)
 
-    begin_phase("computing the teacher's likeliest tokens")
-    write_folder(folder, fill, details={"fingerprint": fingerprint})
-    return TeacherTokens.open(folder, data.store, top_k)
+    for model in models:
+        model.cpu()
+    return tokens
 
 
 class AskedTeachers:
@@ -157,12 +211,7 @@ class AskedTeachers:
         precision: Precision,
     ) -> None:
         """From the arguments of ``teacher_tokens``; nothing is written to the run folder."""
-        wanted = config.training
-        self._data = data
-        self._models = models
-        self._top_k = min(wanted.teacher_top_k, data.target_tokenizer.vocabulary_size)
-        self._batch_tokens = wanted.batch_tokens
-        self._precision = precision
+        self._reader = _Reader.of_run(data, models, config, precision)
         self.seconds = 0.0
         """How long the teachers have read so far."""
         self._positions = 0
@@ -170,92 +219,13 @@ class AskedTeachers:
     def of(self, pairs: Indices) -> TopTokens:
         """The tokens of these rows of the store, one pair after the other."""
         began = time.perf_counter()
-        ids, logits = _of_pairs(
-            self._data.store,
-            pairs,
-            self._models,
-            self._top_k,
-            self._batch_tokens,
-            self._precision,
-        )
+        ids, logits = self._reader.tokens_of(pairs)
         self.seconds += time.perf_counter() - began
         self._positions += len(ids)
         return TopTokens(torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(logits))
 
     def seconds_of_all(self) -> float:
         """About how many seconds the teachers take for all pairs; they must have read some."""
-        store = self._data.store
+        store = self._reader.store
         positions = int(store.target_lengths.sum(dtype=np.int64)) + len(store)  # one for each EOS
         return self.seconds * positions / self._positions
-
-
-def _compute(
-    store: TokenStore,
-    models: Sequence[SequenceModel],
-    top_k: int,
-    batch_tokens: int,
-    precision: Precision,
-    folder: Path,
-) -> None:
-    """Write the tokens of all pairs, in the order of the store."""
-    with (folder / _IDS).open("wb") as ids, (folder / _LOGITS).open("wb") as logits:
-        for first in range(0, len(store), _PAIRS_AT_ONCE):
-            if first and first % _TELL_EVERY < _PAIRS_AT_ONCE:
-                _log.info("the teacher has read %s of %s pairs", f"{first:,}", f"{len(store):,}")
-            pairs = np.arange(first, min(first + _PAIRS_AT_ONCE, len(store)))
-            for file, each in zip(
-                (ids, logits),
-                _of_pairs(store, pairs, models, top_k, batch_tokens, precision),
-                strict=True,
-            ):
-                file.write(each.tobytes())
-
-
-def _of_pairs(
-    store: TokenStore,
-    pairs: Indices,
-    models: Sequence[SequenceModel],
-    top_k: int,
-    batch_tokens: int,
-    precision: Precision,
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
-    """The ids (position, k) and the logits (position, k) of some pairs, in their order."""
-    lengths = store.target_lengths[pairs].astype(np.int64) + 1
-    begins = np.cumsum(lengths) - lengths
-    ids = np.empty((int(lengths.sum()), top_k), dtype=_ID_TYPE)
-    logits = np.empty(ids.shape, dtype=_LOGIT_TYPE)
-
-    # Pairs of similar length go through the teacher together, for little padding.
-    for places in token_batches(lengths.tolist(), batch_tokens):
-        found = _read(store, pairs[places], models, top_k, precision)
-        positions = np.concatenate(
-            [np.arange(begins[each], begins[each] + lengths[each]) for each in places]
-        )
-        ids[positions], logits[positions] = found.ids.numpy(), found.logits.numpy()
-    return ids, logits
-
-
-@torch.no_grad()
-def _read(
-    store: TokenStore,
-    pairs: Indices,
-    models: Sequence[SequenceModel],
-    top_k: int,
-    precision: Precision,
-) -> TopTokens:
-    """The tokens of one batch."""
-    device = next(models[0].parameters()).device
-    batch = collate(store, pairs).to(device)
-    flat = batch.labels.view(-1)
-    real = (flat != PAD_ID).nonzero().view(-1)
-    with autocast(precision, device.type):
-        rows = Teacher(models, share=1.0, temperature=1.0).rows(batch, real)
-
-    # The logits are compared with each other, so they are computed in the teacher's own precision.
-    weight = rows.weight
-    found = [
-        functional.linear(hidden.to(weight.dtype), weight, rows.bias).topk(top_k)
-        for hidden in torch.split(rows.hidden, _ROWS_AT_ONCE)
-    ]
-    ids = torch.cat([each.indices for each in found])
-    return TopTokens(ids.cpu(), torch.cat([each.values for each in found]).float().cpu())
