@@ -10,7 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 from pellucid.core.texts import lines_of
 from pellucid.evaluation.metrics import check_lines
 from pellucid.evaluation.scoring import bleu_problem, scoring_of, tokenized_problem
-from pellucid.evaluation.significance import Comparison, both_tests
+from pellucid.evaluation.significance import Comparison, PairedScores
 from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.scripts import SPACELESS_LETTER
 
@@ -109,14 +109,9 @@ def compare(
     bootstrap, randomization = {}, {}
 
     for name in metrics:
-        bootstrap[name], randomization[name] = both_tests(
-            *texts,
-            metric=name,
-            language=language,
-            tokenize=scoring.tokenize,
-            samples=samples,
-            seed=seed,
-        )
+        paired = PairedScores.of(*texts, metric=name, language=language, tokenize=scoring.tokenize)
+        bootstrap[name] = paired.bootstrap(samples, seed)
+        randomization[name] = paired.randomization(samples, seed)
 
     return Contest(
         bootstrap=bootstrap,

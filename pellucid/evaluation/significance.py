@@ -7,6 +7,7 @@ every sample, and call systems with equal output significantly different (p = 1 
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,120 +43,9 @@ class Comparison:
         return self.system - self.baseline
 
 
-def paired_bootstrap(
-    baseline: Sequence[str],
-    system: Sequence[str],
-    references: Sequence[str],
-    *,
-    metric: str = "bleu",
-    language: str | None = None,
-    tokenize: TokenizerName = DEFAULT_TOKENIZER,
-    samples: int = 1000,
-    seed: int = 12345,
-) -> Comparison:
-    """Score both on test sets drawn from this one with replacement, the same for both.
-
-        p = (1 + #{ |δₛ| − mean |δ| ≥ |δ| }) / (1 + samples)
-
-    Source: Koehn (2004), EMNLP; Riezler and Maxwell (2005), figure 2.  Differs: sacrebleu, whose
-    p-values these are, counts ``>``. Where the difference is large, the formula gives about half
-    of the two-sided p of ``approximate_randomization``; if they disagree, believe the latter.
-    The same arguments give the same answer. Raises DataError, and ConfigError if
-    samples < 1 or for a metric that cannot be compared.
-    """
-    return _bootstrap(
-        _read(baseline, system, references, metric, language, tokenize), samples, seed
-    )
-
-
-def _bootstrap(pair: "_Pair", samples: int, seed: int) -> Comparison:
-    generator = _generator(samples, seed)
-    count = len(pair.baseline)
-    differences = np.empty(samples)
-    done = 0
-
-    for rows in _parts(samples, count):
-        # With replacement: a sample of as many sentences, some of them several times (Koehn, 2004).
-        for drawn in generator.choice(count, size=(rows, count), replace=True):
-            # A score is a function of sums over sentences, so no text is scored again.
-            one, other = pair.baseline[drawn].sum(0), pair.system[drawn].sum(0)
-            differences[done] = pair.score(other) - pair.score(one)
-            done += 1
-
-    # Resampled differences center on the observed one, not on zero as chance would have it: so
-    # they are shifted by their mean (Riezler and Maxwell, 2005, figure 2).
-    sizes = np.abs(differences)
-    low, high = np.percentile(differences, (2.5, 97.5))
-    return pair.compare(
-        as_large=sizes - sizes.mean() >= abs(pair.difference),
-        interval=(float(low), float(high)),
-        signature=f"bs:{samples}|seed:{seed}",
-    )
-
-
-def approximate_randomization(
-    baseline: Sequence[str],
-    system: Sequence[str],
-    references: Sequence[str],
-    *,
-    metric: str = "bleu",
-    language: str | None = None,
-    tokenize: TokenizerName = DEFAULT_TOKENIZER,
-    samples: int = 10_000,
-    seed: int = 12345,
-) -> Comparison:
-    """Exchange both outputs in a random half of the lines, ``samples`` times.
-
-        p = (1 + #{ |δₛ| ≥ |δ| }) / (1 + samples)
-
-    Source: Noreen (1989); Riezler and Maxwell (2005).  Differs: sacrebleu counts ``>``.
-    The same arguments give the same answer. Raises DataError, and ConfigError if
-    samples < 1 or for a metric that cannot be compared.
-    """
-    return _randomization(
-        _read(baseline, system, references, metric, language, tokenize), samples, seed
-    )
-
-
-def _randomization(pair: "_Pair", samples: int, seed: int) -> Comparison:
-    generator = _generator(samples, seed)
-    # What one shuffled system does not have, the other has: only one sum is computed.
-    both = pair.baseline.sum(0) + pair.system.sum(0)
-    sizes = np.empty(samples)
-    done = 0
-
-    for rows in _parts(samples, len(pair.baseline)):
-        for kept in generator.integers(2, size=(rows, len(pair.baseline)), dtype=bool):
-            mixed = pair.baseline[kept].sum(0) + pair.system[~kept].sum(0)
-            sizes[done] = abs(pair.score(mixed) - pair.score(both - mixed))
-            done += 1
-
-    return pair.compare(
-        as_large=sizes >= abs(pair.difference),
-        interval=None,
-        signature=f"ar:{samples}|seed:{seed}",
-    )
-
-
-def both_tests(
-    baseline: Sequence[str],
-    system: Sequence[str],
-    references: Sequence[str],
-    *,
-    metric: str,
-    language: str | None,
-    tokenize: TokenizerName,
-    samples: int,
-    seed: int,
-) -> tuple[Comparison, Comparison]:
-    """``paired_bootstrap`` and ``approximate_randomization``, with the lines counted once."""
-    pair = _read(baseline, system, references, metric, language, tokenize)
-    return _bootstrap(pair, samples, seed), _randomization(pair, samples, seed)
-
-
 @dataclasses.dataclass(frozen=True)
-class _Pair:
-    """The statistics of both systems from which the score is computed, one row per sentence."""
+class PairedScores:
+    """Two systems on the same sentences: the statistics that their scores are sums of."""
 
     baseline: _Array
     """(sentence, statistic)"""
@@ -165,15 +55,99 @@ class _Pair:
     """The score of a sum of rows."""
     signature: str
 
+    @classmethod
+    def of(
+        cls,
+        baseline: Sequence[str],
+        system: Sequence[str],
+        references: Sequence[str],
+        *,
+        metric: str = "bleu",
+        language: str | None = None,
+        tokenize: TokenizerName = DEFAULT_TOKENIZER,
+    ) -> Self:
+        """Count the lines of both once; every sample then adds up rows.
+
+        Raises DataError, and ConfigError for a metric that cannot be compared.
+        """
+        baseline = lines_of(baseline, "baseline lines")
+        system = lines_of(system, "system lines")
+        references = lines_of(references, "references")
+        check_lines({"baseline lines": baseline, "system lines": system, "references": references})
+        count = METRICS[metric].statistics if metric in METRICS else None
+        if count is None:
+            known = ", ".join(COMPARED_BY)
+            raise ConfigError(f"systems are compared by one of {known}, got {metric!r}")
+
+        one, other = (
+            count(Output(lines, references, language, tokenize)) for lines in (baseline, system)
+        )
+
+        def score(total: _Array) -> float:
+            return one.score(total.tolist())
+
+        return cls(np.array(one.rows, float), np.array(other.rows, float), score, one.signature)
+
     @property
     def difference(self) -> float:
+        """System minus baseline."""
         return self.score(self.system.sum(0)) - self.score(self.baseline.sum(0))
 
-    def compare(
-        self,
-        as_large: NDArray[np.bool_],
-        interval: tuple[float, float] | None,
-        signature: str,
+    def bootstrap(self, samples: int = 1000, seed: int = 12345) -> Comparison:
+        """Score both on test sets drawn from this one with replacement, the same for both.
+
+            p = (1 + #{ |δₛ| − mean |δ| ≥ |δ| }) / (1 + samples)
+
+        Source: Koehn (2004), EMNLP; Riezler and Maxwell (2005), figure 2.  Differs: sacrebleu,
+        whose p-values these are, counts ``>``. Where the difference is large, the formula gives
+        about half of the two-sided p of ``randomization``; if they disagree, believe the latter.
+        The same arguments give the same answer. Raises ConfigError if samples < 1.
+        """
+        generator = _generator(samples, seed)
+        count = len(self.baseline)
+        differences = np.empty(samples)
+        done = 0
+
+        for rows in _parts(samples, count):
+            # With replacement: a sample of as many sentences, some of them several times (Koehn,
+            # 2004).
+            for drawn in generator.choice(count, size=(rows, count), replace=True):
+                # A score is a function of sums over sentences, so no text is scored again.
+                one, other = self.baseline[drawn].sum(0), self.system[drawn].sum(0)
+                differences[done] = self.score(other) - self.score(one)
+                done += 1
+
+        # Resampled differences center on the observed one, not on zero as chance would have it: so
+        # they are shifted by their mean (Riezler and Maxwell, 2005, figure 2).
+        sizes = np.abs(differences)
+        low, high = np.percentile(differences, (2.5, 97.5))
+        as_large = sizes - sizes.mean() >= abs(self.difference)
+        return self._compared(as_large, (float(low), float(high)), f"bs:{samples}|seed:{seed}")
+
+    def randomization(self, samples: int = 10_000, seed: int = 12345) -> Comparison:
+        """Exchange both outputs in a random half of the lines, ``samples`` times.
+
+            p = (1 + #{ |δₛ| ≥ |δ| }) / (1 + samples)
+
+        Source: Noreen (1989); Riezler and Maxwell (2005).  Differs: sacrebleu counts ``>``.
+        The same arguments give the same answer. Raises ConfigError if samples < 1.
+        """
+        generator = _generator(samples, seed)
+        # What one shuffled system does not have, the other has: only one sum is computed.
+        both = self.baseline.sum(0) + self.system.sum(0)
+        sizes = np.empty(samples)
+        done = 0
+
+        for rows in _parts(samples, len(self.baseline)):
+            for kept in generator.integers(2, size=(rows, len(self.baseline)), dtype=bool):
+                mixed = self.baseline[kept].sum(0) + self.system[~kept].sum(0)
+                sizes[done] = abs(self.score(mixed) - self.score(both - mixed))
+                done += 1
+
+        return self._compared(sizes >= abs(self.difference), None, f"ar:{samples}|seed:{seed}")
+
+    def _compared(
+        self, as_large: NDArray[np.bool_], interval: tuple[float, float] | None, signature: str
     ) -> Comparison:
         """Both scores with the p-value.
 
@@ -189,33 +163,6 @@ class _Pair:
             interval=interval,
             signature=f"{self.signature}|{signature}",
         )
-
-
-def _read(
-    baseline: Sequence[str],
-    system: Sequence[str],
-    references: Sequence[str],
-    name: str,
-    language: str | None,
-    tokenize: TokenizerName,
-) -> _Pair:
-    baseline = lines_of(baseline, "baseline lines")
-    system = lines_of(system, "system lines")
-    references = lines_of(references, "references")
-    check_lines({"baseline lines": baseline, "system lines": system, "references": references})
-    count = METRICS[name].statistics if name in METRICS else None
-    if count is None:
-        raise ConfigError(f"systems are compared by one of {', '.join(COMPARED_BY)}, got {name!r}")
-
-    # Scored once for each sentence; every sample then adds up rows.
-    one, other = (
-        count(Output(lines, references, language, tokenize)) for lines in (baseline, system)
-    )
-
-    def score(total: _Array) -> float:
-        return one.score(total.tolist())
-
-    return _Pair(np.array(one.rows, float), np.array(other.rows, float), score, one.signature)
 
 
 def _generator(samples: int, seed: int) -> np.random.Generator:

@@ -8,7 +8,7 @@ import pytest
 from pellucid.core.errors import DataError
 from pellucid.evaluation.compare import compare
 from pellucid.evaluation.metrics import bleu, exact_match
-from pellucid.evaluation.significance import approximate_randomization, paired_bootstrap
+from pellucid.evaluation.significance import PairedScores
 
 REFERENCES = [f"the cat number {number} sleeps on the old red mat" for number in range(30)]
 WORSE = [line.replace("red", "blue") for line in REFERENCES]
@@ -18,11 +18,9 @@ WORSE[7] = "no idea at all"
 def test_the_scores_and_tests_are_those_of_each_by_itself():
     contest = compare(WORSE, REFERENCES, REFERENCES, samples=50, seed=3)
     for name in ("bleu", "chrf"):
-        texts = WORSE, REFERENCES, REFERENCES
-        assert contest.bootstrap[name] == paired_bootstrap(*texts, metric=name, samples=50, seed=3)
-        assert contest.randomization[name] == approximate_randomization(
-            *texts, metric=name, samples=50, seed=3
-        )
+        paired = PairedScores.of(WORSE, REFERENCES, REFERENCES, metric=name)
+        assert contest.bootstrap[name] == paired.bootstrap(50, 3)
+        assert contest.randomization[name] == paired.randomization(50, 3)
     assert contest.bootstrap["bleu"].system == pytest.approx(100.0)
     assert contest.bootstrap["bleu"].difference > 0
 

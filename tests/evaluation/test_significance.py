@@ -10,7 +10,7 @@ from sacrebleu.significance import PairedTest
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.evaluation import significance
 from pellucid.evaluation.metrics import corpus_score
-from pellucid.evaluation.significance import approximate_randomization, paired_bootstrap
+from pellucid.evaluation.significance import Comparison, PairedScores
 
 WORDS = [
     "the",
@@ -29,6 +29,14 @@ WORDS = [
     "small",
     "and",
 ]
+
+
+def paired_bootstrap(*texts, samples=1000, seed=12345, **options) -> Comparison:
+    return PairedScores.of(*texts, **options).bootstrap(samples, seed)
+
+
+def approximate_randomization(*texts, samples=10_000, seed=12345, **options) -> Comparison:
+    return PairedScores.of(*texts, **options).randomization(samples, seed)
 
 
 def lines(seed: int, count: int = 60) -> list[str]:
