@@ -48,8 +48,6 @@ from pellucid.training.config import RunConfig
 
 _ROWS_AT_ONCE = 8192
 _SAMPLED_LINES = 1000
-_FIRST_DRAWING = "as tokenized"
-"""How batches were drawn in checkpoints that do not record it."""
 
 _log = logging.getLogger("pellucid")
 

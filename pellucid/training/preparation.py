@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -42,7 +43,7 @@ from pellucid.text.seen_words import SeenWords, WordCollector
 from pellucid.text.tokenizers.resampling import (
     row_seeds,
 )
-from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
+from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.config import PhrasebookConfig, RunConfig
 from pellucid.training.data import Drawing, Tokenizers, TrainingData, marked_terms
 from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
@@ -93,11 +94,11 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
     rows = Selection.of_all(len(store))
 
     if valid is None:
-        rows, sources, references = _hold_out(store, tokenizers, config, files)
+        rows, sources, references = _Corpus(store, tokenizers, config, files).hold_out()
     else:
         sources, references = valid.sources, valid.targets
         if config.data.leave_out_validated:
-            rows = _without_validated(store, tokenizers, config, files, sources)
+            rows = _Corpus(store, tokenizers, config, files).without(sources)
         elif is_new:
             _warn_of_overlap(files, sources)
 
@@ -381,37 +382,6 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
     return store.some(kept)
 
 
-def _hold_out(
-    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
-) -> tuple[Selection, list[str], list[str]]:
-    """Split off pairs to validate on: the rows to train on, and the texts of both sides."""
-    begin_phase("choosing pairs to validate on")
-    keys = _keys(store, tokenizers, config, files)
-    has_shares = bool(config.data.weights) or config.data.temperature is not None
-    parts = store.parts if has_shares else (len(store),)
-    held_out = draw_held_out(keys, parts, config.training.seed, store.report)
-
-    _log.warning(
-        "no validation files named: %d of %d pairs are held out, and no other pair has one of"
-        " their sources",
-        len(held_out),
-        len(store),
-    )
-
-    wanted, pairs = set(held_out.tolist()), []
-    if _decodes_exactly(tokenizers):
-        pairs = [_decoded(store, tokenizers, int(row)) for row in held_out]
-    else:
-        last = int(held_out[-1])
-        rows = itertools.islice(_texts(store, tokenizers, config, files), last + 1)
-        pairs = [pair for row, pair in enumerate(rows) if row in wanted]
-    return (
-        Selection(len(store), held_out),
-        [source for source, _ in pairs],
-        [target for _, target in pairs],
-    )
-
-
 def _warn_of_overlap(files: PairFiles, valid_sources: Sequence[str]) -> None:
     """Warn if sources that validate also stand in the training text."""
     begin_phase("looking for the validation text in the training text")
@@ -434,86 +404,107 @@ def _warn_of_overlap(files: PairFiles, valid_sources: Sequence[str]) -> None:
         )
 
 
-def _without_validated(
-    store: TokenStore,
-    tokenizers: Tokenizers,
-    config: RunConfig,
-    files: PairFiles,
-    valid_sources: Sequence[str],
-) -> Selection:
-    """The rows whose source is not validated on. Raises DataError if there are none."""
-    keys = _keys(store, tokenizers, config, files)
-    left_out = np.flatnonzero(np.isin(keys, keys_of(valid_sources, len(valid_sources))))
+@dataclasses.dataclass(frozen=True)
+class _Corpus:
+    """A tokenized corpus with its files, of whose pairs some are not learned from."""
 
-    if len(left_out) == len(store):
-        raise DataError(
-            f"all {len(store):,} training pairs have a source of the validation text, and"
-            " data.leave_out_validated leaves none to learn from",
-            hint="name other files by --valid",
-        )
+    store: TokenStore
+    tokenizers: Tokenizers
+    config: RunConfig
+    files: PairFiles
 
-    if len(left_out):
+    def hold_out(self) -> tuple[Selection, list[str], list[str]]:
+        """Split off pairs to validate on: the rows to train on, and the texts of both sides."""
+        begin_phase("choosing pairs to validate on")
+        store, data = self.store, self.config.data
+        has_shares = bool(data.weights) or data.temperature is not None
+        parts = store.parts if has_shares else (len(store),)
+        held_out = draw_held_out(self._keys(), parts, self.config.training.seed, store.report)
+
         _log.warning(
-            "%s of %s training pairs are left out, because their sources are validated on",
-            f"{len(left_out):,}",
-            f"{len(store):,}",
+            "no validation files named: %d of %d pairs are held out, and no other pair has one of"
+            " their sources",
+            len(held_out),
+            len(store),
         )
-    return Selection(len(store), left_out)
 
+        if self._decodes_exactly:
+            pairs = [self._decoded(row) for row in held_out.tolist()]
+        else:
+            wanted = set(held_out.tolist())
+            rows = itertools.islice(self._texts(), max(wanted) + 1)
+            pairs = [pair for row, pair in enumerate(rows) if row in wanted]
+        sources, references = map(list, zip(*pairs, strict=True))
+        return Selection(len(store), held_out), sources, references
 
-def _keys(
-    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
-) -> npt.NDArray[np.int64]:
-    """A number for the source of each row; comparable sources have equal ones."""
-    sources = (
-        _decoded_sources(store, tokenizers[0])  # the files need not be read
-        if _decodes_exactly(tokenizers)
-        else (source for source, _ in _texts(store, tokenizers, config, files))
-    )
-    return keys_of(sources, len(store))
+    def without(self, valid_sources: Sequence[str]) -> Selection:
+        """The rows whose source is not validated on. Raises DataError if there are none."""
+        count = len(self.store)
+        validated = keys_of(valid_sources, len(valid_sources))
+        left_out = np.flatnonzero(np.isin(self._keys(), validated))
 
+        if len(left_out) == count:
+            raise DataError(
+                f"all {count:,} training pairs have a source of the validation text, and"
+                " data.leave_out_validated leaves none to learn from",
+                hint="name other files by --valid",
+            )
+        if len(left_out):
+            _log.warning(
+                "%s of %s training pairs are left out, because their sources are validated on",
+                f"{len(left_out):,}",
+                f"{count:,}",
+            )
+        return Selection(count, left_out)
 
-def _decodes_exactly(tokenizers: Tokenizers) -> bool:
-    """Whether these spell every text, so that what the ids decode to is the text."""
-    return all(each.kind in SENTENCEPIECE_KINDS for each in tokenizers)
+    def _keys(self) -> npt.NDArray[np.int64]:
+        """A number for the source of each row; comparable sources have equal ones."""
+        # From the ids, where they are the text, the files need not be read.
+        sources = (
+            self._decoded_sources()
+            if self._decodes_exactly
+            else (source for source, _ in self._texts())
+        )
+        return keys_of(sources, len(self.store))
 
+    @property
+    def _decodes_exactly(self) -> bool:
+        """Whether the tokenizers spell every text, so that what the ids decode to is the text."""
+        return all(each.kind in SENTENCEPIECE_KINDS for each in self.tokenizers)
 
-def _decoded(store: TokenStore, tokenizers: Tokenizers, row: int) -> tuple[str, str]:
-    source, target = store.pair(row)
-    return tokenizers[0].decode(source.tolist()), tokenizers[1].decode(target.tolist())
+    def _decoded(self, row: int) -> tuple[str, str]:
+        source, target = self.store.pair(row)
+        return (
+            self.tokenizers[0].decode(source.tolist()),
+            self.tokenizers[1].decode(target.tolist()),
+        )
 
+    def _decoded_sources(self) -> Iterator[str]:
+        for start in range(0, len(self.store), _ROWS_AT_ONCE):
+            places = np.arange(start, min(start + _ROWS_AT_ONCE, len(self.store)))
+            rows = IdRows.in_order(*self.store.source.gather(places))
+            for place in range(len(places)):
+                yield self.tokenizers[0].decode(rows.row(place).tolist())
 
-def _decoded_sources(store: TokenStore, tokenizer: Tokenizer) -> Iterator[str]:
-    for start in range(0, len(store), _ROWS_AT_ONCE):
-        places = np.arange(start, min(start + _ROWS_AT_ONCE, len(store)))
-        rows = IdRows.in_order(*store.source.gather(places))
-        yield from (tokenizer.decode(rows.row(place).tolist()) for place in range(len(places)))
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        """Both texts of each row of the store, which was made of the files, in order.
 
+        They are the lines of the files and not decoded ids: a word that the vocabulary lacks would
+        be [UNK], and equal to others.
+        """
+        with contextlib.closing(iterate_pairs(self.files)) as lines:
+            pairs = (pair for pair in lines if not is_blank_pair(*pair))
+            while some := list(itertools.islice(pairs, _ROWS_AT_ONCE)):
+                # Pairs are numbered as the store numbers them, which has none that is too long.
+                if self.store.report.too_long:
+                    some = list(itertools.compress(some, self._fits(some)))
+                yield from some
 
-def _texts(
-    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
-) -> Iterator[tuple[str, str]]:
-    """Both texts of each row of ``store``, which was made of these files, in order.
-
-    They are the lines of the files and not decoded ids: a word that the vocabulary lacks would be
-    [UNK], and equal to others.
-    """
-    with contextlib.closing(iterate_pairs(files)) as lines:
-        pairs = (pair for pair in lines if not is_blank_pair(*pair))
-        while some := list(itertools.islice(pairs, _ROWS_AT_ONCE)):
-            # Pairs are numbered as the store numbers them, which has none that is too long.
-            if store.report.too_long:
-                some = list(itertools.compress(some, _fits(some, tokenizers, config.data)))
-            yield from some
-
-
-def _fits(
-    pairs: Sequence[tuple[str, str]], tokenizers: Tokenizers, config: DataConfig
-) -> list[bool]:
-    """Whether each pair is in the store: it has a token and at most ``max_length`` on each side."""
-    sides = zip(*pairs, strict=True)
-    lengths = [
-        [len(ids) for ids in tokenizer.encode_batch(texts)]
-        for tokenizer, texts in zip(tokenizers, sides, strict=True)
-    ]
-    return [min(both) > 0 and max(both) <= config.max_length for both in zip(*lengths, strict=True)]
+    def _fits(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Whether each pair is in the store: with a token on each side, and not too many."""
+        lengths = [
+            [len(ids) for ids in tokenizer.encode_batch(texts)]
+            for tokenizer, texts in zip(self.tokenizers, zip(*pairs, strict=True), strict=True)
+        ]
+        most = self.config.data.max_length
+        return [min(both) > 0 and max(both) <= most for both in zip(*lengths, strict=True)]

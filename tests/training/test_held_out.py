@@ -207,12 +207,8 @@ def test_a_run_that_held_out_other_pairs_is_not_resumed(tmp_path: Path):
     data = prepare_data(config_of(tmp_path, PAIRS), tmp_path / "run")
     saved = data.fingerprints()
     data.refuse_other(saved)
-    for other in (
-        {**saved, "left_out": "of other rows"},
-        {k: saved[k] for k in ("pairs", "drawing")},
-    ):
-        with pytest.raises(ConfigError, match="this run held out other pairs than are held out"):
-            data.refuse_other(other)
+    with pytest.raises(ConfigError, match="this run held out other pairs than are held out"):
+        data.refuse_other({**saved, "left_out": "of other rows"})
 
 
 def test_the_same_pairs_are_held_out_in_every_process():
