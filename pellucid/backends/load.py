@@ -25,7 +25,7 @@ from pellucid.decoding.sentences import knows_single_sentences
 from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator, settings_of_search
-from pellucid.documents.protected import stays_whole
+from pellucid.documents.protected import literals_in
 from pellucid.text.languages import languages_of
 
 _GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
@@ -125,7 +125,7 @@ def load(
         source_language=source,
         target_language=target,
         usual_warnings=usual_of(bundle.manifest),
-        stays_whole=stays_whole,
+        literals_in=literals_in,
     )
 
 

@@ -254,7 +254,7 @@ constraint_options = _all_of(
             expose_value=False,
             callback=_keep_choice,
             help="Read lines in upper or in title case as lower case.  [default: if the model was"
-            " trained for it]",
+            " trained for it, else each word as its tokenizer knows it best]",
         ),
         _flag(
             "--no-copy-symbols",

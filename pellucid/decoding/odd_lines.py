@@ -167,6 +167,14 @@ class OddLine:
         )
 
 
+def has_no_letter_beside(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether each letter of a text stands in one of the ``spans``, which are in order."""
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), len(text)]
+    between = (text[end:start] for end, start in zip(ends, starts, strict=True))
+    return not any(map(str.isalpha, "".join(between)))
+
+
 def emoji_of(text: str) -> list[str]:
     """Every emoji of a text, in order."""
     return _ONE_SIGN.findall(text)

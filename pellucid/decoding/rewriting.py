@@ -14,11 +14,12 @@ the line.
 import dataclasses
 import functools
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.odd_lines import OddLine
+from pellucid.decoding.odd_lines import OddLine, has_no_letter_beside
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.sentences import SplitLine
@@ -39,6 +40,10 @@ class Rewritten:
     """Makes the translations of what the step received from those of ``requests``."""
     origins: list[int] | None = None
     """For each of ``requests`` the index of the request it was made of; None if it is its own."""
+
+
+LiteralsIn = Callable[[str], list[tuple[int, int]]]
+"""Finds where each part of a text that is not translated begins and ends."""
 
 
 class Step(Protocol):
@@ -131,6 +136,8 @@ class Judgement:
     """The mean log-probability of a token below which a translation is unsure, if it is known."""
     settings: DecodingConfig | None = None
     """The settings of the search, by which a translation is judged as unsure."""
+    literals_in: LiteralsIn | None = None
+    """Finds what is not translated, such as addresses and placeholders."""
 
     def __call__(self, requests: Sequence[Request]) -> Rewritten:
         """Requests stay as they are; each translation is judged, and each of its n best."""
@@ -147,7 +154,13 @@ class Judgement:
         if self.settings and not any(demanded) and self.settings.sampling is None:
             mean = found.mean_log_prob(self.settings.penalty)
             unsure = unsure_message(mean, self.unsure_below)
-        judge = functools.partial(judged, usual=self.usual, demanded=demanded, seen=self.seen)
+        judge = functools.partial(
+            judged,
+            usual=self.usual,
+            demanded=demanded,
+            seen=self.seen,
+            literals=self._literals(request.source),
+        )
         best = judge(found, unsure=unsure)
         # The first of the n best is the best; the others are less likely by what they are.
         n_best = (
@@ -155,6 +168,12 @@ class Judgement:
             for number, each in enumerate(found.n_best)
         )
         return dataclasses.replace(best, n_best=tuple(n_best))
+
+    def _literals(self, text: str) -> list[str]:
+        """Addresses and placeholders of a text; dashes and sums of money may change their form."""
+        found = [] if self.literals_in is None else self.literals_in(text)
+        parts = (text[start:end] for start, end in found)
+        return [each for each in parts if re.search(r"[^\W\d_]|[{%]", each)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,8 +183,8 @@ class OddLines:
     settings: DecodingConfig
     copies_numbers: bool
     """Whether a line of numbers and marks is its own translation too."""
-    stays_whole: Callable[[str], bool] | None
-    """Whether a text with letters is its own translation, such as an address."""
+    literals_in: LiteralsIn | None
+    """Finds what is not translated; a text that has no letter beside it is its own translation."""
     tokenizer: Tokenizer | None = None
     """The tokenizer of the source, which knows words in upper case, or does not."""
     seen: SeenWords | None = None
@@ -185,11 +204,11 @@ class OddLines:
     def read(self, request: Request) -> OddLine:
         """A request as the model should read it, and the way back for its translation."""
         is_own = (
-            self.stays_whole is not None
+            self.literals_in is not None
             and self.settings.copy_symbols
             and not (request.prefix or request.must or request.terms)
             and any(map(str.isalpha, request.source))
-            and self.stays_whole(request.source)
+            and has_no_letter_beside(request.source, self.literals_in(request.source))
         )
 
         if is_own:

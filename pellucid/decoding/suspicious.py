@@ -96,14 +96,16 @@ def judged(
     demanded: Sequence[str] = (),
     seen: SeenWords | None = None,
     unsure: str | None = None,
+    literals: Sequence[str] = (),
 ) -> "Translation":
     """The translation with all its warnings, to which it brings those of its source.
 
     ``usual`` are kinds that mean nothing with this model; ``demanded`` are texts that the
     translation had to have; ``seen`` are the words of the training text, if they are known;
-    ``unsure`` is what ``unsure_message`` says of it.
+    ``unsure`` is what ``unsure_message`` says of it; ``literals`` are parts of the source, such as
+    addresses and placeholders, that are not translated.
     """
-    warnings = (*found.warnings, *_by_comparison(found, usual, demanded, seen))
+    warnings = (*found.warnings, *_by_comparison(found, usual, demanded, seen, literals))
     # Whoever reads why it is wrong needs not be told that it may be.
     if unsure is not None and not warnings:
         warnings = (TranslationWarning("unsure", unsure),)
@@ -187,7 +189,11 @@ def usual_of(manifest: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _by_comparison(
-    found: "Translation", usual: frozenset[str], demanded: Sequence[str], seen: SeenWords | None
+    found: "Translation",
+    usual: frozenset[str],
+    demanded: Sequence[str],
+    seen: SeenWords | None,
+    literals: Sequence[str],
 ) -> list[TranslationWarning]:
     if found.sentences or (found.text and not found.source_tokens):
         # each sentence was judged by itself; or nothing was read, such as of a copied line
@@ -199,6 +205,11 @@ def _by_comparison(
         for each in compare(source, found.text, found.source_tokens, found.tokens)
         if each.kind not in usual
     ]
+
+    lost = [each for each in literals if each not in found.text]
+    if lost:
+        message = f"{_named(lost)} of the text is not in the translation"
+        warnings.append(TranslationWarning("literals", message))
 
     unknown = SPECIAL_TOKENS[UNK_ID]
     if unknown in found.tokens and unknown in found.text:

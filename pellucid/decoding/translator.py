@@ -5,7 +5,7 @@ import functools
 import itertools
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from pellucid.core.errors import DataError
@@ -27,7 +27,7 @@ from pellucid.decoding.requests import (
     source_limit,
 )
 from pellucid.decoding.result import Alternative, Translation
-from pellucid.decoding.rewriting import Judgement, OddLines, Sentences, TermMarks, Terms
+from pellucid.decoding.rewriting import Judgement, LiteralsIn, OddLines, Sentences, TermMarks, Terms
 from pellucid.decoding.spelling import spell_terms
 from pellucid.decoding.suspicious import judged, source_warnings
 from pellucid.decoding.torch_engine import TorchEngine
@@ -97,7 +97,7 @@ class Translator:
         glossary: Glossary | None = None,
         usual_warnings: frozenset[str] = frozenset(),
         logs_warnings: bool = True,
-        stays_whole: Callable[[str], bool] | None = None,
+        literals_in: LiteralsIn | None = None,
     ) -> None:
         """Search with ``engine``, by default PyTorch.
 
@@ -107,8 +107,9 @@ class Translator:
         gives a gettext catalog its plural forms. ``glossary``: terms that translations must have
         where the source has them. ``usual_warnings``: kinds of warnings that mean nothing with this
         model (``usual_of`` its manifest). ``logs_warnings``: whether each call logs the first few
-        warnings of its translations, which have them anyway. ``stays_whole``: whether a text is
-        its own translation, such as an address.
+        warnings of its translations, which have them anyway. ``literals_in``: finds what
+        is not translated, such as addresses and placeholders: a text of nothing else is copied,
+        and a translation that lost one has a warning.
         """
         self._bundle = bundle
         self.settings = settings
@@ -119,7 +120,7 @@ class Translator:
         self.glossary = glossary
         self.usual_warnings = usual_warnings
         self.logs_warnings = logs_warnings
-        self.stays_whole = stays_whole
+        self.literals_in = literals_in
 
     def __repr__(self) -> str:
         path = getattr(self._bundle, "path", None)
@@ -191,7 +192,7 @@ class Translator:
             glossary=self.glossary,
             usual_warnings=self.usual_warnings,
             logs_warnings=self.logs_warnings,
-            stays_whole=self.stays_whole,
+            literals_in=self.literals_in,
         )
 
     def without_log(self) -> "Translator":
@@ -388,7 +389,7 @@ class Translator:
         return OddLines(
             settings,
             self.copies_numbers,
-            self.stays_whole,
+            self.literals_in,
             self.source_tokenizer,
             self._bundle.seen_words,
         )
@@ -436,7 +437,11 @@ class Translator:
             Sentences(task.split_language, has_codes=self.source_tokenizer.kind == "marian"),
             Terms(self.glossary),
             Judgement(
-                self.usual_warnings, self._bundle.seen_words, self._bundle.unsure_below, settings
+                self.usual_warnings,
+                self._bundle.seen_words,
+                self._bundle.unsure_below,
+                settings,
+                self.literals_in,
             ),
             self._odd_lines(settings),
             TermMarks(self.glossary, settings),

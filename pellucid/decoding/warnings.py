@@ -22,6 +22,7 @@ WarningKind = Literal[
     "long",
     "loop",
     "digits",
+    "literals",
     "unsure",
 ]
 KINDS: tuple[WarningKind, ...] = get_args(WarningKind)

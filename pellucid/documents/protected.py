@@ -241,16 +241,6 @@ def is_statement(text: str) -> bool:
     return found is not None and found.lastgroup == "statement"
 
 
-def stays_whole(text: str) -> bool:
-    """Whether nothing in a text is translated: numbers, addresses, placeholders and marks."""
-    at = 0
-    for start, end, _ in _stretches(text, keep_numbers=False):
-        if any(map(str.isalpha, text[at:start])):
-            return False
-        at = end
-    return not any(map(str.isalpha, text[at:]))
-
-
 def has_literals(text: str) -> bool:
     """Whether something in a text is not translated, such as an address or a placeholder."""
     return any(True for _ in _stretches(text, keep_numbers=False))

@@ -71,7 +71,7 @@ def find_alternatives(
         settings,
         usual_warnings=own.usual_warnings,
         logs_warnings=False,
-        stays_whole=own.stays_whole,
+        literals_in=own.literals_in,
     )
     try:
         return translator.alternatives(request.text, request.prefix, count, watcher)

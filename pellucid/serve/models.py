@@ -19,7 +19,7 @@ from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator
-from pellucid.documents.protected import stays_whole
+from pellucid.documents.protected import literals_in
 from pellucid.model.config import TranslatorSettings
 from pellucid.serve.schema import ModelEntry
 from pellucid.text.glossary import Glossary
@@ -158,7 +158,7 @@ def open_model(place: ModelPlace) -> LoadedModel:
         engine,
         usual_warnings=usual_of(bundle.manifest),
         logs_warnings=False,
-        stays_whole=stays_whole,
+        literals_in=literals_in,
     )
     model = LoadedModel(place, translator, bundle)
     # The first pass is slow, as kernels are chosen and memory is allocated: not for a client.

@@ -18,7 +18,7 @@ STEPS: dict[str, Step] = {
     "sentences": Sentences("fr", has_codes=True),
     "terms": Terms(GLOSSARY),
     "judgement": Judgement(frozenset(), None),
-    "odd lines": OddLines(SETTINGS, copies_numbers=True, stays_whole=None),
+    "odd lines": OddLines(SETTINGS, copies_numbers=True, literals_in=None),
     "marks": TermMarks(GLOSSARY, SETTINGS),
 }
 PLAIN = [Request("je suis grand"), Request("il pleut"), Request("tu dors bien")]

@@ -12,6 +12,7 @@ from pellucid.bundle import UNSURE_KEY
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.decoding.rewriting import Judgement
 from pellucid.decoding.sentences import SplitLine
 from pellucid.decoding.suspicious import (
     USUAL_KEY,
@@ -25,6 +26,7 @@ from pellucid.decoding.suspicious import (
 )
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import KINDS, TranslationWarning, WarningLog, in_words
+from pellucid.documents.protected import literals_in
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
@@ -275,6 +277,29 @@ def test_a_translator_knows_the_words_of_its_bundle():
     bundle = dataclasses.replace(small_bundle(), seen_words=SeenWords(frozenset({"le", "chat"})))
     found = Translator(bundle, DecodingConfig(max_length=3)).translate(["le chat", "le dragon"])
     assert ["unseen" in [each.kind for each in line.warnings] for line in found] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("source", "lost"),
+    [
+        ("see https://example.org/a", ["“https://example.org/a”"]),
+        ("mail me@example.org", ["“me@example.org”"]),
+        ("a man {name} stands", ["“{name}”"]),
+        ("{0} dogs and %(cats)s cats", ["“{0}”", "“%(cats)s”"]),
+        ("a dog costs $3", []),
+        ("a man – a tall one – stands", []),
+    ],
+)
+def test_a_lost_address_or_placeholder_is_named(source: str, lost: list[str]):
+    judge = Judgement(frozenset(), None, literals_in=literals_in)
+
+    def said(text: str) -> list[str]:
+        [judged_one] = judge([Request(source)]).back([written(source, text)])
+        return [each.message for each in judged_one.warnings if each.kind == "literals"]
+
+    message = f"{', '.join(lost)} of the text is not in the translation"
+    assert said("ein Mann steht") == ([message] if lost else [])
+    assert said(f"ein Mann: {source}") == []
 
 
 def test_an_unsure_translation_is_marked_unless_something_else_is_wrong():
