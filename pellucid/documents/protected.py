@@ -16,7 +16,7 @@ class Form(NamedTuple):
     pattern: str
     example: str
     kind: str | None = None
-    """What becomes of it: a ``program`` fills it in, no sentence goes across a ``statement``, a
+    """The use of it: a ``program`` fills it in, no sentence goes across a ``statement``, a
     ``bullet`` begins a line; of ``braces`` the pattern finds the first alone."""
 
 

@@ -87,11 +87,13 @@ def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Pa
 
 def _fill(folder: Path, bundle: Bundle, quantization: Quantization) -> None:
     """Convert into ``folder`` unless it is whole. The caller holds the lock."""
-    from pellucid.backends.ctranslate2.export import export_ctranslate2
-
     remove_leftovers(folder.parent)
     if _is_whole(folder):
         return
+
+    # Imported only now, as it imports torch, which takes a second and 200 MB.
+    from pellucid.backends.ctranslate2.export import export_ctranslate2
+
     if folder.exists():
         remove_folder(folder)
     for other in folder.parent.glob("[!.]*"):
