@@ -7,6 +7,7 @@ from typing import Any
 
 from pellucid.core.errors import ConfigError, DataError, MissingExtraError
 from pellucid.core.limits import parse_json
+from pellucid.core.texts import counted
 from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.segments import Segment
 
@@ -21,6 +22,22 @@ _HAS_INDENT = re.compile(r"[|>][-+]?[1-9]")
 """The head of a block scalar that gives its indent."""
 
 
+_IDENTIFIER = re.compile(
+    r"v?\d+(?:\.\d+)+(?:[-+.][\w.]+)?"  # v1.2.3-beta
+    r"|\.{0,2}(?:[/\\][\w.-]+)+/?|[\w-]+(?:/[\w-]+)*/[\w-]+\.\w+"  # ./a, src/main.py
+    r"|(?:application|audio|font|image|text|video)/[\w.+-]+"
+    r"|[\w-]+(?:\.[A-Za-z]\w+)+"  # image.png, app.title
+    r"|[A-Za-z]\w*_\w*"  # user_name
+    r"|[a-z]+[A-Z]\w*"  # userName
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\w*\d)[0-9a-f]{12,}"  # UUID, hash
+    r"|\d+(?:\.\d+)?(?:px|r?em|pt|vh|vw|ms|s|kb|mb|gb)"  # 1.5rem
+    r"|\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|[a-z]{2,3}[-_][A-Z]{2}|utf-8|[a-z]\w*\([\w., %#-]*\)",  # en-US, rgb(1, 2, 3)
+    re.ASCII,
+)
+"""What programs write as a value, and nobody reads as text."""
+
+
 class Strings:
     """A text in which some strings are replaced."""
 
@@ -28,6 +45,25 @@ class Strings:
         self._text, self._encoding = text, encoding
         self._places: list[tuple[int, int, TaggedText]] = []
         self.segments: list[Segment] = []
+        self._left: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left as it is, and why."""
+        if not self._left:
+            return []
+        count = counted(len(self._left), "value")
+        return [f"{count} left that nobody reads, such as {self._left[0]}: --columns names others"]
+
+    def add_value(self, start: int, end: int, value: str) -> None:
+        """Add a string of a file whose keys to translate were not named.
+
+        The name of a file, a version, a code or a size is no text, and stays as it is.
+        """
+        if _IDENTIFIER.fullmatch(value):
+            self._left.append(value)
+        else:
+            self.add(start, end, value)
 
     def add(self, start: int, end: int, value: str) -> None:
         """A string: its source from ``start`` to ``end``, and what it says.
@@ -93,9 +129,11 @@ class JsonDocument:
         for start, end, value, key in strings:
             # What is below "@title" of ARB tells translators about it, and "@type" of JSON-LD is a
             # name: neither is shown.
-            if (not keys and not key.startswith("@")) or key in keys:
+            if key in keys:
                 self._strings.add(start, end, value)
-        self.segments = self._strings.segments
+            elif not keys and not key.startswith("@"):
+                self._strings.add_value(start, end, value)
+        self.segments, self.notes = self._strings.segments, self._strings.notes
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other strings."""
@@ -176,10 +214,12 @@ class YamlDocument:
         self._strings = Strings(text, encoding)
         self._styles: dict[int, str] = {}
         for start, end, value, style, key in sorted(found, key=lambda each: each[0]):
-            if not keys or key in keys:
+            self._styles[start] = style
+            if key in keys:
                 self._strings.add(start, end, value)
-                self._styles[start] = style
-        self.segments = self._strings.segments
+            elif not keys:
+                self._strings.add_value(start, end, value)
+        self.segments, self.notes = self._strings.segments, self._strings.notes
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other strings."""

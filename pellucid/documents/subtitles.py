@@ -18,16 +18,25 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """A line of these formats; other separators of Unicode are white space within one."""
 _TIMES = re.compile(r"[ \t\ufeff]*\d[\d:.,]*[ \t]*--?>[ \t]*\d[\d:.,]*(?:[ \t][^\r\n]*)?[\r\n]*")
 """A line of SubRip with times, as tools write it: commas or dots, few digits, one hyphen."""
+_CAPITALS = "A-Z\u00c0-\u00deΆ-ΫЀ-Я"
+_SPEAKER = (
+    rf"(?:^|(?<=[>}}]))(?:(?:[-–—]|>>) ?)?[{_CAPITALS}][{_CAPITALS}0-9 .,'’&#()-]{{0,29}}:(?=\s)"
+)
+"""Who speaks in a line, ``MARY:``; a name is not translated."""
 _KEPT = {
     # {\i1}text{\i0}; {\an8}, {y:i}
     "srt": re.compile(
-        r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}|\{(?:\\|[A-Za-z]:)[^{}\n]{0,200}\}"
+        r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}"
+        rf"|\{{(?:\\|[A-Za-z]:)[^{{}}\n]{{0,200}}\}}|{_SPEAKER}",
+        re.MULTILINE,
     ),
     # In WebVTT: when what follows is spoken.
-    "vtt": re.compile(r"<(?:[0-9]+:)?[0-9]{2}:[0-9]{2}\.[0-9]{3}>"),
+    "vtt": re.compile(rf"<(?:[0-9]+:)?[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{3}}>|{_SPEAKER}", re.MULTILINE),
     # {\pos(1,2)\k20}; a space, a hard one
     "ass": re.compile(
-        r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}|\{[^{}\n]{0,2000}\}|\\[nh]"
+        r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}"
+        rf"|\{{[^{{}}\n]{{0,2000}}\}}|\\[nh]|{_SPEAKER}",
+        re.MULTILINE,
     ),
 }
 """The codes that stay within a text, beside tags."""

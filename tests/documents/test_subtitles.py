@@ -3,6 +3,7 @@
 import pytest
 
 from pellucid.core.errors import DataError
+from pellucid.documents.formats import read_document
 from pellucid.documents.markup import Counts
 from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
@@ -51,10 +52,18 @@ def said(source: str, name: str) -> str:
         (HEAD + "-red\n-old\ncat\n", HEAD + "-RED\n-OLD\nCAT\n"),
         (HEAD + ">> red\nhouse\n>> old\n", HEAD + ">> RED\nHOUSE\n>> OLD\n"),
         (HEAD + "ANN: red\nhouse\nBOB: old\n", HEAD + "ANN: RED\nHOUSE\nBOB: OLD\n"),
+        (HEAD + "- ZOË (O.S.): red\n- ИВАН: old\n", HEAD + "- ZOË (O.S.): RED\n- ИВАН: OLD\n"),
+        (HEAD + "<i>ANN: red</i>\n", HEAD + "<i>ANN: RED</i>\n"),
     ],
 )
 def test_subrip_in_the_wild(source: str, found: str):
     assert said(source, "a.srt") == found
+
+
+@pytest.mark.parametrize("line", ["ANN: red", "- ANN: red", "<i>ANN: red</i>", "{\\an8}ANN: red"])
+def test_the_name_of_a_speaker_is_not_translated(line: str):
+    [segment] = read_document(f"{HEAD}{line}\n".encode(), "srt", "a.srt").segments
+    assert "".join(piece for piece in segment.pieces if isinstance(piece, str)).strip() == "red"
 
 
 def test_each_speaker_keeps_the_lines_of_a_subtitle():
