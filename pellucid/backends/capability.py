@@ -211,7 +211,12 @@ CTRANSLATE2 = Backend(
 KERNELS = Backend(
     name="the kernels",
     kinds=("transformer",),
-    model={**_TRANSFORMER, "activation": _only("relu", "swish")},
+    model={
+        **_TRANSFORMER,
+        "activation": _only("relu", "swish"),
+        "positions": _only("sinusoidal", "sinusoidal_t2t", "learned", "rotary", "none"),
+        "decoder": _only("self-attention", "ssru"),
+    },
     search={
         **_NO_CONSTRAINTS,
         **_SPEED_ALONE,

@@ -241,7 +241,7 @@ class EquationModel:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("variant", ["biases, untied, unshared", "rotary"])
+@pytest.mark.parametrize("variant", ["biases, untied, unshared", "rotary", "ssru"])
 def test_beam_search_is_our_own_over_the_equation(variant: str, changes: dict, library: Library):
     settings = DecodingConfig(**{"max_length": 8, **changes})
     weights = weights_of(tiny_model(variant, seed=5))

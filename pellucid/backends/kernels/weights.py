@@ -181,12 +181,15 @@ def read_weights(tensors: Tensors, config: TransformerConfig, make: Make = round
     )
 
 
-def sinusoids(length: int, width: int) -> Numbers:
-    """The table of EQ-24, sines at even places and cosines beside them, from position 0."""
-    features = np.arange(width)
-    even = features - features % 2
-    angles = np.arange(length, dtype=np.float64)[:, None] / 10000.0 ** (even / width)
-    return np.where(features == even, np.sin(angles), np.cos(angles)).astype(np.float32)
+def sinusoids(length: int, width: int, wavelengths: float | None = None) -> Numbers:
+    """The table of EQ-24, sines at even places and cosines beside them, from position 0.
+
+    ``wavelengths`` divides the number of a pair in the exponent: width / 2 if it is left out.
+    """
+    pair = np.arange(width) // 2
+    exponents = pair / (width / 2 if wavelengths is None else wavelengths)
+    angles = np.arange(length, dtype=np.float64)[:, None] / 10000.0**exponents
+    return np.where(np.arange(width) % 2 == 0, np.sin(angles), np.cos(angles)).astype(np.float32)
 
 
 def _position_kind(config: TransformerConfig) -> Literal["none", "added", "rotary"]:
@@ -201,6 +204,9 @@ def _table(config: TransformerConfig, reader: "_Reader") -> Numbers | None:
     match config.positions:
         case "sinusoidal":
             return sinusoids(MOST_POSITIONS, config.d_model)
+        case "sinusoidal_t2t":  # as Tensor2Tensor and Marian have them
+            steps = max(config.d_model // 2 - 1, 1)
+            return sinusoids(MOST_POSITIONS, config.d_model, steps)
         case "learned":
             names = ("target_embedding.positions.learned", "source_embedding.positions.learned")
             return reader.numbers(*names)
