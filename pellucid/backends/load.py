@@ -148,6 +148,9 @@ def load_parts(
 
         narrow(bundle.model)
 
+    if bundle.device == "cpu":
+        bundle.when_read(lambda: _store_by_columns(bundle))
+
     settings = DecodingConfig.of_bundle(bundle.settings, path)
     chosen = _choose(bundle, engine, compute_type)
     if chosen.name == "torch" and isinstance(bundle.held, StoredModel):
@@ -155,6 +158,13 @@ def load_parts(
     if engine != "torch":  # a choice of the user needs no reason
         _log.info("engine %s: %s", chosen.name, chosen.reason)
     return bundle, settings, chosen
+
+
+def _store_by_columns(bundle: Bundle) -> None:
+    # imported only once the model is in memory, and torch with it
+    from pellucid.model.layers import store_by_columns
+
+    store_by_columns(bundle.model)
 
 
 def choose_engine(

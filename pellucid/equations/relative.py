@@ -117,7 +117,9 @@ def relative_values(
 
 
 def rotary_positions(
-    x: Float[Tensor, "*batch length size"], start: int = 0
+    x: Float[Tensor, "*batch length size"],
+    start: int = 0,
+    waves: Float[Tensor, "length size"] | None = None,
 ) -> Float[Tensor, "*batch length size"]:
     """Rotate each pair of features by an angle that grows with the position.
 
@@ -125,7 +127,8 @@ def rotary_positions(
         θᵢ = 10000^(-2i/d)
 
     EQ: none.  Source: Su et al. (2021), eq. (15), (34).
-    Symbols: x = queries or keys of one head, row n - start = position n, size = d.
+    Symbols: x = queries or keys of one head, row n - start = position n, size = d; waves = the
+    sinusoids of these positions, where the caller has them already.
     Raises: ShapeError if the size is odd.
 
     The dot product of a query and a key rotated in this way depends on their distance only.
@@ -137,7 +140,8 @@ def rotary_positions(
             f"rotary positions need an even size (axis -1), got shape {tuple(x.shape)}"
         )
 
-    waves = sinusoidal_positions(length, size, start, x.dtype, x.device)
+    if waves is None:
+        waves = sinusoidal_positions(length, size, start, x.dtype, x.device)
     # the sinusoid holds sin nθᵢ at feature 2i and cos nθᵢ beside it: (length, size / 2) each
     sines, cosines = waves[:, ::2], waves[:, 1::2]
     # (*batch, length, size / 2)

@@ -1,5 +1,6 @@
 """Multi-head attention, over one's own sequence and over the source, with positions inside it."""
 
+import functools
 import math
 
 import torch
@@ -22,6 +23,7 @@ from pellucid.equations.heads import (
     two_stage_weights,
 )
 from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.equations.relative import (
     alibi_bias,
     relative_scores,
@@ -35,6 +37,20 @@ from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.layers import SublayerModule, linear
 from pellucid.model.state import Reading, Step, SublayerState
 from pellucid.model.trace import UNWATCHED, Trace
+
+_TABLE_LENGTH = 512
+"""Sinusoids of this many positions are computed once; later ones each time."""
+
+
+@functools.lru_cache(maxsize=8)
+def _rotary_table(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The sinusoids of the first positions, (position, size), for all layers and searches.
+
+    Computing them takes some twenty small operations, for each layer of each step of a search.
+    """
+    # made in inference mode, a tensor could not be used where gradients are recorded
+    with torch.inference_mode(False):
+        return sinusoidal_positions(_TABLE_LENGTH, size, 0, dtype, device)
 
 
 class AttentionPositions(nn.Module):
@@ -64,7 +80,12 @@ class AttentionPositions(nn.Module):
         """
         if self.kind != "rotary":
             return x
-        return fused_rotary_positions(x, start) if self.training else rotary_positions(x, start)
+        if self.training:
+            return fused_rotary_positions(x, start)
+        waves = None
+        if start + x.shape[-2] <= _TABLE_LENGTH:
+            waves = _rotary_table(x.shape[-1], x.dtype, x.device)[start : start + x.shape[-2]]
+        return rotary_positions(x, start, waves)
 
     def scores(
         self,
@@ -191,17 +212,17 @@ class MultiHeadAttention(SublayerModule):
         """Queries, keys and values of one sequence from position ``start``, split into heads."""
         # cast here, before the split: one cast of contiguous rows is cheaper than three of heads
         packed = for_attention(linear(x, self.packed_weight, self.b_qkv))
-        widths = [self.query_width, self.query_width, self.value_width]
-        # (row, length, heads · size) → (row, heads, length, size)
-        query, key, value = (
-            split_heads(part, self.heads) for part in torch.split(packed, widths, -1)
-        )
+        widths = [2 * self.query_width, self.value_width]
+        both, value = torch.split(packed, widths, -1)
 
-        # the cache holds rotated keys: each is rotated once, by its own position
+        # queries and keys in one call: (row, length, 2 · heads · size) → (row, 2 · heads, length,
+        # size); the cache holds rotated keys, so each is rotated once, by its own position
+        both = split_heads(both, 2 * self.heads)
         if self.positions is not None:
-            query, key = self.positions.turn(query, start), self.positions.turn(key, start)
+            both = self.positions.turn(both, start)
 
-        return query, key, value
+        query, key = both[:, : self.heads], both[:, self.heads :]
+        return query, key, split_heads(value, self.heads)
 
     def project_query(
         self, x: Float[Tensor, "row length d_model"]

