@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 # Each worker begins with half of the tests, so that a module's fixtures are mostly made once.
 TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --dist worksteal
 
-.PHONY: demo test quick explore lint types docs site clean
+.PHONY: demo test quick explore lint types docs live site clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pellucid demo
@@ -45,7 +45,12 @@ docs: $(VENV)/.demo
 	$(BIN)/python scripts/document_parts.py
 	$(BIN)/python -m book scenes
 
-# Into build/site: open index.html. Strict: a link that leads nowhere ends the build.
+# A small model, trained for some minutes, as one page that translates by itself: build/live.html.
+live: $(VENV)/.demo
+	$(BIN)/python -m book live
+
+# Into build/site: open index.html. After `make live` the first page opens with that model.
+# Strict: a link that leads nowhere ends the build.
 site: $(VENV)/.site
 	$(BIN)/python scripts/prepare_site.py
 	$(BIN)/zensical build --clean --strict

@@ -119,6 +119,33 @@ def check(chapter: str, number: int, answer: str) -> None:
 
 
 @cli.command()
+@click.option(
+    "--run",
+    type=click.Path(path_type=Path),
+    default=Path("build/live"),
+    help="Run folder of the model.  [default: build/live]",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("build/live.html"),
+    help="File for the page.  [default: build/live.html]",
+)
+def live(run: Path, out: Path) -> None:
+    """Train a small French-English model and write it as a page that translates by itself.
+
+    Takes some minutes on one core, and goes on where it was stopped. The page is smaller than 1.5
+    MB; `make site` puts it on the first page of the site.
+    """
+    from book.live import EXAMPLE, train_live, translated, write_live
+
+    train_live(run)
+    size = write_live(run, out)
+    click.echo(f"{out}: {size:,} bytes; {EXAMPLE} -> {translated(run)}")
+
+
+@cli.command()
 def sentence() -> None:
     """Train the model of the book's one sentence again and store its 408 numbers."""
     store_sentence()

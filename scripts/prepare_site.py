@@ -5,7 +5,8 @@
 What changes on the way: formulas become MathML, which browsers draw without a script or a font;
 links to source code lead to pages of the site that show these very lines; pictures follow the
 palette that the reader chose; the notebooks become pages; entries of the book of equations get
-their toys; and a page is added on which one searches all entries.
+their toys; a page is added on which one searches all entries; and the first page opens with the
+model that `make live` has made, where there is one.
 """
 
 import argparse
@@ -24,6 +25,8 @@ from latex2mathml.converter import convert
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = ROOT / "build" / "pages"
+LIVE = ROOT / "build" / "live.html"
+"""A page with a model at work, made by `make live`."""
 TOYS = {
     ("attention", "Temperature"): "softmax",
     ("attention", "Attention"): "attention",
@@ -78,8 +81,8 @@ def main() -> None:
     prepare(parser.parse_args().out.resolve())
 
 
-def prepare(out: Path) -> None:
-    """Write the pages to ``out``, whatever it held before."""
+def prepare(out: Path, live: Path = LIVE) -> None:
+    """Write the pages to ``out``, whatever it held before; ``live`` need not exist."""
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(DOCS, out, ignore=shutil.ignore_patterns("*.md", "*.toml", "*.ipynb"))
 
@@ -90,6 +93,11 @@ def prepare(out: Path) -> None:
     texts[Path("equations/find.md")] = search_page(
         [entry for name, text in sorted(chapters.items()) for entry in entries_of(name.stem, text)]
     )
+
+    if live.is_file():
+        shutil.copyfile(live, out / live.name)
+        first = Path("index.md")
+        texts[first] = with_live(texts[first], live.name)
 
     sources: set[Path] = set()
     for name, text in texts.items():
@@ -237,6 +245,17 @@ def _links(title: str, links: tuple[tuple[str, str], ...]) -> str:
     if not links:
         return ""
     return f"{title}: " + ", ".join(f"[`{name}`]({link})" for name, link in links) + "\n"
+
+
+def with_live(text: str, address: str) -> str:
+    """The first page with the model at work below its title, before any code."""
+    title, _, rest = text.partition("\n")
+    frame = (
+        f'<iframe class="live" src="{address}" title="A translation model at work"></iframe>\n\n'
+        f"A model of 0.5 million parameters, at work in your browser: change a word, click a layer."
+        f' <a href="{address}">Open it alone</a>; [what it shows](web.md).'
+    )
+    return f"{title}\n\n{frame}\n{rest}"
 
 
 def with_toys(chapter: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a layer costs: multiplications, sequential steps, the way between two words, memory.
+"""The cost of a layer: multiplications, sequential steps, the way between two words, memory.
 
 A multiplication stands for itself and the addition that follows it; what softmaxes, norms and
 activations compute is left out, as in the paper. n is the length and d the width of the rows.

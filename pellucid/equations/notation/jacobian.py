@@ -65,7 +65,7 @@ def attention_gradients(
     Float[Tensor, "*batch key key_size"],
     Float[Tensor, "*batch key value_size"],
 ]:
-    """What goes back through attention, by the Jacobian of the softmax in each row.
+    """The gradients of attention by its inputs, through the softmax's Jacobian in each row.
 
         dV = Aᵀ dO,   dA = dO Vᵀ,   dSᵢ = J(Sᵢ)ᵀ dAᵢ
         dQ = dS K / √dₖ,   dK = dSᵀ Q / √dₖ
