@@ -195,6 +195,17 @@ def test_parts_of_different_processors_are_joined_with_a_warning(joined: Path, t
     assert "another" in result.err
 
 
+def test_joining_counts_the_lines_with_a_warning(joined: Path, tmp_path: Path):
+    parts = tmp_path / "parts"
+    shutil.copytree(joined / "parts", parts)
+    first, second, third = sorted(parts.glob("*.json"))
+    for path, counts in ((first, {"loop": 2}), (second, {"loop": 1, "unseen": 1200}), (third, {})):
+        lines = json.loads(path.read_text())["warnings"]["lines"]
+        _changed_manifest(path, warnings={"lines": lines, **counts})
+    said = pellucid("join", parts, "-o", tmp_path / "out.txt").err
+    assert "lines with a warning: unseen 1,200, loop 3; the commands that made" in said
+
+
 def test_lines_of_json_count_through_the_whole_text(french: Path, tiny_run: Path, tmp_path: Path):
     arguments = ("translate", tiny_run, french, *SEARCH, "--json", "-o", tmp_path)
     for number in (1, 2):
