@@ -33,7 +33,7 @@ class KnownFiles:
         self._known: dict[str, tuple[list[int], str]] = {}
 
         # A damaged or missing table costs time, nothing else: the files are hashed again.
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, TypeError):
             self._known = dict(json.loads(self._path.read_bytes()))
 
     def sha256_of(self, path: Path) -> str:
