@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pellucid.bundle import Bundle
 
 _CALIBRATION_LINES = 500
-"""As many sentences as the factors of activations are measured on: enough for mean and deviation
-of each, in a few seconds."""
+"""The sentences that the factors of activations are measured on: enough for mean and deviation of
+each, in a few seconds."""
 _bundle = click.argument("bundle")
 _new_folder = click.argument("out", type=click.Path(path_type=Path))
 

@@ -20,6 +20,7 @@ from pellucid.cli.options import (
     open_translator,
     sampling_options,
     search_options,
+    settings_option,
     single_search_options,
 )
 
@@ -30,15 +31,34 @@ if TYPE_CHECKING:
     from pellucid.training.synthesis import Finish, SynthesisProgress
 
 _SECONDS_BETWEEN_LINES = 5.0
-_written_lines_option = click.option(
-    "-o", "--out", required=True, help="File to write, such as out.de or out.de.zst."
-)
+_STUDENT_MINUTES = 30.0
+"""The same as of ``pellucid train`` without ``--minutes``."""
+_OUT_HELP = "File to write, such as out.de or out.de.zst."
+_written_lines_option = click.option("-o", "--out", required=True, help=_OUT_HELP)
 
 
 @click.command()
 @click.argument("teacher")
 @click.argument("source")
-@_written_lines_option
+@click.option("-o", "--out", help=_OUT_HELP)
+@click.option(
+    "--student",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Train a small, fast student as well, export and measure it, all in this folder.",
+)
+@click.option(
+    "--valid",
+    nargs=2,
+    metavar="SOURCE TARGET",
+    help="With --student: text to validate and to measure on.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    help="With --student: how long it learns.  [default: 30]",
+)
+@settings_option("With --student: change one of its settings; may be given many times.")
 @click.option(
     "--reference",
     type=click.Path(path_type=Path),
@@ -58,7 +78,11 @@ def distill(
     obj: dict[str, bool],
     teacher: str,
     source: str,
-    out: str,
+    out: str | None,
+    student: Path | None,
+    valid: tuple[str, str] | None,
+    minutes: float | None,
+    overrides: tuple[str, ...],
     search: Choices,
     engine: Choices,
     others: tuple[str, ...],
@@ -67,16 +91,26 @@ def distill(
 ) -> int:
     """Write TEACHER's translation of every line of the file SOURCE, for a student to learn from.
 
-    TEACHER is a bundle or a run folder. Blank lines stay blank. If it is stopped or killed, the
-    same command goes on where it was.
+    TEACHER is a bundle or a run folder. Blank lines stay blank. With --student a student learns
+    from these translations; FOLDER then holds its run, its files of 8 bits for Firefox's engine and
+    a page that says what was lost. If it is stopped or killed, the same command goes on where it
+    was.
 
     \b
     Examples:
       pellucid distill runs/en-de train.en --out distilled.de
       pellucid distill runs/en-de train.en --out near.de --reference train.de --beam-size 8
       pellucid distill runs/seed1 --with runs/seed2 made.en --out made.de
+      pellucid distill runs/en-de train.en --student runs/student --valid valid.en valid.de
     """
     from pellucid.training.synthesis import Finish
+
+    if (out is None) == (student is None):
+        raise click.UsageError("--out or --student must be given, one of them")
+    if student is not None and valid is None:
+        raise click.UsageError("--student needs --valid, to measure what is lost")
+    if student is None and (valid or minutes or overrides):
+        raise click.UsageError("--valid, --minutes and --set must go with --student")
 
     translator = open_translator(teacher, search, engine=engine, others=others, figures=False)
     settings = translator.settings
@@ -89,7 +123,23 @@ def distill(
 
     translator = translator.with_settings(settings)
     finish = Finish(reference=reference, measure=measure)
-    return _write(translator, source, out, finish, quiet=obj["quiet"])
+    quiet = obj["quiet"]
+    if student is None:
+        assert out is not None
+        code = _write(translator, source, out, finish, quiet=quiet)
+        if code == 0:  # stdout holds the path alone, for scripts
+            click.echo(out)
+        return code
+
+    from pellucid.cli.student import make_student, order_of
+
+    assert valid is not None
+    order = order_of(translator, source, valid, minutes or _STUDENT_MINUTES, overrides, finish)
+
+    def write_taught(path: Path) -> int:
+        return _write(translator, source, str(path), finish, quiet=quiet)
+
+    return make_student(translator, order, student, write_taught, quiet=quiet)
 
 
 @click.command()
@@ -154,7 +204,10 @@ def backtranslate(
         blank="_" if blank is None else blank,
         tag=tag,
     )
-    return _write(translator, target_text, out, finish, quiet=obj["quiet"])
+    code = _write(translator, target_text, out, finish, quiet=obj["quiet"])
+    if code == 0:  # stdout holds the path alone, for scripts
+        click.echo(out)
+    return code
 
 
 @click.command()
@@ -315,6 +368,4 @@ def _write(
         return EXIT_CODES[reason]
     if not quiet:
         click.echo(f"{_counted(reporter.last)} are done", err=True)
-    # stdout holds the path alone, for scripts.
-    click.echo(out)
     return 0

@@ -36,7 +36,7 @@ def quantized_names(arrays: Collection[str]) -> set[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Product:
-    """What is multiplied with some matrices of Marian."""
+    """The activations that are multiplied with some matrices of Marian."""
 
     activations: str
     """The intermediate, as a capture names it."""

@@ -1,0 +1,119 @@
+"""A student in Marian and in Firefox's engine: do they say what Pellucid says?
+
+    sh benchmarks/setup_marian.sh /tmp/marian
+    python benchmarks/student_referees.py runs/student test.en test.de \\
+        --python /tmp/marian/bin/python
+
+The student is exported as Marian's archive, as its binary file and in 8 bits, and the first lines
+of the source are translated greedily by Pellucid in float32 and by the programs that read these
+files, each in a process of its own: pymarian 1.12 (float32) and fxtranslate 0.5 (float32, and 8
+bits as Firefox computes). Given are how many translations equal Pellucid's to the letter, BLEU
+against the reference, and the CPU time of a line, one by one, without the start of the process.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+PEERS = {
+    "pymarian, float32": ("pymarian", "npz"),
+    "fxtranslate, float32": ("fxtranslate", "bin"),
+    "fxtranslate, 8 bits": ("fxtranslate", "int8"),
+}
+
+
+def main() -> None:
+    """Compare, and print a table in Markdown; with --out also write it as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bundle")
+    parser.add_argument("source", type=Path)
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("--python", required=True, help="The interpreter that has the peers.")
+    parser.add_argument("--lines", type=int, default=200)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+
+    import machine
+
+    from pellucid.backends.load import load
+    from pellucid.backends.marian_files.write import NAMES, export_marian
+    from pellucid.evaluation.metrics import bleu
+    from pellucid.text.corpus.lines import read_lines
+
+    sources = read_lines(options.source)
+    calibration, sources = sources[options.lines :][:500], sources[: options.lines]
+    references = read_lines(options.reference)[: options.lines]
+
+    translator = load(options.bundle, engine="torch")
+    greedy = {"beam_size": 1, "n_best": 1, "token_log_probs": False}
+    translator = translator.with_settings(translator.settings.changed(greedy))
+    ours, seconds = _timed(lambda line: translator.translate(line).text, sources)
+    rows = [_row("Pellucid, torch, float32", ours, ours, seconds)]
+    rows[0]["bleu"] = bleu(ours, references).score
+
+    for name, (program, kind) in PEERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            files = Path(folder) / "files"
+            export_marian(translator.bundle, files, kind, calibration)
+            command = [options.python, __file__, "--peer", program, str(files / NAMES[kind])]
+            done = subprocess.run(
+                command, input="\n".join(sources), capture_output=True, text=True, check=True
+            )
+        said = json.loads(done.stdout.splitlines()[-1])
+        row = _row(name, said["lines"], ours, said["seconds"])
+        rows.append({**row, "bleu": bleu(said["lines"], references).score})
+
+    print("| program | equal to Pellucid | BLEU | CPU ms a sentence |")
+    print("|---|---|---|---|")
+    for row in rows:
+        print(
+            f"| {row['name']} | {row['equal']} of {len(sources)} | {row['bleu']:.2f} |"
+            f" {1e3 * row['seconds'] / len(sources):.1f} |"
+        )
+    if options.out:
+        about = {"machine": machine.describe(("torch",)), "command": machine.command()}
+        options.out.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", "utf-8")
+
+
+def _row(name: str, said: list[str], ours: list[str], seconds: float) -> dict[str, Any]:
+    equal = sum(a == b for a, b in zip(said, ours, strict=True))
+    return {"name": name, "equal": equal, "seconds": seconds}
+
+
+def _timed(translate: Any, sources: list[str]) -> tuple[list[str], float]:
+    translate(sources[0])
+    began = time.process_time()
+    found = [translate(line) for line in sources]
+    return found, time.process_time() - began
+
+
+def peer(program: str, model: Path) -> None:
+    """What runs in the other interpreter, which has no Pellucid: the lines of stdin, as JSON."""
+    sources = sys.stdin.read().split("\n")
+    names = sorted(model.parent.glob("*.spm"))
+    if program == "pymarian":
+        from pymarian import Translator
+
+        marian = Translator(
+            f"--models {model} --vocabs {names[0]} {names[-1]} --beam-size 1 --normalize 0"
+            " --cpu-threads 1 --mini-batch 1 --max-length 400 --max-length-factor 4 --quiet"
+        )
+        found, seconds = _timed(lambda line: marian.translate([line])[0], sources)
+    else:
+        from fxtranslate import Translator
+
+        firefox = Translator(model.read_bytes(), names[0].read_bytes(), names[-1].read_bytes())
+        found, seconds = _timed(firefox.translate, sources)
+    print(json.dumps({"lines": found, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--peer"]:
+        peer(sys.argv[2], Path(sys.argv[3]))
+    else:
+        main()

@@ -1,0 +1,158 @@
+"""``pellucid distill --student``: every step, killed anywhere, and what the page says."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from commands import pellucid, running
+
+from pellucid import phrasebook
+from pellucid.backends.marian_files.read import read_marian
+from pellucid.backends.student_report import Contender, Measured, changed_most, write_page
+from pellucid.bundle import load_bundle
+
+SMALL = [
+    "tokenizer.kind=bpe",
+    "tokenizer.vocabulary_size=330",
+    "model.d_model=16",
+    "model.d_ff=16",
+    "model.heads=2",
+    "model.encoder_layers=1",
+    "training.vector_epochs=0",
+    "training.max_steps=6",
+    "training.save_every=2",
+    "training.validate_every=3",
+    "training.batch_tokens=256",
+    "training.precision=fp32",
+    "training.threads=1",
+]
+SEARCH = ["--beam-size", "2", "--max-length", "6"]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    corpus = phrasebook.split(300, 8, 0)
+    for name, pairs in (("train", corpus.train), ("valid", corpus.train[:12])):
+        for side in ("source", "target"):
+            lines = [getattr(pair, side) for pair in pairs]
+            (folder / f"{name}.{side}").write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+def order(teacher: Path, text: Path, folder: Path, *more: str) -> list[str | Path]:
+    options = [part for setting in SMALL for part in ("--set", setting)]
+    valid = text / "valid.source", text / "valid.target"
+    return [
+        "distill", teacher, text / "train.source", "--student", folder, "--valid", *valid,
+        "--minutes", "60", *SEARCH, *options, *more,
+    ]  # fmt: skip
+
+
+def check(folder: Path) -> None:
+    """A student that is whole: its run, its files and its page belong together."""
+    run = load_bundle(folder / "run")
+    assert run.config.decoder == "ssru"
+    assert run.config.decoder_layers == 2
+    vocabulary = folder / "files" / "vocab.spm"
+    in_files = read_marian(folder / "files" / "model.intgemm.alphas.bin", (vocabulary,) * 2)
+    assert in_files.config.d_model == run.config.d_model
+    page = (folder / "lost.md").read_text("utf-8")
+    table = json.loads((folder / "result.json").read_text("utf-8"))
+    assert [each["name"] for each in table] == [
+        "teacher",
+        "teacher, greedy",
+        "student, greedy",
+        "student, greedy, weights of 8 bits",
+    ]
+    for each in table:
+        assert f"| {each['name']} | {each['engine']} | {each['parameters']:,} |" in page
+        assert each["tokens_per_second"] > 0
+    assert "![Quality against speed](quality.svg)" in page
+    assert (folder / "quality.svg").read_text("utf-8").startswith("<?xml")
+
+
+def test_a_student_is_whole_after_any_kill_and_nothing_that_is_done_is_done_again(
+    tiny_run: Path, text: Path, tmp_path: Path
+):
+    folder = tmp_path / "student"
+    arguments = order(tiny_run, text, folder)
+    kept: dict[str, int] = {}
+    for sign in ("plan.json", "taught.txt", "run/checkpoints/step-00000002", "trained.json"):
+        with running(*arguments) as command:
+            deadline = time.monotonic() + 250
+            while not (folder / sign).exists():
+                assert command.result is None, command.result
+                assert time.monotonic() < deadline, sign
+                time.sleep(0.01)
+            os.kill(command.pid, signal.SIGKILL)
+        for name in ("plan.json", "taught.txt", "trained.json"):
+            if (folder / name).exists():
+                written = (folder / name).stat().st_mtime_ns
+                assert kept.setdefault(name, written) == written, f"{name} was written again"
+
+    result = pellucid(*arguments)
+    assert (result.code, result.out) == (0, f"{folder}\n"), result.err
+    assert "1 of 4" not in result.err
+    assert "2 of 4" not in result.err
+    check(folder)
+
+    page = (folder / "lost.md").stat().st_mtime_ns
+    again = pellucid(*arguments)
+    assert (again.code, again.err) == (0, "")
+    assert (folder / "lost.md").stat().st_mtime_ns == page
+
+    other = pellucid(*order(tiny_run, text, folder, "--set", "model.dropout=0.3"))
+    assert other.code == 78
+    assert other.err == (
+        f"error: {folder} was begun otherwise: settings changed; hint: choose another --student, or"
+        " give the same options as before\n"
+    )
+
+
+def test_a_folder_of_something_else_is_left_alone(tiny_run: Path, text: Path, tmp_path: Path):
+    (tmp_path / "letter").write_text("dear")
+    result = pellucid(*order(tiny_run, text, tmp_path))
+    assert result.code != 0
+    assert f"{tmp_path} is not empty and holds no student" in result.err
+    assert [each.name for each in tmp_path.iterdir()] == ["letter"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--out or --student must be given, one of them"),
+        (["--out", "a", "--student", "b"], "--out or --student must be given, one of them"),
+        (["--student", "b"], "--student needs --valid, to measure what is lost"),
+        (["--out", "a", "--minutes", "3"], "--valid, --minutes and --set must go with --student"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    tiny_run: Path, text: Path, options: list[str], message: str
+):
+    result = pellucid("distill", tiny_run, text / "train.source", *options)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_the_page_says_what_was_lost(tmp_path: Path):
+    """20 − 15 BLEU, 50 − 48 chrF, 3,000 against 1,000 tokens."""
+    teacher = Contender("teacher", "torch", 4000, 20.0, 50.0, 1000.0, (900.0, 1100.0), 8.0)
+    student = Contender("student", "torch", 1000, 15.0, 48.0, 3000.0, (2900.0, 3100.0), 2.0)
+    said = (
+        Measured(teacher, ("a cat sleeps", "a dog", "yes")),
+        Measured(student, ("a cat sleep", "x", "yes")),
+    )
+    write_page(tmp_path, said, ["un", "deux", "trois"], ["a cat sleeps", "the dog", "yes"])
+    page = (tmp_path / "lost.md").read_text("utf-8")
+    assert "loses 5.0 BLEU and 2.0 chrF on 3 sentences, and is 3.0 times as fast" in page
+    row = "| student | torch | 1,000 | 15.0 | 48.0 | 3,000 (2,900-3,100) | 2.0 ms |"
+    assert row in page
+    # the sentence that changed most comes first, one that did not change not at all
+    assert page.index("- deux") < page.index("- un")
+    assert "- trois" not in page
+    assert page.endswith("1 of 3 translations are the same to the letter.\n")
+    assert changed_most(["a", "b"], ["a", "b"]) == []
