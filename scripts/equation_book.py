@@ -202,7 +202,8 @@ def _exercises(page: Page) -> list[str]:
     print."""
     if not page.exercises:
         return []
-    parts = ["## Exercises"]
+    check = f"python -m book check {page.name} NUMBER ANSWER"
+    parts = ["## Exercises", f"`{check}` says whether an answer is right, up to three digits."]
     for each in page.exercises:
         session = run_example(each.solution, f"exercise {each.number} of {page.name}")
         printed = session.splitlines()[-1]
@@ -211,8 +212,7 @@ def _exercises(page: Page) -> list[str]:
                 f"exercise {each.number} of {page.name} has the answer {each.answer}, but its"
                 f" solution prints {printed}"
             )
-        check = f"python -m book check {page.name} {each.number} ANSWER"
-        parts.append(f"**{each.number}.** {each.question} (`{check}` says whether you are right.)")
+        parts.append(f"**{each.number}.** {each.question}")
         answer = f"Answer: {each.answer}\n\n```pycon\n{session}\n```"
         parts.append(f"{FOLD.replace(FOLD_TITLE, 'Answer')}\n\n{answer}\n\n</details>")
     return parts
