@@ -28,12 +28,14 @@ SMALLER = [
 def blocks(language: str) -> list[str]:
     """The fenced blocks of one language; '' is a block without one."""
     text = README.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [block for name, block in found if name == language]
 
 
 def command_lines() -> list[str]:
-    """Every command line of the README that calls pellucid, continued lines joined."""
+    """Every command line for one's own files, continued lines joined."""
     lines = "".join(blocks("")).replace("\\\n", " ").split("\n")
+    lines = [line for line in lines if "runs/en-de" in line]
     return [line.strip() for line in lines if re.search(r"\bpellucid (train|trans|eval)", line)]
 
 
