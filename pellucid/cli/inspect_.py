@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _SALIENCY_STEPS = 64
 _SHOWN_HEADS = 3
 _SHOWN_SOURCES = 3
+_LEAST_SHARE = 0.005
 _SURE, _UNSURE = 0.9, 0.5
 """A token is green from the first probability on, and red below the second."""
 
@@ -177,9 +178,9 @@ def _show_value_zeroing(console: "Console", found: "ValueZeroing") -> None:
         keys = sentence.source_tokens if is_of_source else sentence.target_input_tokens
         for query, row in zip(queries, shares.tolist(), strict=True):
             strongest = sorted(range(len(row)), key=lambda key: -row[key])[:_SHOWN_SOURCES]
-            _say(
-                console, f"    {query}: " + ", ".join(f"{keys[n]} {row[n]:.0%}" for n in strongest)
-            )
+            # what rounds to nothing, such as a later word under the causal mask, is left out
+            told = [f"{keys[n]} {row[n]:.0%}" for n in strongest if row[n] >= _LEAST_SHARE]
+            _say(console, f"    {query}: {', '.join(told)}")
 
 
 def _describe(entry: "Entry") -> str:

@@ -73,6 +73,9 @@ def test_the_command_prints_the_shares_and_writes_them_as_json(tiny_run):
     asked = ("inspect", tiny_run, "the cat", "--target", "a cat", "--value-zeroing")
     told = pellucid(*asked).out
     assert "whose value each hidden state depends on (value zeroing)" in told
+    # the first position of the decoder reads itself alone, and shares of nothing are left out
+    at = told.splitlines().index("  decoder.layers.0.self_attention")
+    assert told.splitlines()[at + 1] == "    <s>: <s> 100%"
     shares = json.loads(pellucid(*asked, "--json").out)["value_zeroing"]
     for rows in shares.values():
         assert [sum(row) for row in rows] == pytest.approx([1.0] * len(rows))
