@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pellucid.training.synthesis import Finish
 
 STUDENT_SETTINGS = (
+    "tokenizer.kind=unigram",
     "model.decoder=ssru",
     "model.decoder_layers=2",
     "model.norm=post",
@@ -33,7 +34,7 @@ STUDENT_SETTINGS = (
 )
 """The settings that every student has; all others are chosen for the text and the machine. A
 decoder of two layers with an SSRU is fast and loses little (Kim et al. 2019); the other settings
-are those of Marian and Firefox."""
+are those of Marian and of Firefox, whose engine cuts text by unigram models alone."""
 
 _PLAN, _TAUGHT, _RUN, _TRAINED = "plan.json", "taught.txt", "run", "trained.json"
 _FILES, _RESULT, _LOST = "files", "result.json", "lost.md"

@@ -15,7 +15,6 @@ from pellucid.backends.student_report import Contender, Measured, changed_most, 
 from pellucid.bundle import load_bundle
 
 SMALL = [
-    "tokenizer.kind=bpe",
     "tokenizer.vocabulary_size=330",
     "model.d_model=16",
     "model.d_ff=16",

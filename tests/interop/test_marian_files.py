@@ -241,6 +241,16 @@ def test_what_marian_cannot_express_is_refused_by_name(tmp_path: Path):
         export_marian(student(), tmp_path / "out", "int8")
 
 
+def test_a_tokenizer_that_firefox_would_cut_otherwise_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """The tokenizer of the small bundle is bpe: its engine would read it as a unigram model."""
+    export_marian(student(), tmp_path / "for marian", "npz")
+    assert caplog.text == ""
+    export_marian(student(), tmp_path / "for firefox", "bin")
+    assert "Firefox's engine cuts text by unigram models alone" in caplog.text
+
+
 def test_settings_that_we_have_no_other_way_of_are_named():
     text = (
         "type: transformer\ntransformer-preprocess: n\ntransformer-decoder-autoreg: rnn\n"

@@ -1,5 +1,6 @@
 """A bundle as Marian's own files: the model, its vocabulary, and a configuration of the decoder."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -28,6 +29,8 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.model.config import TransformerConfig
+
+_log = logging.getLogger("pellucid")
 
 FileKind = Literal["npz", "bin", "int8"]
 NAMES: Mapping[FileKind, str] = {
@@ -63,6 +66,13 @@ def export_marian(bundle: Bundle, out: Path, kind: FileKind, text: Sequence[str]
         raise BundleError(
             "int8 needs sentences of the source language, by which activations are scaled",
             hint="pass a file of some hundred sentences with --text",
+        )
+
+    if kind != "npz" and bundle.source_tokenizer.kind == "bpe":
+        # as fxtranslate 0.5 does: a BPE model is read, and cut in another way than it has learned
+        _log.warning(
+            "Firefox's engine cuts text by unigram models alone, and this model's tokenizer is bpe:"
+            " train with --set tokenizer.kind=unigram; Marian reads the file as it is"
         )
 
     source = vocabulary_for_file(bundle.source_tokenizer, "source")
