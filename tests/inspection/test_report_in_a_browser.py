@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from opened_reports import SOURCE, TARGET, data_of, matrix_of
 from playwright.sync_api import Browser, Page, Request
+from tiny_models import tiny_bundle
 
 from pellucid.bundle import load_bundle
 from pellucid.inspection.report.page import make_report
@@ -41,6 +43,7 @@ def reports(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         "own": make_report(bundle, SOURCE),
         "given": make_report(bundle, SOURCE, TARGET),
         "hostile": make_report(bundle, HOSTILE, HOSTILE),
+        "ssru": make_report(tiny_bundle("ssru"), "a b c", "d e f"),
     }
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
@@ -344,3 +347,34 @@ def test_paper_is_light_whatever_the_screen_was(visit: Callable[..., Watched]):
     page.emulate_media(media="print")
     assert page.evaluate(ground) == "rgb(243, 246, 246)"
     assert page.locator(".inspector").is_hidden()
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_a_cell_of_an_ssru_is_a_mean_of_the_row_above(visit: Callable[..., Watched], row: int):
+    """F × (the cell before, 0 above the first) + (1 − F) × N, from the numbers in the file."""
+    name = "decoder.layers.1.ssru"
+    watched = visit("ssru", at=f"{name}/cell")
+    gate, added, cells = (
+        matrix_of(watched.content, f"{name}.{part}") for part in ("gate", "candidate", "cell")
+    )
+    box = watched.page.locator("#step-cell .result .cells").bounding_box()
+    assert box
+    rows, columns = cells.shape
+    column = 3
+    watched.page.locator("#step-cell .result .cells").hover(
+        position={
+            "x": (column + 0.5) * box["width"] / columns,
+            "y": (row + 0.5) * box["height"] / rows,
+        }
+    )
+    told = watched.page.locator(".inspector").inner_text()
+    before = float(cells[row - 1, column]) if row else 0.0
+    share, new = float(gate[row, column]), float(added[row, column])
+    assert share * before + (1 - share) * new == pytest.approx(float(cells[row, column]), rel=1e-3)
+    number = r"(−?[\d.]+)"
+    shown = re.search(rf"{number} × {number} \+ \(1 − {number}\) × {number}", told)
+    assert shown, told
+    read = [float(each.replace("−", "-")) for each in shown.groups()]
+    assert read == pytest.approx([share, before, share, new], rel=1e-2, abs=1e-3)
+    value = watched.page.locator(".inspector .value").inner_text().replace("−", "-")
+    assert value == f"{cells[row, column]:.4g}"
