@@ -197,7 +197,7 @@ def _trained(
     folder: Path, source: str, reference: str, library: Library, rounds: int
 ) -> list[dict[str, Any]]:
     bundle = load_bundle(folder)
-    lines, references = read_lines(source), read_lines(reference)
+    lines, references = read_lines(Path(source)), read_lines(Path(reference))
     workers = open_workers(bundle, "float32")
     engines: dict[str, Engine] = {
         "torch, float32": TorchEngine(),

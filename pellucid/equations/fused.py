@@ -1,5 +1,6 @@
 """Fast twins: each computes the values and gradients of the equation that it names."""
 
+import contextlib
 import math
 
 import torch
@@ -49,7 +50,9 @@ def fused_attention(
     # the cast is explicit, as autocast would cast back to bfloat16
     dtype = query.dtype
     query, key, value = (for_attention(each) for each in (query, key, value))
-    with torch.autocast("cpu", enabled=False):
+    # entered only where it changes something: it takes as long as attention of a few words
+    casts = torch.is_autocast_enabled("cpu")
+    with torch.autocast("cpu", enabled=False) if casts else contextlib.nullcontext():
         attended = functional.scaled_dot_product_attention(
             query, key, value, attn_mask=may_attend, is_causal=causal
         )
