@@ -87,7 +87,9 @@ def main() -> None:
                     print(json.dumps(result["speed"][-1]), flush=True)
         if options.trained:
             bundle, source, reference = options.trained
-            result["trained"] = _trained(Path(bundle), source, reference, library, options.rounds)
+            result["trained"] = _trained(
+                Path(bundle), source, reference, options.lines, library, options.rounds
+            )
 
     RESULTS.joinpath("kernels_speed.json").write_text(json.dumps(result, indent=1) + "\n")
     RESULTS.joinpath("kernels_speed.md").write_text(_page(result))
@@ -97,6 +99,7 @@ def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--trained", nargs=3, metavar=("BUNDLE", "SOURCE", "REFERENCE"))
+    parser.add_argument("--lines", type=int, default=400, help="of the trained model's text")
     return parser.parse_args()
 
 
@@ -194,10 +197,10 @@ def race(contenders: dict[str, Contender], rounds: int) -> list[dict[str, Any]]:
 
 
 def _trained(
-    folder: Path, source: str, reference: str, library: Library, rounds: int
+    folder: Path, source: str, reference: str, count: int, library: Library, rounds: int
 ) -> list[dict[str, Any]]:
     bundle = load_bundle(folder)
-    lines, references = read_lines(Path(source)), read_lines(Path(reference))
+    lines, references = (read_lines(Path(each))[:count] for each in (source, reference))
     workers = open_workers(bundle, "float32")
     engines: dict[str, Engine] = {
         "torch, float32": TorchEngine(),
@@ -223,8 +226,10 @@ def _trained(
             rows.append(
                 {
                     "beam": beam_size,
+                    "lines": count,
+                    "rounds": rounds,
                     **speed,
-                    "bleu": round(bleu(found, references).value, 2),
+                    "bleu": round(bleu(found, references).score, 2),
                     "equal": round(same / len(lines), 4),
                 }
             )
@@ -262,7 +267,8 @@ def _page(result: dict[str, Any]) -> str:
     ]
     if "trained" in result:
         page += [
-            "A trained model, from text to text:",
+            f"A trained model, from text to text through the engines of Pellucid, the first"
+            f" {result['trained'][0]['lines']} lines, {result['trained'][0]['rounds']} rounds:",
             "",
             "| beam | who | tokens per CPU-second (least to most) | BLEU | as torch |",
             "|---|---|---|---|---|",
