@@ -179,8 +179,8 @@ def _show_value_zeroing(console: "Console", found: "ValueZeroing") -> None:
         for query, row in zip(queries, shares.tolist(), strict=True):
             strongest = sorted(range(len(row)), key=lambda key: -row[key])[:_SHOWN_SOURCES]
             # what rounds to nothing, such as a later word under the causal mask, is left out
-            told = [f"{keys[n]} {row[n]:.0%}" for n in strongest if row[n] >= _LEAST_SHARE]
-            _say(console, f"    {query}: {', '.join(told)}")
+            reported = [f"{keys[n]} {row[n]:.0%}" for n in strongest if row[n] >= _LEAST_SHARE]
+            _say(console, f"    {query}: {', '.join(reported)}")
 
 
 def _describe(entry: "Entry") -> str:

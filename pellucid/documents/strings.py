@@ -35,7 +35,7 @@ _IDENTIFIER = re.compile(
     r"|[a-z]{2,3}[-_][A-Z]{2}|utf-8|[a-z]\w*\([\w., %#-]*\)",  # en-US, rgb(1, 2, 3)
     re.ASCII,
 )
-"""What programs write as a value, and nobody reads as text."""
+"""Values that programs write and nobody reads as text."""
 
 
 class Strings:
@@ -49,7 +49,7 @@ class Strings:
 
     @property
     def notes(self) -> list[str]:
-        """What was left as it is, and why."""
+        """A sentence about the values that were left as they are."""
         if not self._left:
             return []
         count = counted(len(self._left), "value")

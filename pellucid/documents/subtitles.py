@@ -22,7 +22,7 @@ _CAPITALS = "A-Z\u00c0-\u00deΆ-ΫЀ-Я"
 _SPEAKER = (
     rf"(?:^|(?<=[>}}]))(?:(?:[-–—]|>>) ?)?[{_CAPITALS}][{_CAPITALS}0-9 .,'’&#()-]{{0,29}}:(?=\s)"
 )
-"""Who speaks in a line, ``MARY:``; a name is not translated."""
+"""The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _KEPT = {
     # {\i1}text{\i0}; {\an8}, {y:i}
     "srt": re.compile(

@@ -1,4 +1,4 @@
-"""What the kernels compute, in numpy: every number that they give is that of these functions.
+"""The computation of the kernels, in numpy: every number that they give is that of these functions.
 
 A product adds whole numbers, whose sums are exact in 32 bits:
 

@@ -118,8 +118,8 @@ class Weights:
     embedding_scale: float
     positions: Literal["none", "added", "rotary"]
     table: Numbers | None
-    """What is added to embeddings (position, d_model), or the sinusoids by which the heads'
-    features turn (position, key_size)."""
+    """The vectors that are added to embeddings (position, d_model), or the sinusoids by which the
+    heads' features turn (position, key_size)."""
     source: Matrix
     target: Matrix
     output: Matrix
