@@ -256,10 +256,11 @@ def main() -> None:
     streams.prepare_streams()
     end_on_signals()
 
-    # Before PyTorch is imported, whose OpenMP reads it once: a thread that waits for another leaves
-    # its core after some microseconds. By default it spins for a millisecond, and on busy cores the
-    # one that it waits for cannot run: an update of the demo took five times as long.
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    # Before PyTorch is imported, whose OpenMP reads it once. A thread that waits for another spins
+    # for a millisecond, which is fastest on a quiet machine; on busy cores the one that it waits
+    # for cannot run meanwhile, and an update of the demo took five times as long.
+    if os.getloadavg()[0] > (os.cpu_count() or 1):
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
     # `--debug` is read by hand, so that it works at any place of the line and for errors that click
     # raises while it parses.

@@ -6,6 +6,8 @@ import sys
 
 CODE = """
 import os, sys
+os.getloadavg = lambda: (float(os.environ["LOAD"]), 0.0, 0.0)
+os.cpu_count = lambda: 2
 from pellucid.cli.main import main
 seen = []
 class Finder:
@@ -22,18 +24,23 @@ finally:
 """
 
 
-def said(**environment: str) -> str:
+def said(load: float = 1.0, **environment: str) -> str:
     ends = ("_CAPACITY", "_SPINCOUNT")
     cleared = {key: value for key, value in os.environ.items() if not key.endswith(ends)}
     return subprocess.run(
         [sys.executable, "-c", CODE],
-        env={**cleared, **environment},
+        env={**cleared, "LOAD": str(load), **environment},
         capture_output=True,
         text=True,
         check=False,
     ).stdout.strip()
 
 
-def test_kernels_are_bounded_and_threads_yield_before_torch_is_imported_unless_told_otherwise():
-    assert said() == "['2048', '1000'] 2048"
-    assert said(LRU_CACHE_CAPACITY="7", GOMP_SPINCOUNT="0") == "['7', '0'] 2048"
+def test_kernels_are_bounded_before_torch_is_imported_unless_told_otherwise():
+    assert said() == "['2048', None] 2048"
+    assert said(LRU_CACHE_CAPACITY="7") == "['7', None] 2048"
+
+
+def test_threads_leave_busy_cores_unless_told_otherwise():
+    assert said(load=4.5) == "['2048', '1000'] 2048"
+    assert said(load=4.5, GOMP_SPINCOUNT="0") == "['2048', '0'] 2048"

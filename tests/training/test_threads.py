@@ -28,6 +28,26 @@ def test_a_quiet_machine_keeps_all_threads():
     assert machine.set_to == [1, 2]
     machine.run(50)
     assert machine.set_to == [1, 2, 1, 2]  # tried again, because the machine may have changed
+    machine.run(40)
+    assert machine.set_to == [1, 2, 1, 2], "but less often, as nothing did"
+    machine.run(30)
+    assert machine.set_to == [1, 2] * 3
+
+
+def test_threads_that_stand_in_each_other_s_way_cost_one_update():
+    """Beside four busy programs an update by two threads took ten times as long."""
+    machine = Machine({2: 10.0, 1: 1.0})
+    machine.run(45)
+    assert machine.chosen.threads == 1
+    assert machine.now == 10.0 + 3.0 + 10.0 + 40.0
+
+
+def test_a_machine_that_became_busy_is_noticed_after_three_updates():
+    machine = Machine({2: 1.0, 1: 1.9})
+    machine.run(60)
+    machine.seconds = {2: 10.0, 1: 2.0}
+    machine.run(10)
+    assert machine.chosen.threads == 1
 
 
 def test_beside_busy_programs_one_thread_is_chosen_until_they_end():
