@@ -44,6 +44,7 @@ VARIANTS = {
     "no gain or bias, mlp": {"norm_affine": False, "embedding": "mlp", "position_hidden": 6},
     "two-stage": {"projection": "two_stage", "attention_bias": True},
     "ssru": {"decoder": "ssru"},
+    "ssru, from zero": {"decoder": "ssru", "start_symbol": "zero", "positions": "sinusoidal_t2t"},
     "ssru, pre-norm": {"decoder": "ssru", "norm": "pre"},
 }
 

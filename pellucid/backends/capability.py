@@ -216,6 +216,7 @@ KERNELS = Backend(
         "activation": _only("relu", "swish"),
         "positions": _only("sinusoidal", "sinusoidal_t2t", "learned", "rotary", "none"),
         "decoder": _only("self-attention", "ssru"),
+        "start_symbol": _only("token", "zero"),
     },
     search={
         **_NO_CONSTRAINTS,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import BundleError
+from pellucid.core.special import BOS_ID
 from pellucid.model.config import TransformerConfig
 
 Numbers = npt.NDArray[np.float32]
@@ -123,7 +124,7 @@ class Weights:
     source: Matrix
     target: Matrix
     output: Matrix
-    """The target's own embeddings if they are tied and have no bias beside them."""
+    """The rows of the target, if they are tied without a bias and BOS is no vector of zeros."""
     encoder: tuple[Layer, ...]
     decoder: tuple[Layer, ...]
     encoder_norm: Norm | None
@@ -141,7 +142,7 @@ def read_weights(tensors: Tensors, config: TransformerConfig, make: Make = round
     Raises BundleError for a tensor that is missing or has another shape than the config says.
     """
     reader = _Reader(tensors, config, make)
-    target = reader.matrix(
+    names = (
         ("target_embedding.weight", "output_weight", "source_embedding.weight")
         if config.share_embeddings and config.tie_output
         else ("target_embedding.weight", "output_weight")
@@ -150,13 +151,19 @@ def read_weights(tensors: Tensors, config: TransformerConfig, make: Make = round
         if config.share_embeddings
         else ("target_embedding.weight",)
     )
-    source = target if config.share_embeddings else reader.matrix(("source_embedding.weight",))
+    rows = target = reader.matrix(names)
+    if config.start_symbol == "zero":
+        # A translation begins with a vector of zeros; BOS is read there and nowhere else.
+        from_zero = reader.numbers(*names).copy()
+        from_zero[BOS_ID] = 0.0
+        target = make(from_zero, None)
+    source = rows if config.share_embeddings else reader.matrix(("source_embedding.weight",))
 
-    output = target
+    output = rows
     if not config.tie_output:
         output = reader.matrix(("output_weight",), "output_bias" if config.output_bias else None)
     elif config.output_bias:
-        output = dataclasses.replace(target, bias=reader.numbers("output_bias"))
+        output = dataclasses.replace(rows, bias=reader.numbers("output_bias"))
 
     is_pre = config.norm == "pre"
     assert config.activation in ("relu", "swish"), "the table of capabilities refuses others"
