@@ -126,7 +126,6 @@ def test_a_row_is_quantized_from_its_least_to_its_largest_number():
     np.testing.assert_allclose(step, [0.02], rtol=1e-6)
 
 
-@pytest.mark.referee
 def test_the_exponential_is_that_of_numpy_to_its_stated_tolerance():
     x = np.linspace(-87, 88, 100_001, dtype=np.float32)
     np.testing.assert_allclose(equation.exp(x), np.exp(x.astype(np.float64)), rtol=2e-7)
