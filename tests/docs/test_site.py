@@ -99,6 +99,25 @@ def test_every_entry_of_the_book_is_on_the_page_of_all_equations(preparing: Modu
     assert set(re.findall(r"\(([\w-]+\.md#[^)]+)\)", chapters)) == found
 
 
+def test_the_first_page_opens_with_the_model_where_there_is_one(
+    preparing: ModuleType, tmp_path: Path
+):
+    live = tmp_path / "live.html"
+    preparing.prepare(tmp_path / "without", live)
+    live.write_text("<!doctype html><title>a model</title>")
+    preparing.prepare(tmp_path / "with", live)
+    before, after = (
+        (tmp_path / folder / "index.md").read_text("utf-8") for folder in ("without", "with")
+    )
+    assert "iframe" not in before
+    title, _, rest = after.partition("\n")
+    assert title == before.partition("\n")[0]
+    assert rest.lstrip().startswith('<iframe class="live" src="live.html"')
+    assert rest.index("iframe") < rest.index("```")
+    assert (tmp_path / "with" / "live.html").read_bytes() == live.read_bytes()
+    assert not (tmp_path / "without" / "live.html").exists()
+
+
 @pytest.fixture(scope="module")
 def page(site: Path, browser: Any) -> Any:
     """A page of the book, opened from its folder in a browser that reaches nothing else."""
@@ -178,22 +197,3 @@ def test_the_search_of_the_site_works_in_a_folder(site: Path, page: Any, browser
     page.get_by_role("option", name=re.compile("Positional encoding")).first.wait_for()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("positions.html.*#alibi"))
-
-
-def test_the_first_page_opens_with_the_model_where_there_is_one(
-    preparing: ModuleType, tmp_path: Path
-):
-    live = tmp_path / "live.html"
-    preparing.prepare(tmp_path / "without", live)
-    live.write_text("<!doctype html><title>a model</title>")
-    preparing.prepare(tmp_path / "with", live)
-    before, after = (
-        (tmp_path / folder / "index.md").read_text("utf-8") for folder in ("without", "with")
-    )
-    assert "iframe" not in before
-    title, _, rest = after.partition("\n")
-    assert title == before.partition("\n")[0]
-    assert rest.lstrip().startswith('<iframe class="live" src="live.html"')
-    assert rest.index("iframe") < rest.index("```")
-    assert (tmp_path / "with" / "live.html").read_bytes() == live.read_bytes()
-    assert not (tmp_path / "without" / "live.html").exists()
