@@ -111,6 +111,7 @@ class _Reader:
         config: RunConfig,
         precision: Precision,
     ) -> Self:
+        """The teachers ``models`` of a run, with its store and settings."""
         top_k = min(config.training.teacher_top_k, data.target_tokenizer.vocabulary_size)
         return cls(data.store, models, top_k, config.training.batch_tokens, precision)
 

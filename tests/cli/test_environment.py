@@ -6,7 +6,11 @@ import sys
 
 CODE = """
 import os, sys
-os.getloadavg = lambda: (float(os.environ["LOAD"]), 0.0, 0.0)
+def load():
+    if os.environ["LOAD"] == "unknown":
+        raise OSError
+    return float(os.environ["LOAD"]), 0.0, 0.0
+os.getloadavg = load
 os.cpu_count = lambda: 2
 from pellucid.cli.main import main
 seen = []
@@ -24,7 +28,7 @@ finally:
 """
 
 
-def said(load: float = 1.0, **environment: str) -> str:
+def said(load: object = 1.0, **environment: str) -> str:
     ends = ("_CAPACITY", "_SPINCOUNT")
     cleared = {key: value for key, value in os.environ.items() if not key.endswith(ends)}
     return subprocess.run(
@@ -43,4 +47,5 @@ def test_kernels_are_bounded_before_torch_is_imported_unless_told_otherwise():
 
 def test_threads_leave_busy_cores_unless_told_otherwise():
     assert said(load=4.5) == "['2048', '1000'] 2048"
+    assert said(load="unknown") == "['2048', None] 2048"
     assert said(load=4.5, GOMP_SPINCOUNT="0") == "['2048', '0'] 2048"

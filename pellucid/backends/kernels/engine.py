@@ -123,6 +123,7 @@ class KernelEngine(CopiedEngine):
         model = self._model  # this one to the end, also if another thread converts again
 
         def search_batch(batch: Sequence[int]) -> list[list[Hypothesis]]:
+            """The hypotheses of the lines with these numbers."""
             ask(watcher)
             found = model.search(
                 _search(

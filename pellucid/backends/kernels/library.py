@@ -335,6 +335,7 @@ def _tensors(weights: Weights) -> tuple[Any, list[Any]]:
     def add(
         rows: npt.NDArray[np.int8] | None, numbers: Numbers | None, bias: Numbers | None = None
     ) -> None:
+        """Append one tensor: whole numbers with their scales, or numbers alone."""
         outputs = 0 if numbers is None else numbers.size
         arrays = [
             each if each is None else np.ascontiguousarray(each) for each in (rows, numbers, bias)
@@ -353,6 +354,7 @@ def _tensors(weights: Weights) -> tuple[Any, list[Any]]:
             add(None, each.bias)
 
     def layer(each: Layer) -> None:
+        """Append the tensors of a layer, in the order of its sublayers."""
         match each.reading:
             case SelfAttention(packed, out):
                 matrix(packed)

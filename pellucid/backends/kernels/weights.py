@@ -243,6 +243,7 @@ class _Reader:
         return Norm(self.numbers(f"{name}.gain"), self.numbers(f"{name}.bias"))
 
     def layer(self, side: str, index: int) -> Layer:
+        """The weights of one layer of a side, ``encoder`` or ``decoder``."""
         name = f"{side}.layers.{index}"
         is_decoder = side == "decoder"
         kind: str = self.config.sublayers("decoder" if is_decoder else "encoder")[0].name

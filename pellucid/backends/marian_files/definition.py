@@ -47,6 +47,7 @@ class _Model:
         return x
 
     def decode(self, memory: _Rows, ids: Sequence[int]) -> _Rows:
+        """The decoder's rows for a beginning of zeros and the words ``ids``."""
         words = self._get(self._target)
         zeros = np.zeros((1, self._settings.d_model))
         x = self._embed(np.concatenate((zeros, words[list(ids)])))

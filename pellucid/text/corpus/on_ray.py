@@ -51,6 +51,7 @@ def ray_workers(address: str, cores: int | None = None) -> Iterator[InOrder]:
             return _Failed(str(error), error.hint)
 
     def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+        """The results of the items, in their order, computed on the cluster."""
         # Sent once, not with every item: it may carry tokenizers.
         sent = ray.put(function)
         most = _AHEAD * max(1, int(cores_of().get("CPU", 1)))
