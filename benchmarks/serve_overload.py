@@ -1,17 +1,24 @@
-"""Twice as many new connections as can be served, and clients that are slow on purpose.
+"""More new connections than can be served, and clients that are slow on purpose.
 
-    python benchmarks/serve_overload.py BUNDLE test.en --seconds 30
+    python benchmarks/serve_overload.py BUNDLE test.en --seconds 30 --times 2 4 8
+    python benchmarks/serve_overload.py BUNDLE test.en --half-a-core --name serve_overload_half
 
 First the capacity: clients that open a connection for each sentence and wait for their answer.
-Then twice as many a second, whether or not answers come (an open loop): everybody must get one,
-429 if not 200. Then 1,000 slow clients beside honest ones. ``--tree`` runs the server of another
-checkout, to compare with.
+Then several times as many a second, whether or not answers come (an open loop): everybody must
+get one, 429 if not 200. Then 1,000 slow clients beside honest ones. ``--half-a-core`` binds the
+server to one core, beside a process that never waits; the clients keep the other cores.
+``--tree`` runs the server of another checkout, to compare with.
 """
 
 import argparse
 import asyncio
+import contextlib
+import os
 import statistics
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -137,11 +144,31 @@ async def slow_clients(made: Server, body: bytes, count: int, seconds: float) ->
     }
 
 
+@contextlib.contextmanager
+def half_a_core(made: Server) -> Iterator[None]:
+    """Bind the server to one core that a process without pauses shares; the clients leave it."""
+    cores = sorted(os.sched_getaffinity(0))
+    for pid in made.pids():
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), {cores[0]})
+    os.sched_setaffinity(0, set(cores[1:]))
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    os.sched_setaffinity(busy.pid, {cores[0]})
+    try:
+        yield
+    finally:
+        busy.kill()
+        busy.wait()
+        os.sched_setaffinity(0, set(cores))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("bundle")
     parser.add_argument("source", type=Path, help="a file with one sentence a line")
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--times", type=int, nargs="+", default=[2], help="of the capacity")
+    parser.add_argument("--half-a-core", action="store_true")
     parser.add_argument("--words", type=int, default=15)
     parser.add_argument("--slow", type=int, default=1000)
     parser.add_argument("--engine", default="torch", choices=["auto", "torch", "ctranslate2"])
@@ -151,13 +178,20 @@ def main() -> None:
     lines = options.source.read_text(encoding="utf-8").split("\n")
     bodies = [translation_body(line) for line in lines if len(line.split()) == options.words]
 
-    figures: dict[str, Any] = {"engine": options.engine}
-    with server(options.bundle, "--engine", options.engine, tree=options.tree) as made:
+    figures: dict[str, Any] = {"engine": options.engine, "half a core": options.half_a_core}
+    with (
+        server(options.bundle, "--engine", options.engine, tree=options.tree) as made,
+        half_a_core(made) if options.half_a_core else contextlib.nullcontext(),
+    ):
         asyncio.run(capacity(made, bodies, 3.0))
         rate = asyncio.run(capacity(made, bodies, options.seconds / 3))
         figures["capacity, answers/s"] = round(rate, 1)
-        figures["at twice the capacity"] = asyncio.run(
-            overload(made, bodies, 2 * rate, options.seconds)
+        for times in options.times:
+            figures[f"at {times} times the capacity"] = asyncio.run(
+                overload(made, bodies, times * rate, options.seconds)
+            )
+        figures["capacity afterwards, answers/s"] = round(
+            asyncio.run(capacity(made, bodies, options.seconds / 3)), 1
         )
         figures["beside slow clients"] = asyncio.run(
             slow_clients(made, bodies[0], options.slow, 10.0)
@@ -165,7 +199,7 @@ def main() -> None:
         figures["process alive"] = made.process.poll() is None
     write_result(
         options.name,
-        "Twice the capacity in new connections, and slow clients",
+        "More new connections than can be served, and slow clients",
         figures,
         ["Clients and server share the machine. 0 or lost: a connection that ended unanswered."],
     )

@@ -73,7 +73,13 @@ _OPTIONS = [
         "--port", 8000, "Port to listen on; 0 takes any that is free.", click.IntRange(0, 65535)
     ),
     _option("--workers", 1, "Processes that answer.", click.IntRange(1, 64)),
-    _option("--threads", None, "Threads of one operation in a worker.", click.IntRange(1)),
+    _option(
+        "--threads",
+        None,
+        "Threads of one operation in a worker; by default its share of the cores, one fewer for"
+        " models of up to 10 million parameters.",
+        click.IntRange(1),
+    ),
     _option(
         "--batch-wait-ms",
         5.0,
@@ -231,6 +237,7 @@ def _serving(
         ),
         batch_wait_seconds=options["batch_wait_ms"] / 1000,
         threads=options["threads"],
+        workers=options["workers"],
     )
 
 

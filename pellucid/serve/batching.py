@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -32,6 +33,10 @@ of short sentences may run between two steps of a longer one."""
 _SHORT, _LONG, _LONE = range(3)
 """Kinds of work: short sentences, long ones, and lone work such as a walk. Between two steps of any
 kind, only the kinds before it may run. This bounds how deeply batches nest, and so the memory."""
+_NEWEST = 0.2
+"""The share of the newest batch in the average of the seconds that one request takes."""
+_LEAST_ROOM = 8
+"""Requests that may wait however slow the model is: one pause of the machine must not close it."""
 _TICK_SECONDS = 1.0
 """Seconds after which an idle thread shows that it is alive, for ``/readyz``."""
 
@@ -83,6 +88,8 @@ class Ticket:
         ``settings`` may be a function instead: lone work, with a single job.
         """
         self.waiting = deque(jobs)
+        self.job_share = 1 / len(jobs)
+        """The part of the request that one job is."""
         self.settings = settings
         self.deadline = deadline
         self.deliver = deliver
@@ -116,10 +123,18 @@ class Batcher:
         max_batch: int,
         batch_tokens: int,
         wait_seconds: float = 0.0,
+        max_queue_seconds: float = math.inf,
     ) -> None:
+        """``wait_seconds`` is how long an idle thread waits for more requests.
+
+        ``max_queue_seconds`` is how long a request may wait at the pace of the last batches.
+        """
         self.translate = translate
         self._metrics = metrics
         self._max_queue = max_queue
+        self._max_queue_seconds = max_queue_seconds
+        self._request_seconds: float | None = None
+        """Seconds of one request in the last batches that others waited for; None before any."""
         self._max_batch = max_batch
         self._batch_tokens = batch_tokens
         self._wait_seconds = wait_seconds
@@ -156,12 +171,24 @@ class Batcher:
         """Seconds since the thread last showed that it is alive."""
         return time.monotonic() - self._ticked
 
+    @property
+    def room(self) -> int:
+        """How many requests may wait: what the queue holds and the pace of the model allows.
+
+        On a slow or busy machine a full queue would take longer than clients wait, so that each
+        request would be computed, or half of it, for nobody.
+        """
+        if self._request_seconds is None:
+            return self._max_queue
+        soon = self._max_queue_seconds / max(self._request_seconds, 1e-9)
+        return int(min(self._max_queue, max(soon, _LEAST_ROOM)))
+
     def submit(self, ticket: Ticket) -> None:
         """Queue a request. Raises OverloadedError if too many wait, UnavailableError if stopped."""
         with self._changed:
             if self._stopping:
                 raise UnavailableError("the server is stopping")
-            if len(self._queue) >= self._max_queue:
+            if len(self._queue) >= self.room:
                 raise OverloadedError(f"{len(self._queue)} requests are waiting; try again later")
 
             self._queue.append(ticket)
@@ -269,8 +296,22 @@ class Batcher:
             _LOG.error("a sentence failed: %s", place_of(error))
             found = [EngineError("the model failed on this text")]
 
-        self._metrics.inference_seconds.observe(time.monotonic() - begun)
+        seconds = time.monotonic() - begun
+        self._metrics.inference_seconds.observe(seconds)
+        self._measure_pace(batch, seconds)
         self._give(batch, found)
+
+    def _measure_pace(self, batch: Batch, seconds: float) -> None:
+        """Note what one request takes, from a batch that left others waiting.
+
+        In a batch that had room for more a request takes longer than under load; so it counts only
+        if it was faster than the last ones, as after a pause of the whole machine.
+        """
+        each = seconds / sum(ticket.job_share for ticket, _ in batch)
+        last = self._request_seconds
+        if self._queue or (last is not None and each < last):
+            last = each if last is None else last
+            self._request_seconds = last + _NEWEST * (each - last)
 
     def _outcomes(self, batch: Batch) -> Sequence[Outcome]:
         settings = batch[0][0].settings

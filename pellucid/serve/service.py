@@ -51,8 +51,8 @@ _LOG = logging.getLogger("pellucid.serve")
 _Found = TypeVar("_Found")
 _ALTERNATIVES = 5
 """Tokens returned if a request gives no count."""
-
-
+_QUEUE_SHARE = 1 / 3
+"""The share of a request's time that it may wait for its turn, at the pace of the last batches."""
 _ANSWERS_AT_ONCE = 4
 """Answers written in one turn of the event loop; one takes about a millisecond of it."""
 
@@ -110,6 +110,7 @@ class Service:
                 max_batch=self.limits.max_batch_sentences,
                 batch_tokens=model.settings.batch_tokens,
                 wait_seconds=self._batch_wait_seconds,
+                max_queue_seconds=_QUEUE_SHARE * self.limits.max_request_seconds,
             )
             self._served[name] = Served(model, batcher)
             batcher.start()
@@ -285,7 +286,8 @@ class Service:
     @property
     def max_running(self) -> int:
         """Requests in progress that one model's queue and one batch can hold."""
-        return self.limits.max_queue + self.limits.max_batch_sentences
+        rooms = (served.batcher.room for served in self._served.values())
+        return max(rooms, default=self.limits.max_queue) + self.limits.max_batch_sentences
 
     def require_open(self) -> None:
         """Raise UnavailableError if the server is stopping. Called once, when a request arrives.

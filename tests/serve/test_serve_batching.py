@@ -160,6 +160,41 @@ def test_a_full_queue_refuses_one_more(make, engine: Engine):
     assert [client.wait(1)[0].text for client in kept] == ["A", "B"]
 
 
+def test_a_slow_model_has_a_shorter_queue(make, monkeypatch):
+    """No more requests wait than can be answered in time; the queue grows again with the pace."""
+    batcher = make(max_queue=100, max_batch=2, max_queue_seconds=20.0)
+    now = [0.0]
+    monkeypatch.setattr("pellucid.serve.batching.time.monotonic", lambda: now[0])
+    seconds = 4.0
+
+    def translate(texts, _settings, _watcher) -> list[Translation]:
+        now[0] += seconds
+        return [said(text) for text in texts]
+
+    def run(waiting: int) -> None:
+        """Translate one batch of two requests, of which others wait for the end."""
+        batch = [(Ticket([Job(0, "a", 1)], GREEDY, LATER, Client().deliver),) for _ in range(2)]
+        batcher._queue.extend(ticket for (ticket,) in batch[:1] * waiting)
+        batcher._run([(ticket, ticket.waiting[0]) for (ticket,) in batch])
+        batcher._queue.clear()
+
+    batcher.stop()
+    batcher.join(30)
+    batcher.translate = translate
+    assert batcher.room == 100
+    run(waiting=0)
+    assert batcher.room == 100, "a lone batch says nothing of the pace under load"
+    run(waiting=1)
+    assert batcher.room == 10, "2 seconds each, in 20 seconds"
+    seconds = 40.0
+    run(waiting=1)
+    assert batcher.room == 8, "never fewer"
+    seconds = 0.002
+    for _ in range(30):
+        run(waiting=0)
+    assert batcher.room == 100
+
+
 def test_who_leaves_the_queue_makes_room_at_once(make, engine: Engine):
     batcher = make(max_queue=1)
     hold(batcher, engine)

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pellucid.bundle import open_any_bundle
 from pellucid.core.errors import PellucidError, place_of
+from pellucid.core.processor import thread_count
 from pellucid.serve.http.app import make_app
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
@@ -17,6 +19,9 @@ from pellucid.serve.server.process import Application
 from pellucid.serve.service import Service
 
 _LOG = logging.getLogger("pellucid.serve")
+
+_SMALL_MODEL = 10_000_000
+"""Parameters of a model that gains nothing by another thread."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,18 +33,20 @@ class Serving:
     policy: Policy
     batch_wait_seconds: float = 0.005
     threads: int | None = None
-    """Threads of one operation; None leaves the number to the engine."""
+    """Threads of one operation; None chooses by the cores and the models."""
+    workers: int = 1
+    """How many processes share the cores."""
 
     shared: Path | None = None
     """The folder where several processes at the same address keep their documents."""
 
     def open(self) -> Application:
         """Load the models. Raises what loading them raised."""
-        if self.threads is not None:
-            # Read by CTranslate2's engine now, and by torch when it is imported.
-            os.environ["OMP_NUM_THREADS"] = str(self.threads)
-            if "torch" in sys.modules:
-                sys.modules["torch"].set_num_threads(self.threads)
+        threads = self.threads or self._fitting_threads()
+        # Read by CTranslate2's engine now, and by torch when it is imported.
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
 
         service = Service(self.limits, Metrics(), batch_wait_seconds=self.batch_wait_seconds)
         for place in self.places:
@@ -53,6 +60,19 @@ class Serving:
             drain=service.drain,
             stop=service.stop,
         )
+
+    def _fitting_threads(self) -> int:
+        """The threads of an operation: the share of this worker, which leaves connections a core.
+
+        Threads wait for each other in every operation. Where connections take turns with one of
+        them, all are late: two threads on two cores answered half as many requests at four times
+        the capacity as one thread did. A large model needs them all the same.
+        """
+        if "OMP_NUM_THREADS" in os.environ:
+            return thread_count()
+        share = max(1, thread_count() // self.workers)
+        counts = [open_any_bundle(place.path).parameter_count for place in self.places]
+        return max(1, share - 1) if max(counts) <= _SMALL_MODEL else share
 
     def _reload(self, service: Service) -> None:
         """Load all models again; one that cannot be read leaves the old one in place."""
