@@ -1,8 +1,13 @@
-# A server that needs no rights: no root, no writable file system, no network of its own.
+# A server that needs no rights: no root, no writable file system, no network of its own. It
+# translates with CTranslate2, which needs no PyTorch.
 #
 #   docker build -t pellucid-serve .
 #   docker run --rm --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges \
 #     -p 127.0.0.1:8000:8000 -e PELLUCID_API_KEY -v "$PWD/runs/en-de:/models/en-de:ro" pellucid-serve
+#
+# With PyTorch as well, for models and searches that CTranslate2 does not have:
+#
+#   docker build --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu -t pellucid-serve .
 
 # A full version; a digest is better, and known to whoever pulls the image:
 #   docker build --build-arg BASE=python@sha256:... -t pellucid-serve .
@@ -10,12 +15,21 @@ ARG BASE=python:3.12.12-slim-bookworm
 
 FROM ${BASE} AS build
 WORKDIR /build
-COPY pyproject.toml README.md LICENSE CHANGELOG.md constraints.txt requirements.lock ./
+ARG TORCH_INDEX=
+COPY pyproject.toml hatch_build.py README.md LICENSE constraints.txt requirements.lock ./
 COPY pellucid ./pellucid
-RUN python -m venv /opt/pellucid \
- && /opt/pellucid/bin/pip install --no-cache-dir -c constraints.txt torch \
- && /opt/pellucid/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements.lock \
- && /opt/pellucid/bin/pip install --no-cache-dir --no-deps .
+# Installed from outside, so that the image has no pip among its packages.
+RUN python -m venv --without-pip /opt/pellucid \
+ && pip wheel --no-cache-dir --no-deps --wheel-dir /build/wheels . \
+ && pip --python /opt/pellucid/bin/python install --no-cache-dir --require-hashes --no-deps \
+      -r requirements.lock \
+ && pip --python /opt/pellucid/bin/python install --no-cache-dir --no-deps /build/wheels/*.whl \
+ && if [ -n "$TORCH_INDEX" ]; then \
+      pip --python /opt/pellucid/bin/python install --no-cache-dir --no-deps \
+        "$(grep '^torch==' constraints.txt)" --index-url "$TORCH_INDEX" \
+   && pip --python /opt/pellucid/bin/python install --no-cache-dir -c constraints.txt \
+        'pellucid[train]'; \
+    fi
 
 FROM ${BASE}
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin pellucid

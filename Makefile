@@ -59,22 +59,27 @@ $(VENV)/bin/python:
 	$(PY) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) -e '.[plot]'
+# First and by itself: the build for CPUs, a fifth of the size, unless there is an NVIDIA card.
+$(VENV)/.torch: $(VENV)/bin/python constraints.txt
+	$(BIN)/python scripts/install_torch.py
 	touch $@
 
-$(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) --no-compile -e '.[test]'
+$(VENV)/.demo: $(VENV)/.torch pyproject.toml constraints.txt
+	$(INSTALL) -e '.[train,plot]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/.torch pyproject.toml constraints.txt
+	$(INSTALL) --no-compile -e '.[all]' --group test
 	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # pip would take one core for it
 	touch $@
 
-$(VENV)/.site: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) -e '.[site]'
+$(VENV)/.site: $(VENV)/.torch pyproject.toml constraints.txt
+	$(INSTALL) -e '.[train]' --group site
 	touch $@
 
 # Holds what the tests need as well: whoever lints first installs once.
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) --no-compile -e '.[dev]'
+$(VENV)/.dev: $(VENV)/.torch pyproject.toml constraints.txt
+	$(INSTALL) --no-compile -e '.[all]' --group dev
 	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	touch $(VENV)/.test $@
 

@@ -2,10 +2,10 @@
 
     python scripts/lock.py
 
-The versions are those of constraints.txt; the packages are what the extras ``serve`` and ``fast``
-need, as those that are installed say themselves. PyTorch is left out: its builds for CPUs and for
-each CUDA version have one version number and different hashes, and the machine decides which is
-right.
+The versions are those of constraints.txt; the packages are what pyproject.toml names for the extras
+of ``EXTRAS``, and what these need, as those that are installed say themselves. None of them needs
+PyTorch, whose builds for CPUs and for each CUDA version have one version number and different
+hashes.
 """
 
 import importlib.metadata
@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,18 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PLATFORMS = {
     machine: [f"manylinux_2_{minor}_{machine}" for minor in (17, 26, 27, 28)]
     + [f"manylinux2014_{machine}"]
     for machine in ("x86_64", "aarch64")
 }
-EXTRAS = ("serve", "fast")
-PLACED_BY_HAND = {"torch"}
-"""Packages whose builds for CPUs and for CUDA have one version number and different hashes."""
+EXTRAS = ("fast", "documents", "serve")
 HEADER = """\
-# Every wheel of the extras serve and fast, by its SHA-256, for CPython {pythons} on Linux
-# ({machines}). Written by scripts/lock.py; the versions are those of constraints.txt.
-# PyTorch comes first and by itself: its builds for CPUs and for CUDA have one version number and
-# different hashes.
+# Every wheel of the extras {extras}, by its SHA-256, for CPython
+# {pythons} on Linux ({machines}). Written by scripts/lock.py; the
+# versions are those of constraints.txt.
 #
-#   pip install -c constraints.txt torch
 #   pip install --require-hashes --no-deps -r requirements.lock
 #   pip install --no-deps .
 """
@@ -66,26 +63,23 @@ def normalized(name: str) -> str:
 
 
 def needed_packages() -> set[str]:
-    """Return the packages that both extras need, as the installed packages declare them."""
-    needed: set[str] = set()
-    waiting = [("pellucid", EXTRAS)]
-    seen = set(waiting)
+    """Return the packages that the extras need, as the installed packages declare them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    waiting = [*project["dependencies"], *(line for extra in EXTRAS for line in optional[extra])]
+
+    seen: set[tuple[str, tuple[str, ...]]] = set()
     while waiting:
-        name, extras = waiting.pop()
-        for line in importlib.metadata.requires(name) or []:
-            requirement = Requirement(line)
-            marker = requirement.marker
-            if marker and not any(marker.evaluate({"extra": extra}) for extra in extras or ("",)):
-                continue
-            each = normalized(requirement.name)
-            if each in PLACED_BY_HAND:
-                continue
-            needed.add(each)
-            step = (each, ("", *sorted(requirement.extras)))
-            if step not in seen:
-                seen.add(step)
-                waiting.append(step)
-    return needed
+        requirement = Requirement(waiting.pop())
+        step = (normalized(requirement.name), ("", *sorted(requirement.extras)))
+        if step in seen:
+            continue
+        seen.add(step)
+        for line in importlib.metadata.requires(requirement.name) or []:
+            marker = Requirement(line).marker
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in step[1]):
+                waiting.append(line)
+    return {name for name, _ in seen}
 
 
 def read_pins(path: Path) -> dict[str, str]:
@@ -110,7 +104,8 @@ def main() -> None:
                     name = normalized(each["metadata"]["name"])
                     hashes[name].add(each["download_info"]["archive_info"]["hashes"]["sha256"])
 
-    lines = [HEADER.format(pythons=", ".join(PYTHONS), machines=" and ".join(PLATFORMS))]
+    listed = {"extras": EXTRAS, "pythons": PYTHONS, "machines": PLATFORMS}
+    lines = [HEADER.format(**{name: ", ".join(each) for name, each in listed.items()})]
     for name, version in versions.items():
         found = "".join(f" \\\n    --hash=sha256:{each}" for each in sorted(hashes[name]))
         lines.append(f"{name}=={version}{found}\n")

@@ -1,20 +1,24 @@
 """A built wheel works outside the repository: presets, phrasebook and type marker travel along."""
 
+import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+import pellucid
+
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the wheel has been unpacked."""
-    folder = tmp_path_factory.mktemp("wheel")
+def build(folder: Path) -> Path:
+    """A wheel of the checkout."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
         cwd=ROOT,
@@ -22,9 +26,45 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
     )
     [wheel] = folder.glob("pellucid-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path) -> Path:
+    """A folder into which the wheel has been unpacked."""
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "site")
-    return folder / "site"
+        archive.extractall(wheel.parent / "site")
+    return wheel.parent / "site"
+
+
+def test_built_twice_it_has_the_same_bytes(wheel: Path, tmp_path: Path):
+    assert build(tmp_path).read_bytes() == wheel.read_bytes()
+
+
+def test_its_bill_of_materials_names_all_that_it_may_need(site: Path):
+    [path] = site.glob("pellucid-*.dist-info/sboms/pellucid.cdx.json")
+    bill = json.loads(path.read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = [*project["dependencies"]]
+    for lines in project["optional-dependencies"].values():
+        needed += [line for line in lines if not line.startswith("pellucid[")]
+
+    def named(lines: Iterable[str]) -> set[str]:
+        return {re.split("[^a-z0-9-]", line.lower(), maxsplit=1)[0] for line in lines}
+
+    listed = {each["name"]: each["scope"] for each in bill["components"]}
+    assert set(listed) == named(needed)
+    required = {name for name, scope in listed.items() if scope == "required"}
+    assert required == named(project["dependencies"])
+    assert "torch" not in required
+    ours = bill["metadata"]["component"]
+    assert ours["version"] == pellucid.__version__
+    assert ours["licenses"] == [{"expression": project["license"]}]
 
 
 def test_it_carries_what_is_not_python(site: Path):
