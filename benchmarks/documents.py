@@ -347,6 +347,10 @@ def fuzz_markdown(chance: random.Random, name: str) -> None:
     def shape(text: str) -> list[str]:
         return [t.type for t in parser.parse(text)]
 
+    def attributes(token) -> list:
+        """The attributes; a title is a text, in the other case in the translation."""
+        return [(k, v.lower() if k == "title" else v) for k, v in token.attrs.items()]
+
     def marks(text: str) -> Counter[str]:
         """The marks; a star that cannot stand where it has to is written as a tag."""
         inner = [t for token in parser.parse(text) for t in token.children or ()]
@@ -358,7 +362,8 @@ def fuzz_markdown(chance: random.Random, name: str) -> None:
         }
         return Counter(
             tags.get(t.content)
-            or f"{t.type}{t.attrs or ''}{t.content if t.type in ('code_inline', 'image') else ''}"
+            or f"{t.type}{attributes(t) or ''}{t.content if t.type == 'code_inline' else ''}"
+            f"{t.content.lower() if t.type == 'image' else ''}"
             for t in inner
             if t.type not in ("text", "softbreak")
         )

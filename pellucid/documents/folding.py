@@ -33,6 +33,8 @@ from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
 from pellucid.documents.side_by_side import (
     SPACED_BAR,
     badge_at,
+    between_bars,
+    bracketed,
     neighbors,
     touch,
     whole_text,
@@ -143,7 +145,20 @@ class Folded:
                 self._divide_pair(badge, depth)
                 self._divide(items[number + 1 :], depth + 1)
                 return
+        only = items[0] if len(items) == 1 and depth else None
+        if isinstance(only, str) and (around := bracketed(only)) is not None:
+            self._keep(around[:1])
+            self._add(around[1:2])
+            self._keep(around[2:])
+            return
         parts = (neighbors(items) or whole_text(items)) if depth < DEEPEST else None
+        if parts is None and depth < DEEPEST and (groups := between_bars(items)) is not None:
+            for group in groups:
+                if isinstance(group, str):
+                    self._keep([group])
+                else:
+                    self._divide([each for each in group if each != ""], depth + 1)
+            return
         if parts is not None:
             for each in parts:
                 if isinstance(each, Pair) and is_read(each):

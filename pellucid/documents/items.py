@@ -10,6 +10,8 @@ _ROMAN = re.compile(r"(?=[ivxl])(?:xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 """Numbers of pages and notes, up to 89."""
 _LONGEST_SCRIPT = 12
 """Characters of a raised or lowered text; a longer one is no part of a word."""
+_NOTE = re.compile(r"\[[^\[\]]{1,40}\]")
+"""A raised text in brackets, such as the [note 3] and [citation needed] of Wikipedia."""
 _LONGEST_NUMBER = 6
 """Characters of a reference to a note: 12, [iv], a, 3b."""
 LONGEST_WORD = 40
@@ -47,6 +49,8 @@ class Pair:
         text = self.text.strip()
         if self.has_words or (self.has_break and text):
             return False
+        if self.is_noted and _NOTE.fullmatch(text):
+            return True
         if self.kind == "reference":
             return len(text) <= _LONGEST_NUMBER and not any(map(str.isspace, text))
         if self.kind == "script":

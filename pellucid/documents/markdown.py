@@ -24,9 +24,19 @@ from pellucid.documents.markdown_dialects import (
     settings_end,
     without_marks,
 )
+from pellucid.documents.markdown_settings import read_settings
 from pellucid.documents.plain import decode, encode
 from pellucid.documents.protected import is_statement, protect
-from pellucid.documents.segments import Alone, Close, Open, Piece, Ranges, Segment, joined
+from pellucid.documents.segments import (
+    Alone,
+    Close,
+    Open,
+    Piece,
+    Ranges,
+    Segment,
+    joined,
+)
+from pellucid.documents.strings import IDENTIFIER
 
 _SEARCHING = re.compile(r"[\[<`]")
 _MOST_SEARCHED = 10**9
@@ -67,6 +77,36 @@ class _Place:
     """The name of a heading in the links of the page to it."""
 
 
+@dataclasses.dataclass
+class _Aside:
+    """A text in the source of a mark: what describes a picture, or the title of a link."""
+
+    number: int
+    """That of the mark."""
+    side: Literal[0, 1]
+    """Whether it stands in the source that begins the mark, or in the one that ends it."""
+    start: int
+    end: int
+    pieces: list[Piece]
+    sources: dict[int, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    quote: str = ""
+    """The quotation mark of a title; of a description there is none."""
+    place: _Place | None = None
+    """The text that the mark is in."""
+
+
+@dataclasses.dataclass
+class _Block:
+    """A part in another format: a block of HTML, or the settings at the top."""
+
+    start: int
+    stop: int
+    segments: Sequence[Segment]
+    write: Callable[[Sequence[Segment]], str | bytes]
+    first: int = 0
+    """The number of its first segment."""
+
+
 class MarkdownDocument:
     """A Markdown file."""
 
@@ -74,10 +114,9 @@ class MarkdownDocument:
         """Raises DataError for what is not text."""
         self._source, self._encoding = decode(data, what)
         self.segments: list[Segment] = []
-        self._places: list[_Place | None] = []
-        """By segment; None for one of a block of HTML."""
-        self._blocks: list[tuple[int, int, HtmlDocument, int]] = []
-        """Blocks of HTML: the beginning and end of each, and the number of its first segment."""
+        self._places: list[_Place | _Aside | None] = []
+        """By segment; None for one of a block of HTML, or of the settings at the top."""
+        self._blocks: list[_Block] = []
         source = self._source
         starts = [0]
         for line in source.splitlines(keepends=True):
@@ -85,6 +124,8 @@ class MarkdownDocument:
 
         # The settings are blanked, so that lines have the same numbers.
         front = settings_end(source)
+        if front and (settings := read_settings(source[:front])) is not None:
+            self._add_block(_Block(0, front, settings.segments, settings.write))
         text = "\n" * source[:front].count("\n") + source[front:]
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = source.splitlines()
@@ -118,8 +159,8 @@ class MarkdownDocument:
             seen = self._add(token, lines, starts, seen, in_table)
             if in_heading and len(self._places) > count:
                 texts = (each.content for each in token.children or [] if each.type in _SHOWN)
-                place = self._places[-1]
-                assert place is not None
+                place = self._places[count]
+                assert isinstance(place, _Place)
                 headings.append((place, "".join(texts)))
         for title in titles:
             self._add_title(title, starts)
@@ -132,11 +173,15 @@ class MarkdownDocument:
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         edits: list[tuple[int, int, str]] = []
-        for start, stop, block, number in self._blocks:
-            own = translated[number : number + len(block.segments)]
-            edits.append((start, stop, block.text_with(own)))
+        for block in self._blocks:
+            own = translated[block.first : block.first + len(block.segments)]
+            if list(own) != list(block.segments):
+                written = block.write(own)
+                text = written if isinstance(written, str) else written.decode()
+                edits.append((block.start, block.stop, text))
+        changed = self._write_asides(translated)
         for place, before, after in zip(self._places, self.segments, translated, strict=True):
-            if before == after or place is None:
+            if not isinstance(place, _Place) or (before == after and id(place) not in changed):
                 continue
             literals = _literals_of(before, self._source[place.start : place.end])
             new = self._written(after, place, literals)
@@ -149,11 +194,37 @@ class MarkdownDocument:
                 end = closing.end() if closing else end
             edits.append((place.start, end, new))
 
-        written, at = [], 0
+        parts, at = [], 0
         for start, stop, new in sorted(edits):
-            written += [self._source[at:start], new]
+            parts += [self._source[at:start], new]
             at = stop
-        return encode("".join([*written, self._source[at:]]), self._encoding)
+        return encode("".join([*parts, self._source[at:]]), self._encoding)
+
+    def _write_asides(self, translated: Sequence[Segment]) -> set[int]:
+        """Write descriptions and titles into the sources of their marks; the ids of the places
+        whose marks have changed.
+        """
+        changed: set[int] = set()
+        asides = [
+            (each, after)
+            for each, before, after in zip(self._places, self.segments, translated, strict=True)
+            if isinstance(each, _Aside) and before != after
+        ]
+        # From the last on, so that the places of those before them stay.
+        for aside, after in reversed(asides):
+            assert aside.place is not None
+            if aside.quote:
+                text = " ".join(after.text.split()).replace("\\", "\\\\")
+                text = text.replace(aside.quote, f"\\{aside.quote}")
+            else:
+                text = _source_of(after, _Place(0, 0, aside.sources, "", False), _WAYS[0], None)
+            sources = aside.place.sources
+            both = list(sources[aside.number])
+            raw = both[aside.side]
+            both[aside.side] = raw[: aside.start] + text + raw[aside.end :]
+            sources[aside.number] = both[0], both[1]
+            changed.add(id(aside.place))
+        return changed
 
     def _add(
         self, token: Any, lines: Sequence[str], starts: Sequence[int], seen: int, in_table: bool
@@ -184,7 +255,7 @@ class MarkdownDocument:
             prefix = ours[1][: max(0, ours[1].rfind(content[1]))]
             joint = self._source[starts[first] + len(ours[0]) : starts[first + 1]] + prefix
 
-        pieces, sources = _pieces(token.children or [], token.content)
+        pieces, sources, asides = _pieces(token.children or [], token.content)
         last = pieces[-1] if pieces else ""
         if isinstance(last, Alone) and sources[last.number][1] == "attributes":
             # Those of a heading or a paragraph, behind its text: no word of it.
@@ -193,9 +264,9 @@ class MarkdownDocument:
             if pieces and isinstance(pieces[-1], str):
                 pieces[-1] = pieces[-1].rstrip(" \t")
             del sources[last.number]
-            self._add_place(pieces, _Place(begin, stop, sources, joint, in_table))
+            self._add_place(pieces, _Place(begin, stop, sources, joint, in_table), asides)
             return end
-        self._add_place(pieces, _Place(begin, end, sources, joint, in_table))
+        self._add_place(pieces, _Place(begin, end, sources, joint, in_table), asides)
         return end
 
     def _add_html(self, token: Any, starts: Sequence[int], seen: int) -> int:
@@ -205,24 +276,39 @@ class MarkdownDocument:
         if start < seen or "{" in source or source.split() != token.content.split():
             return seen
         block = HtmlDocument(source)
-        self._blocks.append((start, stop, block, len(self.segments)))
-        self.segments += block.segments
-        self._places += [None] * len(block.segments)
+        self._add_block(_Block(start, stop, block.segments, block.text_with))
         return stop
 
-    def _add_place(self, pieces: Sequence[Piece], place: _Place) -> None:
-        segment = Segment(tuple(piece for piece in pieces if piece != ""))
-        if segment.has_words:
+    def _add_block(self, block: _Block) -> None:
+        block.first = len(self.segments)
+        self._blocks.append(block)
+        self.segments += block.segments
+        self._places += [None] * len(block.segments)
+
+    def _add_place(self, pieces: Sequence[Piece], place: _Place, asides: Sequence[_Aside]) -> None:
+        """Add a text, and behind it what describes its pictures and links."""
+        read = [
+            (aside, segment)
+            for aside in asides
+            if (segment := _segment_of(aside.pieces)).has_words
+            and not IDENTIFIER.fullmatch(segment.text)
+        ]
+        segment = _segment_of(pieces)
+        if segment.has_words or read:
             self.segments.append(segment)
             self._places.append(place)
+        for aside, own in read:
+            aside.place = place
+            self.segments.append(own)
+            self._places.append(aside)
 
     def _add_title(self, title: Title, starts: Sequence[int]) -> None:
         """Add the title of a container."""
         begin, end = (starts[title.line] + place for place in (title.start, title.end))
         content = self._source[begin:end]
         [inline] = self._parser.parseInline(content, self._env)
-        pieces, sources = _pieces(inline.children or [], content)
-        self._add_place(pieces, _Place(begin, end, sources, "", False))
+        pieces, sources, asides = _pieces(inline.children or [], content)
+        self._add_place(pieces, _Place(begin, end, sources, "", False), asides)
 
     def _name_headings(self, headings: Sequence[tuple[_Place, str]], names: dict[str, str]) -> None:
         """Note which headings the page links to; ``names`` by their forms in lower case."""
@@ -260,6 +346,10 @@ class MarkdownDocument:
                 if _marks_of(inline.children or []) == expected:
                     return text
         return text
+
+
+def _segment_of(pieces: Iterable[Piece]) -> Segment:
+    return Segment(tuple(piece for piece in pieces if piece != ""))
 
 
 def _literals_of(segment: Segment, source: str) -> re.Pattern[str] | None:
@@ -363,9 +453,13 @@ def _noting_spans(rule: Callable[..., bool]) -> Callable[..., bool]:
     return noting
 
 
-def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int, tuple[str, str]]]:
+def _pieces(
+    tokens: Iterable[Any], content: str
+) -> tuple[list[Piece], dict[int, tuple[str, str]], list[_Aside]]:
+    """The text of inline tokens with marks, the sources of these, and the texts in the sources."""
     pieces: list[Piece] = []
     sources: dict[int, tuple[str, str]] = {}
+    asides: list[_Aside] = []
     opened: list[int] = []
     number = 0
     tokens = list(tokens)
@@ -416,6 +510,7 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
         elif token.type == "link_open":
             inner = _label_end(raw)
             sources[number] = (raw[:1], raw[inner:])
+            asides += _title_in(token, raw[inner:], number, 1, 0)
             opened.append(number)
             mark = Open(number, "label")
         elif token.type == "link_close":
@@ -441,7 +536,11 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
             skipped, raw, read = whole
             sources[number] = (raw, "")
             mark = Alone(number, read)
-        else:  # images, HTML
+        elif token.type == "image" and span:
+            sources[number] = (raw, "")
+            asides += _asides_of(token, raw, number)
+            mark = Alone(number)
+        else:  # HTML
             sources[number] = (raw if span else token.content, "")
             mark = _html_mark(number, token.content if token.type == "html_inline" else "", ranges)
 
@@ -457,7 +556,31 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
         elif mark is not None:
             pieces.append(mark)
             number += not isinstance(mark, Close)
-    return joined(pieces), sources
+    return joined(pieces), sources, asides
+
+
+_TITLE = re.compile(r"""(?<=[ \t\n])(["'])(?P<text>(?:[^"'\\]|\\.|(?!\1)["'])*)\1[ \t\n]*\)\Z""")
+"""The title in the address of a picture or a link, ``](x.png "title")``."""
+
+
+def _asides_of(token: Any, raw: str, number: int) -> list[_Aside]:
+    """The description and the title of a picture, ``![description](x.png "title")``."""
+    inner = _label_end(raw)
+    if raw[inner:] in ("]", "][]"):
+        return []  # its description is the name of its address
+    pieces, sources, _ = _pieces(token.children or [], raw[2:inner])
+    described = _Aside(number, 0, 2, inner, pieces, sources)
+    return [described, *_title_in(token, raw[inner:], number, 0, inner)]
+
+
+def _title_in(token: Any, raw: str, number: int, side: Literal[0, 1], before: int) -> list[_Aside]:
+    """The title in the end of a mark's source, which has ``before`` characters before it."""
+    found = _TITLE.search(raw)
+    if found is None or not raw.startswith("]("):
+        return []
+    start, end = found.span("text")
+    title = str(token.attrs.get("title", ""))
+    return [_Aside(number, side, before + start, before + end, [title], quote=found[1])]
 
 
 def _whole_element(tokens: Sequence[Any], index: int, content: str) -> tuple[int, str, str] | None:

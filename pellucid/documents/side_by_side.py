@@ -26,6 +26,8 @@ _BETWEEN_PAGES = re.compile(r"[\s,;.–—-]*")
 _AROUND = {"(": ")", "[": "]", "“": "”", "„": "“", "«": "»", "»": "«", '"': '"', "‘": "’"}
 _PREFIX = re.compile(rf"[^\w]*|\W?\d[\d.]*[.):]\s+|[\d\s.]*[{_BARS}–—]+\s*")
 """The characters before a text that are no part of it: signs, or the number of an item."""
+_SECTION = re.compile(r"\d+(?:\.\d+)+\s+")
+"""The number of a section before the link to it."""
 _SUFFIX = re.compile(rf"(?:\s[^\w.!?…,;:]*)?|\s*(?:\.\.|…|[{_BARS}]|\t|\s[(\[])[^\w]*\d*\W*")
 """The characters behind a text that are no part of it: signs after a space, or a page number."""
 
@@ -69,7 +71,26 @@ def whole_text(items: Sequence[Item]) -> Sequence[Item] | None:
         return None
     if before.strip() in _AROUND and _AROUND[before.strip()] == after.strip():
         return items
-    return items if _PREFIX.fullmatch(before) and _SUFFIX.fullmatch(after) else None
+    pair = items[read[0]]
+    is_section = isinstance(pair, Pair) and pair.kind == "label" and _SECTION.fullmatch(before)
+    is_before = is_section or _PREFIX.fullmatch(before)
+    return items if is_before and _SUFFIX.fullmatch(after) else None
+
+
+def between_bars(items: Sequence[Item]) -> "list[list[Item] | str] | None":
+    """The items between bars with space around them, and these; None if there is no bar."""
+    groups: list[list[Item] | str] = []
+    group: list[Item] = []
+    for item in items:
+        bars = _bars_in(item) if isinstance(item, str) else []
+        at = 0
+        for bar in bars:
+            assert isinstance(item, str)
+            if SPACED_BAR.search(bar[0]):
+                groups += [[*group, item[at : bar.start()]], bar[0]]
+                group, at = [], bar.end()
+        group.append(item[at:] if isinstance(item, str) else item)
+    return [*groups, group] if groups else None
 
 
 def neighbors(items: Sequence[Item]) -> list[Item] | None:
@@ -115,8 +136,17 @@ _SEPARATE = frozenset(("label", "badge"))
 def badge_at(items: Sequence[Item], number: int) -> Pair | None:
     """The badge that stands there, with a text beside it."""
     item = items[number] if len(items) > 1 else None
-    is_badge = isinstance(item, Pair) and item.kind == "badge" and is_read(item)
-    return item if is_badge and isinstance(item, Pair) else None
+    if not isinstance(item, Pair) or not is_read(item):
+        return None
+    # "[edit]", as the sites of wikis have it, is a badge too.
+    is_badge = item.kind == "badge" or (item.kind == "label" and bracketed(item.text) is not None)
+    return item if is_badge else None
+
+
+def bracketed(text: str) -> tuple[str, str, str] | None:
+    """A bracket, the text that is within brackets as a whole, and the other one."""
+    found = re.fullmatch(r"(\s*\[\s*)([^\[\]]{1,40})(\]\s*)", text)
+    return (found[1], found[2], found[3]) if found and is_read(found[2]) else None
 
 
 def _bars_in(text: str) -> list[re.Match[str]]:
@@ -140,6 +170,8 @@ def _is_divided(left: Item, between: str, right: Item) -> bool:
     kinds = {each.kind if isinstance(each, Pair) else None for each in (left, right)}
     if _STEP.fullmatch(between) and kinds & _SEPARATE:
         return True
+    if isinstance(left, str) and left.rstrip().endswith(":") and kinds & _SEPARATE:
+        return True  # the name of a list of links: "Share: Email Print"
     if None in kinds:
         return False
     if kinds <= _SEPARATE:
@@ -154,10 +186,10 @@ def _is_divided(left: Item, between: str, right: Item) -> bool:
 
 def touch(done: Sequence[Item], item: Pair) -> bool:
     """Whether two labels stand side by side without a space, as no words of a sentence do, or a
-    badge behind a word.
+    badge, or several raised words, behind a word.
     """
     last = done[-1] if done else None
-    if item.kind == "badge" and isinstance(last, str):
+    if item.kind in ("badge", "script") and isinstance(last, str):
         return last[-1:] != "" and not last[-1:].isspace()
     return (
         isinstance(last, Pair)

@@ -22,7 +22,7 @@ _HAS_INDENT = re.compile(r"[|>][-+]?[1-9]")
 """The head of a block scalar that gives its indent."""
 
 
-_IDENTIFIER = re.compile(
+IDENTIFIER = re.compile(
     r"v?\d+(?:\.\d+)+(?:[-+.][\w.]+)?"  # v1.2.3-beta
     r"|\.{0,2}(?:[/\\][\w.-]+)+/?|[\w-]+(?:/[\w-]+)*/[\w-]+\.\w+"  # ./a, src/main.py
     r"|(?:application|audio|font|image|text|video)/[\w.+-]+"
@@ -60,7 +60,7 @@ class Strings:
 
         The name of a file, a version, a code or a size is no text, and stays as it is.
         """
-        if _IDENTIFIER.fullmatch(value):
+        if IDENTIFIER.fullmatch(value):
             self._left.append(value)
         else:
             self.add(start, end, value)
@@ -116,8 +116,12 @@ def _check_keys(keys: Sequence[str], known: Collection[str], what: str) -> None:
 class JsonDocument:
     """A JSON file: the strings that are values, or those of the keys that are named."""
 
-    def __init__(self, data: bytes, what: str, keys: Sequence[str]) -> None:
-        """Raises DataError for what is not JSON, ConfigError for a key it has not."""
+    def __init__(
+        self, data: bytes, what: str, keys: Sequence[str], *, only_known: bool = True
+    ) -> None:
+        """Raises DataError for what is not JSON; if ``only_known``, ConfigError for a key that it
+        does not have.
+        """
         text, encoding = decode(data, what)
         try:
             parse_json(text, _MOST_VALUES)
@@ -125,7 +129,8 @@ class JsonDocument:
             raise DataError(f"{what} is not JSON: {error}") from None
         self._strings = Strings(text, encoding)
         strings = list(_json_strings(text))
-        _check_keys(keys, {key for *_, key in strings}, what)
+        if only_known:
+            _check_keys(keys, {key for *_, key in strings}, what)
         for start, end, value, key in strings:
             # What is below "@title" of ARB tells translators about it, and "@type" of JSON-LD is a
             # name: neither is shown.
@@ -180,8 +185,12 @@ def _json_strings(text: str) -> Iterator[tuple[int, int, str, str]]:
 class YamlDocument:
     """A YAML file: the strings that are values, or those of the keys that are named."""
 
-    def __init__(self, data: bytes, what: str, keys: Sequence[str]) -> None:
-        """Raises DataError for what is not YAML, ConfigError for a key it has not."""
+    def __init__(
+        self, data: bytes, what: str, keys: Sequence[str], *, only_known: bool = True
+    ) -> None:
+        """Raises DataError for what is not YAML; if ``only_known``, ConfigError for a key that it
+        does not have.
+        """
         try:
             import yaml
         except ModuleNotFoundError:
@@ -210,7 +219,8 @@ class YamlDocument:
         except (yaml.YAMLError, ValueError) as error:
             raise DataError(f"{what} is not YAML: {_yaml_problem(error)}") from None
 
-        _check_keys(keys, {key for *_, key in found}, what)
+        if only_known:
+            _check_keys(keys, {key for *_, key in found}, what)
         self._strings = Strings(text, encoding)
         self._styles: dict[int, str] = {}
         for start, end, value, style, key in sorted(found, key=lambda each: each[0]):

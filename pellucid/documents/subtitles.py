@@ -23,19 +23,27 @@ _SPEAKER = (
     rf"(?:^|(?<=[>}}]))(?:(?:[-–—]|>>) ?)?[{_CAPITALS}][{_CAPITALS}0-9 .,'’&#()-]{{0,29}}:(?=\s)"
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
+_SOUND = (
+    r"(?P<br>(?<![^\s>})♪.!?…-])\[(?=[^\[\]\n]{1,100}[^\W\d_][.!?…'\"]?\])"
+    r"|(?<=[^\W\d_])\]|(?<=[^\W\d_][.!?…'\"])\])"
+)
+"""The brackets around a sound, ``[music playing]``: no part of a sentence, which models of whole
+sentences read badly; what is in them is a text by itself."""
 _KEPT = {
     # {\i1}text{\i0}; {\an8}, {y:i}
     "srt": re.compile(
         r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}"
-        rf"|\{{(?:\\|[A-Za-z]:)[^{{}}\n]{{0,200}}\}}|{_SPEAKER}",
+        rf"|\{{(?:\\|[A-Za-z]:)[^{{}}\n]{{0,200}}\}}|{_SPEAKER}|{_SOUND}",
         re.MULTILINE,
     ),
     # In WebVTT: when what follows is spoken.
-    "vtt": re.compile(rf"<(?:[0-9]+:)?[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{3}}>|{_SPEAKER}", re.MULTILINE),
+    "vtt": re.compile(
+        rf"<(?:[0-9]+:)?[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{3}}>|{_SPEAKER}|{_SOUND}", re.MULTILINE
+    ),
     # {\pos(1,2)\k20}; a space, a hard one
     "ass": re.compile(
         r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}"
-        rf"|\{{[^{{}}\n]{{0,2000}}\}}|\\[nh]|{_SPEAKER}",
+        rf"|\{{[^{{}}\n]{{0,2000}}\}}|\\[nh]|{_SPEAKER}|{_SOUND}",
         re.MULTILINE,
     ),
 }

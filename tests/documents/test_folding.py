@@ -53,6 +53,11 @@ def read_in(source: str) -> list[str]:
         ("on <time>2020-01-31</time> we", "<time>2020-01-31</time> WE ON"),
         ("see <a>12</a>–<a>14</a> there", "<a>12</a>–<a>14</a> THERE SEE"),
         ("read <a>5</a> <a>new cats</a> now", "<a>5</a> READ <a>CATS NEW</a> NOW"),
+        ("red house<sup>[note 3]</sup> stands", "HOUSE<sup>[note 3]</sup> RED STANDS"),
+        (
+            "red house<sup><a>[citation needed]</a></sup> x",
+            "HOUSE<sup><a>[citation needed]</a></sup> RED X",
+        ),
         # A number for a word of the sentence, and a stop.
         ("red <b>5</b> house", "<b>5</b> RED HOUSE"),
         ("red house<b>.</b>", "HOUSE RED<b>.</b>"),
@@ -102,7 +107,14 @@ def test_a_word_with_a_note_is_no_formula(word: str):
         ("<b>Red:</b> <i>an old house</i>", ["Red: an old house"]),
         ("<span>The</span> <span>dog</span> <span>runs</span>", ["The dog runs"]),
         ("<span>un</span><span>known</span>", ["unknown"]),
-        ("the <a>red house</a> | here", ["the red house | here"]),
+        # A bar with spaces divides whatever is on its sides.
+        ("the <a>red house</a> | here", ["here", "the red house"]),
+        ("by <a>Ann</a> | 3 cats | <time>now</time>", ["3 cats", "now", "by Ann"]),
+        # The name of a list of links, the sections of a page, what wikis have behind a heading
+        ("Share: <a>Red house</a> <a>Blue car</a>", ["Share:", "Red house", "Blue car"]),
+        ("1.2 <a>Red house</a> ... 12", ["Red house"]),
+        ("Red house <a>[edit]</a>", ["Red house", "edit"]),
+        ("Red house<sup>now with more</sup>", ["Red house", "now with more"]),
     ],
 )
 def test_neighbors_are_as_many_texts(source: str, found: list[str]):

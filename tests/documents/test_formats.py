@@ -71,10 +71,10 @@ def test_markdown_keeps_blocks_and_marks():
         "[1]: http://c.d\n"
     )
     assert translated(source, "a.md") == (
-        "---\ntitle: red house\n---\n# *OLD* rED HOUSE\n\n> TEXT QUOTED **ON** GOES HERE\n\n"
-        '- [x] DO `code`\n- ALL SEE [LINK THE](http://x.y/z "t") AND <http://a.b>\n\n'
+        "---\ntitle: HOUSE RED\n---\n# *OLD* rED HOUSE\n\n> TEXT QUOTED **ON** GOES HERE\n\n"
+        '- [x] DO `code`\n- ALL SEE [LINK THE](http://x.y/z "T") AND <http://a.b>\n\n'
         "| B A | C |\n|-----|---|\n| *TWO* ONE | X |\n\n```\ncode here\n```\n\n"
-        "ONE LINE  \nTWO LINE\n\n    indented code\n\n![image](a.png) [REF][1] TEXT\n\n"
+        "ONE LINE  \nTWO LINE\n\n    indented code\n\n![IMAGE](a.png) [REF][1] TEXT\n\n"
         "[1]: http://c.d\n"
     )
 

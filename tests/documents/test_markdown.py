@@ -52,7 +52,7 @@ def said(source: str) -> str:
         ("red\n{: .class }\n", "RED\n{: .class }\n"),
         ("# red {#own .k}\n", "# RED {#own .k}\n"),
         ("[red](x){target=_blank} old\n", "[RED](x){target=_blank} OLD\n"),
-        ("a ![x](y){: .k width=5} b\n", "A ![x](y){: .k width=5} B\n"),
+        ("a ![x](y){: .k width=5} b\n", "A ![X](y){: .k width=5} B\n"),
         # Hugo, Jekyll
         ('{{< figure src="red" >}}\n\nold\n', '{{< figure src="red" >}}\n\nOLD\n'),
         ('{{< figure\n  caption="red"\n>}}\n', '{{< figure\n  caption="red"\n>}}\n'),
@@ -109,17 +109,62 @@ def test_what_dialects_add_stays_and_their_text_is_translated(source: str, found
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("source", "found"),
     [
-        "---\ntitle: red\n---\n",
-        "---\r\ntitle: red\r\n...\r\n",
-        '+++\ntitle = "red"\n+++\n',
-        '{\n"title": "red"\n}\n',
-        "Title: red\nDate: 2020-01-01\nTags: a, b\n",
+        # the text that describes a picture, and the titles of pictures and links
+        ("![red house](a.png)\n", "![RED HOUSE](a.png)\n"),
+        (
+            'old ![a *red* `x` one](<a b.png> "my \\"cat\\"") x\n',
+            'OLD ![A *RED* `x` ONE](<a b.png> "MY \\"CAT\\"") X\n',
+        ),
+        ("[![red](a.svg)](x) old ![](b.png)\n", "[![RED](a.svg)](x) OLD ![](b.png)\n"),
+        (
+            "[old](x 'red') and [a](b)[c](d \"e\")\n",
+            "[OLD](x 'RED') AND [A](b)[C](d \"E\")\n",
+        ),
+        ("![red]\n\n[red]: a.png\n",) * 2,
+        ("![red][]\n\n[red]: a.png\n",) * 2,
+        ("![red][x]\n\n[x]: a.png\n", "![RED][x]\n\n[x]: a.png\n"),
+        ("![image.png](a.png) ![](b)\n",) * 2,
+        ("> ![red\n> house](a.png)\n> old\n", "> ![RED HOUSE](a.png) OLD\n"),
+        ("| a |\n|---|\n| ![x \\| y](z) |\n", "| A |\n|---|\n| ![X \\| Y](z) |\n"),
+        ("# ![red [x]](a.png) old\n", "# ![RED \\[X\\]](a.png) OLD\n"),
     ],
 )
-def test_settings_at_the_top_stay(settings: str):
-    assert said(f"{settings}\n# red\n") == f"{settings}\n# RED\n"
+def test_what_describes_pictures_and_links_is_translated(source: str, found: str):
+    assert said(source) == found
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        (
+            "---\ntitle: red\nlayout: post\ntags: [old, cat]\ndescription: >\n  old\n  cat\n---\n",
+            "---\ntitle: RED\nlayout: post\ntags: [old, cat]\ndescription: >\n  OLD CAT\n---\n",
+        ),
+        ('---\r\ntitle: "red: x"\r\n...\r\n', '---\r\ntitle: "RED: X"\r\n...\r\n'),
+        # VitePress
+        (
+            "---\nhero:\n  name: red\n  tagline: old 'x'\n  image: /a/red.png\n---\n",
+            "---\nhero:\n  name: red\n  tagline: OLD 'X'\n  image: /a/red.png\n---\n",
+        ),
+        # Hugo
+        (
+            "+++\ntitle = \"red \\\"x\\\"\" # c\nslug = 'old'\nsummary = 'old'\n+++\n",
+            "+++\ntitle = \"RED \\\"X\\\"\" # c\nslug = 'old'\nsummary = 'OLD'\n+++\n",
+        ),
+        ('{\n"title": "red",\n"type": "old"\n}\n', '{\n"title": "RED",\n"type": "old"\n}\n'),
+        # Pelican, MultiMarkdown
+        (
+            "Title: red: x\nDate: 2020-01-01\nTags: a, b\nSummary: old\n    cat\n",
+            "Title: RED: X\nDate: 2020-01-01\nTags: a, b\nSummary: old\n    cat\n",
+        ),
+        # no YAML: nothing is guessed
+        ("---\ntitle: red: old: {{ x\n---\n",) * 2,
+    ],
+)
+def test_of_the_settings_at_the_top_what_readers_see_is_translated(settings: str, found: str):
+    assert said(f"{settings}\n# red\n") == f"{found}\n# RED\n"
 
 
 @pytest.mark.parametrize("text", ["Note: red house\n", "---\nred\n", "+++ red\n", "{red}\nold\n"])

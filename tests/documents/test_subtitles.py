@@ -54,6 +54,9 @@ def said(source: str, name: str) -> str:
         (HEAD + "ANN: red\nhouse\nBOB: old\n", HEAD + "ANN: RED\nHOUSE\nBOB: OLD\n"),
         (HEAD + "- ZOË (O.S.): red\n- ИВАН: old\n", HEAD + "- ZOË (O.S.): RED\n- ИВАН: OLD\n"),
         (HEAD + "<i>ANN: red</i>\n", HEAD + "<i>ANN: RED</i>\n"),
+        # sounds
+        (HEAD + "[red house]\n", HEAD + "[RED HOUSE]\n"),
+        (HEAD + "<i>[red]</i> old cat [x]\n", HEAD + "<i>[RED]</i> OLD CAT [X]\n"),
     ],
 )
 def test_subrip_in_the_wild(source: str, found: str):
@@ -64,6 +67,27 @@ def test_subrip_in_the_wild(source: str, found: str):
 def test_the_name_of_a_speaker_is_not_translated(line: str):
     [segment] = read_document(f"{HEAD}{line}\n".encode(), "srt", "a.srt").segments
     assert "".join(piece for piece in segment.pieces if isinstance(piece, str)).strip() == "red"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("[music playing]", ["music playing"]),
+        ("[red]\nold cat", ["red", "old cat"]),
+        ("- [red!]\n- old", ["red!", "old"]),
+        ("Well, [red] old cat.", ["Well,", "red", "old cat."]),
+        ("{\\an8}[red house] old", ["red house", "old"]),
+        ("ANN: [red] old", ["red", "old"]),
+        ("a list[0] or [1] here", ["a list[0] or [1] here"]),
+    ],
+)
+def test_a_sound_in_brackets_is_read_by_itself_and_without_them(text: str, read: list[str]):
+    translator = Swapping()
+    found = translate_document(f"{HEAD}{text}\n".encode(), translator, "a.srt").decode()
+    assert [each for each in translator.seen if any(map(str.isalpha, each))] == read
+    assert [each for each in found if each in "[]"] == [each for each in text if each in "[]"]
+    said = found.replace("an8", "").replace("ANN", "").swapcase()
+    assert sorted(filter(str.isalpha, said)) == sorted(filter(str.isalpha, "".join(read)))
 
 
 def test_each_speaker_keeps_the_lines_of_a_subtitle():
