@@ -82,7 +82,7 @@ class _Aside:
     """A text in the source of a mark: what describes a picture, or the title of a link."""
 
     number: int
-    """That of the mark."""
+    """The number of the mark."""
     side: Literal[0, 1]
     """Whether it stands in the source that begins the mark, or in the one that ends it."""
     start: int
