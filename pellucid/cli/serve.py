@@ -86,6 +86,13 @@ _OPTIONS = [
         "How long an idle model waits for more requests.",
         click.FloatRange(0, 1000),
     ),
+    _option(
+        "--cache-bytes",
+        0,
+        "Bytes of translations that each worker remembers, for sentences that come again; 0"
+        " remembers none.",
+        click.IntRange(0),
+    ),
     _option("--engine", "auto", "The engine that searches.", click.Choice(get_args(EngineName))),
     _option(
         "--compute-type",
@@ -238,6 +245,7 @@ def _serving(
         batch_wait_seconds=options["batch_wait_ms"] / 1000,
         threads=options["threads"],
         workers=options["workers"],
+        cache_bytes=options["cache_bytes"],
     )
 
 

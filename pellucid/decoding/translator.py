@@ -12,6 +12,7 @@ from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
 from pellucid.core.texts import check_texts, counted, texts_among
 from pellucid.decoding import rewriting
+from pellucid.decoding.cache import ModelCache, TranslationCache
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
@@ -76,6 +77,12 @@ class _Task:
     """Whether the model can generate a form of each term that was looked for."""
     log: WarningLog | None = None
     """Logs the warnings of this call; None leaves that to the caller."""
+    searches: bool = True
+    """Whether the engine is asked for what is not remembered, or ``_NotKnownError`` is raised."""
+
+
+class _NotKnownError(Exception):
+    """A translation that was asked for without a search is not remembered."""
 
 
 class Translator:
@@ -121,6 +128,7 @@ class Translator:
         self.usual_warnings = usual_warnings
         self.logs_warnings = logs_warnings
         self.literals_in = literals_in
+        self._cache: ModelCache | None = None
 
     def __repr__(self) -> str:
         path = getattr(self._bundle, "path", None)
@@ -138,9 +146,11 @@ class Translator:
         """The model and its tokenizers.
 
         After the first access, each search with a converted copy of the model first compares the
-        parameters with the converted ones, which takes one pass over them.
+        parameters with the converted ones, which takes one pass over them, and nothing is
+        remembered in a cache any more.
         """
         self.engine.follow(self._bundle)
+        self.forget()
         return self._bundle
 
     @property
@@ -181,8 +191,8 @@ class Translator:
             return cross_attention(bundle.model, pairs, settings.align_layer, settings.align_head)
 
     def with_settings(self, settings: DecodingConfig) -> "Translator":
-        """A translator with the same model and engine, and other settings."""
-        return Translator(
+        """A translator with the same model, engine and cache, and other settings."""
+        other = Translator(
             self._bundle,
             settings,
             self.engine,
@@ -194,6 +204,40 @@ class Translator:
             logs_warnings=self.logs_warnings,
             literals_in=self.literals_in,
         )
+        other._cache = self._cache
+        return other
+
+    def with_cache(self, cache: TranslationCache) -> "Translator":
+        """A translator that remembers its translations in ``cache`` from one call to the next.
+
+        A sentence that comes again, with the same constraints and settings, is then not searched
+        again. Samples are not remembered. The scores are those of the batch in which a sentence was
+        first translated, which may differ from others in the last digits. The model must not be
+        changed from then on; reading ``bundle`` closes the cache.
+        """
+        other = self.with_settings(self.settings)
+        other._cache = cache.of_model()
+        return other
+
+    def forget(self) -> None:
+        """Empty and close the cache of this model, if it has one: the model is to be changed."""
+        if self._cache is not None:
+            self._cache.close()
+
+    def remembered(
+        self, text: str | Request, settings: DecodingConfig | None = None
+    ) -> Translation | None:
+        """The translation of one sentence from the cache, without a search; None if it has none.
+
+        Raises as ``translate`` does.
+        """
+        if self._cache is None:
+            return None
+        task = _Task(settings or self.settings, None, None, searches=False)
+        try:
+            return self._translate_all([text], task)[0]
+        except _NotKnownError:
+            return None
 
     def without_log(self) -> "Translator":
         """The same translator for a caller that reports the warnings itself, or has no use for
@@ -480,16 +524,34 @@ class Translator:
 
         # a dict, so that lines that repeat within a batch are translated once
         new = {line.request: line for line in read if line.request not in task.known}
+        cache = self._cache_for(task)
+        if cache is not None:
+            for request in list(new):
+                remembered = cache.get(request, settings)
+                if remembered is not None:
+                    task.known[request] = remembered
+                    del new[request]
+        if new and not task.searches:
+            raise _NotKnownError
+
         for lines, own in (
             ([line for line in new.values() if not line.required_ids], settings),
             ([line for line in new.values() if line.required_ids], settings.requiring()),
         ):
             found = translate_lines(lines, self._bundle, own, self.engine, task.watcher)
-            task.known.update((line.request, each) for line, each in zip(lines, found, strict=True))
+            for line, each in zip(lines, found, strict=True):
+                task.known[line.request] = each
+                if cache is not None:
+                    cache.put(line.request, settings, each)
 
         # the least recently used are dropped first
         for request in requests:
             task.known.move_to_end(request)
+
+    def _cache_for(self, task: "_Task") -> ModelCache | None:
+        """The cache, unless translations are drawn, or somebody watches each step of a search."""
+        watches = task.watcher is not None and task.watcher.needs_steps
+        return None if watches or task.settings.sampling is not None else self._cache
 
     def _insist(
         self,

@@ -29,6 +29,18 @@ class Metrics(RequestMetrics):
         self.cancelled = Counter(
             "pellucid_cancelled_total", "Sentences dropped or stopped.", registry=registry
         )
+        self.cache_hits = Counter(
+            "pellucid_cache_hits_total", "Sentences answered from the cache.", registry=registry
+        )
+        self.cache_misses = Counter(
+            "pellucid_cache_misses_total", "Sentences not in the cache.", registry=registry
+        )
+        self.cache_bytes = Gauge(
+            "pellucid_cache_bytes",
+            "Memory of the cache.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
 
         self.queue_seconds = Histogram(
             "pellucid_queue_seconds", "Waiting of a sentence.", buckets=SECONDS, registry=registry

@@ -7,12 +7,12 @@ need the model itself, and ``LoadedModel.open`` reads it for the first of them.
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from pellucid.backends import ComputeType, EngineName
 from pellucid.backends.load import load_parts
 from pellucid.bundle import Bundle, StoredModel
+from pellucid.decoding.cache import TranslationCache
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
@@ -127,6 +127,10 @@ class LoadedModel:
         """One translation for each sentence. Raises what the watcher raises."""
         return self.translator.translate(texts, settings, split=False, watcher=watcher)
 
+    def remembered(self, text: str | Request, settings: DecodingConfig) -> Translation | None:
+        """The translation of a sentence from the cache, without the model; None if it has none."""
+        return self.translator.remembered(text, settings)
+
     def entry(self, max_source_tokens: int) -> ModelEntry:
         """The description of this model in ``GET /v1/models``."""
         bundle = self.bundle
@@ -145,11 +149,11 @@ class LoadedModel:
         )
 
 
-Open = Callable[[ModelPlace], LoadedModel]
+def open_model(place: ModelPlace, cache: TranslationCache | None = None) -> LoadedModel:
+    """Read a bundle, whose translations are remembered in ``cache``.
 
-
-def open_model(place: ModelPlace) -> LoadedModel:
-    """Read a bundle. Raises what ``pellucid.load`` raises."""
+    Raises what ``pellucid.load`` raises.
+    """
     bundle, settings, engine = load_parts(place.path, place.engine, compute_type=place.compute_type)
     translator = Translator(
         # Texts of clients are nothing for a log: their answers have the warnings.
@@ -160,6 +164,8 @@ def open_model(place: ModelPlace) -> LoadedModel:
         logs_warnings=False,
         literals_in=literals_in,
     )
+    if cache is not None:
+        translator = translator.with_cache(cache)
     model = LoadedModel(place, translator, bundle)
     # The first pass is slow, as kernels are chosen and memory is allocated: not for a client.
     model.translate(["a"], model.settings.having(beam_size=1, max_length=1))

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar, cast
 
+from pellucid.decoding.cache import TranslationCache
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
@@ -69,10 +70,17 @@ class Service:
     """Models by name, each with its own thread; used from one event loop."""
 
     def __init__(
-        self, limits: Limits, metrics: Metrics, *, batch_wait_seconds: float = 0.0
+        self,
+        limits: Limits,
+        metrics: Metrics,
+        *,
+        batch_wait_seconds: float = 0.0,
+        cache: TranslationCache | None = None,
     ) -> None:
+        """``cache``: where the models remember their translations, if they do."""
         self.limits = limits
         self.metrics = metrics
+        self._cache = cache
         self.is_ready = False
         """Whether all models are loaded."""
         self.is_draining = False
@@ -99,6 +107,7 @@ class Service:
         with self._lock:
             if name in self._served:
                 # The queue and its thread stay, so no waiting request is lost.
+                self._served[name].model.translator.forget()
                 self._served[name].model = model
                 self._served[name].batcher.translate = model.translate
                 return
@@ -269,7 +278,7 @@ class Service:
             await self._open(served.model, deadline)
         found: dict[int, Translation] = {}
         if jobs:
-            async for index, translation in self._work(served.batcher, jobs, settings, deadline):
+            async for index, translation in self._work(served, jobs, settings, deadline):
                 found[index] = translation
         return [found[index] for index in range(len(jobs))]
 
@@ -355,7 +364,7 @@ class Service:
             settings = search_settings(served.model, request, self.limits)
             if glossary is not None or served.model.needs_open(settings):
                 await self._open(served.model, deadline)
-            async for index, translation in self._work(served.batcher, jobs, settings, deadline):
+            async for index, translation in self._work(served, jobs, settings, deadline):
                 yield index, answer_sentence(sentences[index], translation, request)
 
     async def _alone(
@@ -368,7 +377,7 @@ class Service:
         if deadline is None:
             deadline = self._deadline()
         await self._open(served.model, deadline)
-        async for _, found in self._work(served.batcher, [Job(0, "", 0)], work, deadline):
+        async for _, found in self._work(served, [Job(0, "", 0)], work, deadline):
             return cast(_Found, found)
         raise AssertionError("one job has one outcome")
 
@@ -417,12 +426,30 @@ class Service:
 
     async def _work(
         self,
-        batcher: Batcher,
+        served: Served,
         jobs: Sequence[Job],
         settings: DecodingConfig | LoneWork,
         deadline: float,
     ) -> AsyncIterator[tuple[int, Any]]:
-        """Submit jobs to the batcher and yield index and outcome of each, as they arrive."""
+        """Yield index and outcome of each job: of those that are remembered at once, of the others as
+        the batcher finishes them."""
+        if self._cache is not None and isinstance(settings, DecodingConfig):
+            new = []
+            for job in jobs:
+                found = served.model.remembered(job.text, settings)
+                if found is None:
+                    new.append(job)
+                else:
+                    self.metrics.cache_hits.inc()
+                    yield job.index, found
+                    # A long text of known sentences must not hold up the event loop.
+                    await self._answers.wait()
+            self.metrics.cache_misses.inc(len(new))
+            if not new:
+                return
+            jobs = new
+
+        batcher = served.batcher
         loop = asyncio.get_running_loop()
         arrived: asyncio.Queue[Sequence[tuple[int, Outcome]]] = asyncio.Queue()
 
@@ -453,6 +480,8 @@ class Service:
             # Also if this task is cancelled: the model must not go on with unwanted work.
             if left:
                 batcher.leave(ticket)
+            if self._cache is not None:
+                self.metrics.cache_bytes.set(self._cache.size_bytes)
 
 
 def glossary_of(served: Served, name: str | None) -> Glossary | None:

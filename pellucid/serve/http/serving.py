@@ -10,6 +10,7 @@ from pathlib import Path
 from pellucid.bundle import open_any_bundle
 from pellucid.core.errors import PellucidError, place_of
 from pellucid.core.processor import thread_count
+from pellucid.decoding.cache import TranslationCache
 from pellucid.serve.http.app import make_app
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
@@ -36,6 +37,8 @@ class Serving:
     """Threads of one operation; None chooses by the cores and the models."""
     workers: int = 1
     """How many processes share the cores."""
+    cache_bytes: int = 0
+    """Bytes of translations that each worker remembers; 0 remembers none."""
 
     shared: Path | None = None
     """The folder where several processes at the same address keep their documents."""
@@ -48,14 +51,17 @@ class Serving:
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)
 
-        service = Service(self.limits, Metrics(), batch_wait_seconds=self.batch_wait_seconds)
+        cache = TranslationCache(self.cache_bytes) if self.cache_bytes else None
+        service = Service(
+            self.limits, Metrics(), batch_wait_seconds=self.batch_wait_seconds, cache=cache
+        )
         for place in self.places:
-            service.put(open_model(place))
+            service.put(open_model(place, cache))
         service.is_ready = True
 
         return Application(
             asgi=make_app(service, self.policy, shared=self.shared),
-            reload=lambda: self._reload(service),
+            reload=lambda: self._reload(service, cache),
             note_refusal=service.metrics.note_refusal,
             drain=service.drain,
             stop=service.stop,
@@ -74,11 +80,11 @@ class Serving:
         counts = [open_any_bundle(place.path).parameter_count for place in self.places]
         return max(1, share - 1) if max(counts) <= _SMALL_MODEL else share
 
-    def _reload(self, service: Service) -> None:
+    def _reload(self, service: Service, cache: TranslationCache | None) -> None:
         """Load all models again; one that cannot be read leaves the old one in place."""
         for place in self.places:
             try:
-                service.put(open_model(place))
+                service.put(open_model(place, cache))
                 _LOG.info("read %s again", place.name)
             except PellucidError as error:
                 _LOG.error("kept the old %s: %s", place.name, error)
