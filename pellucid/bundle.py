@@ -9,6 +9,7 @@ manifest.json        size and SHA-256 of each file, fingerprint of each tensor
 """
 
 import dataclasses
+import itertools
 import json
 import logging
 import math
@@ -33,9 +34,11 @@ from pellucid.core.files import (
     MANIFEST_NAME,
     HeldFile,
     is_sparse,
+    manifest_text,
     read_manifest,
     read_plain,
     verified_reading,
+    write_file,
     write_folder,
 )
 from pellucid.core.limits import LOAD_SECONDS, Deadline
@@ -54,6 +57,9 @@ MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"
 UNSURE_KEY = "unsure_below"
 """The manifest's key for the bound ``Bundle.unsure_below``."""
+QUALITY_KEY = "quality"
+"""The manifest's key for the scale ``Bundle.quality_points``."""
+_MOST_POINTS = 100
 _MOST_ATTEMPTS = 10
 """How often reading is tried again while another process replaces the bundle."""
 _LONGEST_HEADER = 1 << 24
@@ -210,6 +216,27 @@ class Bundle(Generic[ModelT_co]):
         return bound if isinstance(bound, float) and bound < 0.0 else None
 
     @property
+    def quality_points(self) -> tuple[tuple[float, float], ...] | None:
+        """The scale by which the quality of a translation is known, as ``decoding.quality`` has it.
+
+        None if it was not calibrated, or if what the manifest has is no rising scale.
+        """
+        stored = self.manifest.get(QUALITY_KEY)
+        if not isinstance(stored, list) or not 0 < len(stored) <= _MOST_POINTS:
+            return None
+        for pair in stored:
+            if not (isinstance(pair, list) and len(pair) == 2):
+                return None
+            if not all(isinstance(each, float) and math.isfinite(each) for each in pair):
+                return None
+
+        points = tuple((log_prob, quality) for log_prob, quality in stored)
+        rises = all(
+            one[0] < other[0] and one[1] <= other[1] for one, other in itertools.pairwise(points)
+        )
+        return points if rises and points[0][1] >= 0.0 and points[-1][1] <= 1.0 else None
+
+    @property
     def device(self) -> str:
         """Where the model is, or will be when it is read: ``cpu``, ``cuda``."""
         if isinstance(self.held, StoredModel) and not self.held.is_read:
@@ -262,6 +289,17 @@ def save_bundle(
             "tensors": {name: fingerprint(tensor) for name, tensor in tensors.items()},
         },
     )
+
+
+def note_in_bundle(path: Path | str, details: Mapping[str, Any]) -> Path:
+    """Add ``details`` to the manifest of a bundle, or of the best one of a run; returns its folder.
+
+    Raises InputMissingError, CorruptError and WriteError.
+    """
+    folder = find_bundle(Path(path))
+    manifest = read_manifest(folder)
+    write_file(folder / MANIFEST_NAME, manifest_text({**manifest, **details}))
+    return folder
 
 
 def _refuse_to_replace(path: Path) -> None:

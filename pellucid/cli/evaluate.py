@@ -21,7 +21,7 @@ from pellucid.cli.options import (
     search_options,
 )
 from pellucid.cli.translate import figures
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, DataError
 from pellucid.evaluation.metrics import METRICS, shown_metrics
 from pellucid.evaluation.tokenizers import TOKENIZERS
 from pellucid.text.corpus.addresses import address_of, plain_stem
@@ -100,6 +100,12 @@ language_option = click.option(
     " with typing errors, with emoji, with stray spaces.",
 )
 @click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Keep in BUNDLE what its probabilities say about the quality of its translations, for"
+    " pellucid translate --below. Needs 100 lines or more that it was not trained on.",
+)
+@click.option(
     "--glossary",
     type=click.Path(dir_okay=False, path_type=Path),
     help="TSV file of terms that translations must have, as pellucid translate takes it; also says"
@@ -126,6 +132,7 @@ def evaluate(
     pronunciations: bool | None,
     sentence_scores: Path | None,
     robustness: bool,
+    calibrate: bool,
     glossary: Path | None,
     domains: tuple[str, ...],
     as_json: bool,
@@ -158,6 +165,11 @@ def evaluate(
             "--robustness is BLEU, and takes no --metric, --pronunciations or --sentence-scores."
         )
 
+    if calibrate and (others or robustness or glossary is not None or "mbr" in search):
+        raise click.UsageError(
+            "--calibrate is for one model as it is, and takes no --with, --robustness, --glossary"
+            " or --mbr."
+        )
     if pronunciations is False and "per" in metrics:
         raise click.UsageError("--metric per counts phones, and takes no --no-pronunciations.")
     if pronunciations is None and "per" in metrics:
@@ -187,16 +199,19 @@ def evaluate(
             language=language,
             tokenize=tokenize,
             pronunciations=pronunciations,
-            per_sentence=file is not None or terms is not None,
+            per_sentence=file is not None or terms is not None or calibrate,
         )
         if file is not None:
             rows_of = _sentence_objects if _is_jsonl(sentence_scores) else _sentence_table
             for row in rows_of(evaluation, sources, references, metrics):
                 file.write(row.encode() + b"\n")
 
+    if calibrate:
+        _calibrate(bundle, evaluation)
+
     if as_json:
         table = evaluation.to_dict()
-        left_out = {"by_sentence", "translations"}  # as long as the test set
+        left_out = {"by_sentence", "translations", "log_probs"}  # as long as the test set
         # ``--metric`` chooses figures; signatures and times stay.
         left_out |= METRICS.keys() - set(metrics) if metrics else set()
         kept = {name: value for name, value in table.items() if name not in left_out}
@@ -209,6 +224,26 @@ def evaluate(
     if terms is not None:
         present, count = count_present(terms, sources, evaluation.translations or ())
         click.echo(f"terms in their translations: {present:,} of {count:,}")
+
+
+def _calibrate(bundle: str, evaluation: "Evaluation") -> None:
+    """Keep in the bundle what its translations of a test set say of others. Raises DataError."""
+    from pellucid.bundle import QUALITY_KEY, UNSURE_KEY, note_in_bundle
+    from pellucid.decoding.quality import LEAST_TRANSLATIONS, quality_points
+    from pellucid.decoding.suspicious import unsure_below
+
+    assert evaluation.log_probs is not None
+    assert evaluation.by_sentence is not None
+    points = quality_points(evaluation.log_probs, evaluation.by_sentence["chrf"].scores)
+    if points is None:
+        raise DataError(
+            f"--calibrate needs {LEAST_TRANSLATIONS} lines with text at least,"
+            f" got {evaluation.sentences:,}"
+        )
+    unsure = unsure_below([each for each in evaluation.log_probs if each is not None])
+    folder = note_in_bundle(bundle, {QUALITY_KEY: points, UNSURE_KEY: unsure})
+    lowest, highest = points[0][1], points[-1][1]
+    click.echo(f"calibrated {folder}: qualities from {lowest:.2f} to {highest:.2f}", err=True)
 
 
 def _evaluate_copies(

@@ -69,6 +69,7 @@ def json_line(number: int, translation: "Translation") -> str:
                 "translation": each.text,
                 "score": each.score,
                 "warnings": warnings_of(each),
+                **({} if each.quality is None else {"quality": each.quality}),
             }
             for each in translation.sentences
         ]
@@ -88,6 +89,8 @@ def figures(translation: "Translation") -> dict[str, Any]:
         "warnings": warnings_of(translation),
     }
 
+    if translation.quality is not None:
+        entry["quality"] = translation.quality
     if translation.alignment is not None:
         entry["alignment"] = [list(link) for link in translation.alignment]
         entry["word_alignment"] = _pharaoh(translation)
@@ -197,6 +200,13 @@ _PACKED_DOCUMENTS = ("docx", "pptx", "odt", "epub", "pdf", "xlsx")
     " times.",
 )
 @click.option(
+    "--below",
+    type=(click.FloatRange(0, 1), click.Choice(["mark", "leave"])),
+    metavar="QUALITY mark|leave",
+    help="Mark translations whose estimated quality (0 to 1) is lower with [?], or leave their text"
+    " untranslated.",
+)
+@click.option(
     "--detect",
     is_flag=True,
     help="Warn of lines in another language than the model reads (extra detect).",
@@ -252,6 +262,7 @@ def translate(
     abbreviations: tuple[str, ...],
     glossary: Path | None,
     domains: tuple[str, ...],
+    below: "tuple[float, Literal['mark', 'leave']] | None",
     detect: bool,
     explain_search: bool,
     reference: str | None,
@@ -298,6 +309,8 @@ def translate(
         raise click.UsageError("--explain-search takes no --detect.")
     if explain_search and glossary is not None:
         raise click.UsageError("--explain-search takes no --glossary.")
+    if explain_search and below is not None:
+        raise click.UsageError("--explain-search takes no --below.")
     if domains and glossary is None:
         raise click.UsageError("--domain must go with --glossary.")
     if part is not None and explain_search:
@@ -332,6 +345,9 @@ def translate(
     elif columns is not None or keep_numbers or guard_cells:
         raise click.UsageError("--columns, --keep-numbers and --guard-cells are for documents.")
 
+    if below is not None:
+        search = {**search, "below": below[0], "doubtful": below[1]}
+
     # Before the model is opened, which may take seconds.
     terms = None if glossary is None else Glossary.read(glossary, domains)
     translator = open_translator(
@@ -344,6 +360,7 @@ def translate(
         figures=as_json,
     )
     translator.glossary = terms
+    translator.check_below(translator.settings)
     if is_document:
         return translate_files(
             translator,

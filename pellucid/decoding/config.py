@@ -155,6 +155,11 @@ class DecodingConfig(Config):
     token_log_probs: bool = True
     """Give log p of each token. Without, the engine ctranslate2 need not read its translations
     again; torch gives them anyway."""
+    below: float | None = None
+    """A translation with a lower ``quality`` (0 to 1) is doubtful; ``doubtful`` says what is done
+    with it. None leaves all as they are. Needs a model whose quality was calibrated."""
+    doubtful: Literal["mark", "leave"] = "mark"
+    """With ``below``: put ``[?]`` before a doubtful translation, or leave its source as it is."""
     max_source_tokens: int = 1024
     """Longer sources are cut, with a warning."""
     batch_tokens: int = 8192

@@ -27,6 +27,8 @@ class EnsembleBundle:
     """The seen words of the first bundle."""
     unsure_below: None = None
     """Unknown: it was measured for each model alone."""
+    quality_points: None = None
+    """Unknown for the same reason."""
 
     @property
     def max_length(self) -> int | None:

@@ -55,6 +55,11 @@ class Translatable(Protocol):
         """The mean log-probability of a token below which a translation is unsure."""
         ...
 
+    @property
+    def quality_points(self) -> tuple[tuple[float, float], ...] | None:
+        """The scale of ``decoding.quality``, if the model was calibrated."""
+        ...
+
 
 @dataclasses.dataclass(frozen=True)
 class Request:

@@ -26,6 +26,11 @@ class Hypothesis:
     token_log_probs: tuple[float, ...]
     """log p(token | prefix, source) under the model, in nats; the stop's comes last."""
 
+    @property
+    def mean_log_prob(self) -> float:
+        """The mean log-probability of a token, the stop included."""
+        return math.fsum(self.token_log_probs) / len(self.token_log_probs)
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Translation:
@@ -59,6 +64,10 @@ class Translation:
     theirs, and all that counts tokens has an ``[EOS]`` between two sentences."""
     warnings: Warnings = ()
     """Why this translation should not be trusted; of a split source, those of its sentences."""
+    quality: float | None = None
+    """How good it probably is, from 0 to 1: the chrF, divided by 100, of translations of the
+    validation text that were as sure. Of a split source the lowest of its sentences. None where
+    nothing was searched, with constraints and samples, and without a calibrated model."""
 
     def __str__(self) -> str:
         return self.text

@@ -3,8 +3,8 @@
 Each step turns requests into the requests that the next one receives, and knows the way back for
 their translations. ``Translator`` names the steps in one line, and ``run`` goes through them:
 
-    lines -> Sentences -> Terms -> Judgement -> OddLines -> TermMarks -> search
-    lines <- joined    <-       <- warnings  <- restored <- unmarked  <-
+    lines -> Sentences -> Doubt         -> Terms -> Judgement -> OddLines -> TermMarks -> search
+    lines <- joined    <- marked, left  <-       <- warnings  <- restored <- unmarked  <-
 
 A step where nothing matches passes requests and translations on as they are. A step may make
 several requests of one; ``origins`` then says which line each belongs to, for warnings that name
@@ -20,6 +20,7 @@ from typing import Protocol
 
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.odd_lines import OddLine, has_no_letter_beside
+from pellucid.decoding.quality import MARK, Points, quality_of
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.sentences import SplitLine
@@ -125,6 +126,47 @@ class Terms:
 
 
 @dataclasses.dataclass(frozen=True)
+class Doubt:
+    """Marks a translation whose quality is too low, or leaves its source in its place."""
+
+    settings: DecodingConfig
+
+    def __call__(self, requests: Sequence[Request]) -> Rewritten:
+        """Requests stay as they are; the texts of doubtful translations change."""
+        below = self.settings.below
+        if below is None:
+            return Rewritten(list(requests), _unchanged)
+
+        change = _marked if self.settings.doubtful == "mark" else _left
+
+        def back(found: Translations) -> Translations:
+            return [
+                dataclasses.replace(change(each), n_best=tuple(map(change, each.n_best)))
+                if each.quality is not None and each.quality < below
+                else each
+                for each in found
+            ]
+
+        return Rewritten(list(requests), back)
+
+
+def _marked(found: Translation) -> Translation:
+    """The translation behind a mark, which is a word of its own."""
+    links = found.word_alignment
+    if links is not None:
+        links = tuple((source, target + 1) for source, target in links)
+    return dataclasses.replace(found, text=f"{MARK} {found.text}", word_alignment=links)
+
+
+def _left(found: Translation) -> Translation:
+    """The source in the place of its translation, each word aligned with itself."""
+    links = found.word_alignment
+    if links is not None:
+        links = tuple((number, number) for number in range(len(found.source.split())))
+    return dataclasses.replace(found, text=found.source.strip(), word_alignment=links)
+
+
+@dataclasses.dataclass(frozen=True)
 class Judgement:
     """Gives a translation its warnings: that it is empty, repeats itself, lost a number, ..."""
 
@@ -138,6 +180,8 @@ class Judgement:
     """The settings of the search, by which a translation is judged as unsure."""
     literals_in: LiteralsIn | None = None
     """Finds what is not translated, such as addresses and placeholders."""
+    points: Points | None = None
+    """The scale of the model's quality, if it was calibrated."""
 
     def __call__(self, requests: Sequence[Request]) -> Rewritten:
         """Requests stay as they are; each translation is judged, and each of its n best."""
@@ -149,11 +193,12 @@ class Judgement:
 
     def _judged(self, found: Translation, request: Request) -> Translation:
         demanded = [request.prefix, *request.must, *itertools.chain(*request.terms)]
-        unsure = None
+        unsure = quality = None
         # What was demanded or drawn is not what the model is surest of.
         if self.settings and not any(demanded) and self.settings.sampling is None:
             mean = found.mean_log_prob(self.settings.penalty)
             unsure = unsure_message(mean, self.unsure_below)
+            quality = quality_of(mean, self.points)
         judge = functools.partial(
             judged,
             usual=self.usual,
@@ -161,13 +206,14 @@ class Judgement:
             seen=self.seen,
             literals=self._literals(request.source),
         )
-        best = judge(found, unsure=unsure)
+        best = dataclasses.replace(judge(found, unsure=unsure), quality=quality)
         # The first of the n best is the best; the others are less likely by what they are.
+        first, others = found.n_best[:1], found.n_best[1:]
         n_best = (
-            judge(each, unsure=None if number else unsure)
-            for number, each in enumerate(found.n_best)
+            *(dataclasses.replace(judge(each, unsure=unsure), quality=quality) for each in first),
+            *(judge(each, unsure=None) for each in others),
         )
-        return dataclasses.replace(best, n_best=tuple(n_best))
+        return dataclasses.replace(best, n_best=n_best)
 
     def _literals(self, text: str) -> list[str]:
         """Addresses and placeholders of a text; dashes and sums of money may change their form."""

@@ -105,6 +105,7 @@ class SplitLine:
         # tokens of a sentence are numbered from 0, those of the line across all its sentences
         source_offsets = _offsets(len(part.source_tokens) for part in parts)
         target_offsets = _offsets(len(part.tokens) for part in parts)
+        qualities = [part.quality for part in parts if part.quality is not None]
         utilities = [part.expected_utility for part in parts if part.expected_utility is not None]
 
         return Translation(
@@ -123,6 +124,7 @@ class SplitLine:
             expected_utility=sum(utilities) / len(utilities) if utilities else None,
             truncated=any(part.truncated for part in parts),
             warnings=merged(part.warnings for part in parts),
+            quality=min(qualities, default=None),
         )
 
     def _word_alignment(

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
-from pellucid.core.errors import DataError
+from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.limits import shown
 from pellucid.core.texts import check_texts, counted, texts_among
 from pellucid.decoding import rewriting
@@ -16,6 +16,7 @@ from pellucid.decoding.cache import ModelCache, TranslationCache
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
+from pellucid.decoding.quality import quality_of
 from pellucid.decoding.requests import (
     MOST_CHARACTERS,
     ReadLine,
@@ -28,7 +29,15 @@ from pellucid.decoding.requests import (
     source_limit,
 )
 from pellucid.decoding.result import Alternative, Translation
-from pellucid.decoding.rewriting import Judgement, LiteralsIn, OddLines, Sentences, TermMarks, Terms
+from pellucid.decoding.rewriting import (
+    Doubt,
+    Judgement,
+    LiteralsIn,
+    OddLines,
+    Sentences,
+    TermMarks,
+    Terms,
+)
 from pellucid.decoding.spelling import spell_terms
 from pellucid.decoding.suspicious import judged, source_warnings
 from pellucid.decoding.torch_engine import TorchEngine
@@ -54,6 +63,8 @@ _DONE_AFTERWARDS = (
     "copy_symbols",
     "recase",
     "mark_terms",
+    "below",
+    "doubtful",
 )
 """Settings that are applied before a search or to its result, so that no engine needs them."""
 
@@ -350,6 +361,14 @@ class Translator:
         task = self._task(self.settings, splits=self.split, first_line=first_line)
         return self._translate_all(lines, task)
 
+    def check_below(self, settings: DecodingConfig) -> None:
+        """Raise ConfigError if ``below`` is set and the model has no scale of quality."""
+        if settings.below is not None and self._bundle.quality_points is None:
+            raise ConfigError(
+                "below needs a model whose quality was calibrated, and this one was not",
+                hint="pellucid evaluate BUNDLE SOURCE REFERENCE --calibrate, of 100 lines or more",
+            )
+
     def score(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
     ) -> list[Translation]:
@@ -389,6 +408,7 @@ class Translator:
                 warnings=tuple(
                     source_warnings(sources[index], read[index], limit, bundle.source_tokenizer)
                 ),
+                quality=quality_of(hypothesis.mean_log_prob, bundle.quality_points),
             )
             for index, hypothesis in enumerate(scored)
         ]
@@ -476,9 +496,11 @@ class Translator:
     def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
         """One translation for each line; lines that are known are not translated again."""
         settings = task.settings
+        self.check_below(settings)
         requests = as_requests(lines, settings, task.next_line)
         steps = (
             Sentences(task.split_language, has_codes=self.source_tokenizer.kind == "marian"),
+            Doubt(settings),
             Terms(self.glossary),
             Judgement(
                 self.usual_warnings,
@@ -486,6 +508,7 @@ class Translator:
                 self._bundle.unsure_below,
                 settings,
                 self.literals_in,
+                self._bundle.quality_points,
             ),
             self._odd_lines(settings),
             TermMarks(self.glossary, settings),

@@ -59,7 +59,10 @@ class ModelTranslator:
     def __init__(self, translator: Translator, search: Search | None = None) -> None:
         """``search`` translates sentences and gives their attention; by default the translator."""
         # One translation is written and its scores are not read.
-        plain = {"n_best": 1, "align": False, "token_log_probs": False}
+        # What is doubtful is marked or left as a whole, with the marks of the document in it.
+        plain = {"n_best": 1, "align": False, "token_log_probs": False, "below": None}
+        translator.check_below(translator.settings)
+        self._below, self._doubtful = translator.settings.below, translator.settings.doubtful
         changed = translator.with_settings(translator.settings.changed(plain))
         self._translator = changed.without_log()  # a line of a log is no place in a document
         self._search = search or _DirectSearch(self._translator)
@@ -90,6 +93,7 @@ class ModelTranslator:
         for of_sentence in parts:
             text, links = "", []
             warnings = []
+            is_doubtful = False
             for number, (start, part) in enumerate(of_sentence):
                 text += " " if number and text else ""
                 at = len(text)
@@ -103,7 +107,17 @@ class ModelTranslator:
                 ]
                 text += found_part.text
                 warnings.append(found_part.warnings)
-            answers.append(Aligned(_printable(text), tuple(links), warnings=merged(warnings)))
+                quality = found_part.quality
+                if self._below is not None and quality is not None:
+                    is_doubtful |= quality < self._below
+            answers.append(
+                Aligned(
+                    _printable(text),
+                    tuple(links),
+                    warnings=merged(warnings),
+                    doubt=self._doubtful if is_doubtful else None,
+                )
+            )
         return answers
 
     def _links(self, translations: Sequence[Translation]) -> list[list[Link]]:

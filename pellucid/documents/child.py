@@ -71,7 +71,11 @@ def frame_of(content: bytes) -> bytes:
 def answer_of(found: Sequence[Aligned]) -> bytes:
     """The parent's answer to a question."""
     return message_of(
-        {"answers": [[each.text, each.links, _reported(each.warnings)] for each in found]}
+        {
+            "answers": [
+                [each.text, each.links, _reported(each.warnings), each.doubt] for each in found
+            ]
+        }
     )
 
 
@@ -97,8 +101,9 @@ class _Parent:
                 text,
                 tuple((tuple(ours), tuple(theirs), w) for ours, theirs, w in links),
                 warnings=tuple(TranslationWarning(*each) for each in warnings),
+                doubt=doubt,
             )
-            for text, links, warnings in answers
+            for text, links, warnings, doubt in answers
         ]
 
     def receive(self) -> bytes:

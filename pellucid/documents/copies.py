@@ -1,9 +1,11 @@
 """Texts that are not translated within a sentence: copied by the model, or cut out and put back."""
 
 import bisect
+import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
+from pellucid.decoding.quality import MARK
 from pellucid.documents.placement import (
     Aligned,
     Copy,
@@ -29,6 +31,14 @@ def unchanged(text: str, literals: Sequence[Span]) -> Aligned:
         ((unit.start, unit.end), (unit.start, unit.end), 1.0) for unit in units_of(text, literals)
     )
     return Aligned(text, links, tuple((each, each) for each in literals))
+
+
+def marked(answer: Aligned) -> Aligned:
+    """A doubtful translation behind its mark."""
+    shift = len(MARK) + 1
+    links = tuple((ours, (a + shift, b + shift), weight) for ours, (a, b), weight in answer.links)
+    copies = tuple((ours, (a + shift, b + shift)) for ours, (a, b) in answer.copies)
+    return dataclasses.replace(answer, text=f"{MARK} {answer.text}", links=links, copies=copies)
 
 
 def with_copies(text: str, literals: Sequence[Span], answer: Aligned) -> Aligned | None:

@@ -26,13 +26,14 @@ from pellucid.documents.copies import (
     between_literals,
     cut_out,
     keeps_order,
+    marked,
     unchanged,
     with_copies,
     with_insertions,
     with_stretches,
 )
 from pellucid.documents.folding import Folded
-from pellucid.documents.placement import Aligned
+from pellucid.documents.placement import Aligned, Doubt
 from pellucid.documents.protected import protect, unprotect
 from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, Span, all_nodes, read_tree
 from pellucid.text.scripts import is_wide
@@ -45,6 +46,7 @@ _AT_ONCE = 512
 """Sentences that are translated before the progress is reported."""
 
 _LEFT = (TranslationWarning("empty", "it stays as it was, as the model gave nothing for it"),)
+_UNTRUSTED = (TranslationWarning("unsure", "it stays as it was, as its translation is doubtful"),)
 _SHOWN_OF_TEXT = 40
 """Characters of a sentence that a note repeats, so that its place is found."""
 
@@ -330,13 +332,14 @@ def _translate_some(
     align: bool,
 ) -> dict[_Key, Aligned]:
     found: dict[_Key, Aligned] = {}
+    doubts: dict[_Key, Doubt] = {}
 
     # As they are written: a good model copies names, addresses and placeholders.
     whole = [key for key in keys if STANDS_FOR_ALL not in key[0]]
     answers = translator.translate([text for text, _ in whole], align=align)
     for key, answer in zip(whole, answers, strict=True):
         text, literals = key
-        warnings[key] = answer.warnings
+        warnings[key], doubts[key] = answer.warnings, answer.doubt
         if not answer.text.strip():
             # The original, so that a reader sees that something stands here.
             found[key] = unchanged(text, literals)
@@ -351,7 +354,7 @@ def _translate_some(
     answers = translator.translate([text for text, _ in cut], align=True)
     for key, (rest, places), answer in zip(again, cut, answers, strict=True):
         text, literals = key
-        warnings[key] = answer.warnings
+        warnings[key], doubts[key] = answer.warnings, answer.doubt
         counts.put_back += 1
         if answer.text.strip():
             found[key] = with_insertions(text, literals, rest, places, answer)
@@ -365,6 +368,13 @@ def _translate_some(
         stretches = between_literals(text, literals)
         answers = translator.translate([text[start:end] for start, end in stretches], align=align)
         warnings[key] = merged(each.warnings for each in answers)
+        doubts[key] = next((each.doubt for each in answers if each.doubt), None)
         found[key] = with_stretches(text, literals, stretches, answers)
         counts.in_stretches += 1
+
+    for key, doubt in doubts.items():
+        if doubt == "mark" and found[key].text != key[0]:
+            found[key] = marked(found[key])
+        elif doubt == "leave":
+            found[key], warnings[key] = unchanged(*key), _UNTRUSTED
     return found

@@ -16,6 +16,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
 
 from pellucid.decoding.warnings import Warnings
 from pellucid.documents.segments import Span
@@ -25,6 +26,9 @@ Copy = tuple[Span, Span]
 """Characters of the source, and the same characters in the target."""
 Link = tuple[Span, Span, float]
 """Characters of the source, those of the target that are aligned with them, and how much."""
+
+Doubt = Literal["mark", "leave"] | None
+"""The treatment of a translation whose quality is too low; None for all others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Aligned:
     translation."""
     warnings: Warnings = ()
     """Why the translation should not be trusted."""
+    doubt: Doubt = None
 
 
 _SIGN_WEIGHT = 0.1

@@ -53,6 +53,8 @@ class Evaluation(Scores):
     """The scores of each line by itself, under the names above. None unless they were requested."""
     translations: list[str] | None = None
     """The translation of each line. None unless sentence scores were requested."""
+    log_probs: list[float | None] | None = None
+    """The mean log-probability of a token of each, in nats; None as ``translations``."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the names of the fields, without those that are None."""
@@ -155,6 +157,9 @@ def evaluate(
         warnings={kind: warnings[kind] for kind in KINDS if warnings[kind]},
         by_sentence=by_sentence,
         translations=hypotheses if per_sentence else None,
+        log_probs=[each.mean_log_prob(settings.penalty) for each in translations]
+        if per_sentence
+        else None,
     )
 
 

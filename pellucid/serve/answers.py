@@ -46,6 +46,7 @@ def answer_sentence(
         tokens=tokens,
         source_tokens=sentence.tokens,
         warnings=[] if translation is None else warnings_of(translation),
+        quality=None if translation is None else translation.quality,
         confidences=confidences_of(translation) if request.confidences else None,
         alignment=_alignment(translation) if request.alignment else None,
         n_best=n_best,
@@ -65,6 +66,7 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
     if request.alternatives:
         alternatives = _other_ways(sentences, request.alternatives)
 
+    qualities = [each.quality for each in sentences if each.quality is not None]
     return TextAnswer(
         # The white space of the source is kept, line ends included.
         text="".join(f"{each.before}{each.text}{each.after}" for each in sentences),
@@ -73,6 +75,7 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
         tokens=[token for each in sentences for token in each.tokens],
         source_tokens=[token for each in sentences for token in each.source_tokens],
         warnings=list(dict.fromkeys(each for sentence in sentences for each in sentence.warnings)),
+        quality=min(qualities, default=None),
         confidences=[p for each in sentences for p in each.confidences or ()]
         if request.confidences
         else None,

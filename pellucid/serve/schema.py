@@ -106,6 +106,9 @@ class SentenceAnswer(_Message):
     """The tokens of the source that were read."""
     warnings: list[WarningAnswer] = []
     """Empty for most."""
+    quality: float | None = None
+    """From 0 to 1: the chrF, divided by 100, of translations of the validation text that were as
+    sure; null where nothing was searched, with terms, and if the model was not calibrated."""
     confidences: list[float] | None = None
     """p(token | those before it, source), one for each of tokens."""
     alignment: list[tuple[int, int]] | None = None
@@ -126,6 +129,8 @@ class TextAnswer(_Message):
     source_tokens: list[str]
     warnings: list[WarningAnswer] = []
     """The warnings of its sentences, each once."""
+    quality: float | None = None
+    """The lowest of its sentences."""
     confidences: list[float] | None = None
     alignment: list[tuple[int, int]] | None = None
     n_best: list[Candidate] | None = None

@@ -431,8 +431,8 @@ class Service:
         settings: DecodingConfig | LoneWork,
         deadline: float,
     ) -> AsyncIterator[tuple[int, Any]]:
-        """Yield index and outcome of each job: of those that are remembered at once, of the others as
-        the batcher finishes them."""
+        """Yield index and outcome of each job: at once of those that are remembered, of the others
+        as the batcher finishes them."""
         if self._cache is not None and isinstance(settings, DecodingConfig):
             new = []
             for job in jobs:
@@ -521,6 +521,8 @@ def search_settings(
             **model.bounded_lengths(max_length, limits.max_new_tokens),
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
             "align": request.alignment and model.has_attention,
+            # Answers have the quality; what is done with a doubtful one is left to the client.
+            "below": None,
         }
     )
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.bundle import MODEL_FILE, UNSURE_KEY, Bundle, save_bundle
+from pellucid.bundle import MODEL_FILE, QUALITY_KEY, UNSURE_KEY, Bundle, save_bundle
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import write_folder
 from pellucid.core.phases import begin_phase
@@ -270,6 +270,8 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) 
         details[USUAL_KEY] = run.data.usual_warnings
         if validation is not None and validation.unsure_below is not None:
             details[UNSURE_KEY] = validation.unsure_below
+        if validation is not None and validation.quality_points is not None:
+            details[QUALITY_KEY] = validation.quality_points
 
     save_bundle(
         run.folder.bundle_path(step),

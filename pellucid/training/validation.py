@@ -12,6 +12,7 @@ from pellucid.core.special import SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
+from pellucid.decoding.quality import Points, quality_points
 from pellucid.decoding.suspicious import unsure_below
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import METRICS, VALIDATED, Score
@@ -25,6 +26,8 @@ from pellucid.training.config import RunConfig, validation_search
 from pellucid.training.data import TrainingData
 from pellucid.training.vectors import bundle_vectors
 
+_MOST_SCORED = 1000
+"""Translations that the scale of quality is learned from."""
 _MOST_NEW_TOKENS = 20
 """The limit on new tokens in a continuation that is shown as a sample."""
 
@@ -43,6 +46,8 @@ class Validation:
     """Scores of models that translate: ``VALIDATED`` by name."""
     unsure_below: float | None = None
     """The mean log-probability of a token that hardly any translation is below."""
+    quality_points: Points | None = None
+    """The scale of the quality of translations."""
 
     def rank(self, by: str) -> list[float]:
         """Return the values that decide which model is best, the figure ``by`` first; higher is
@@ -76,19 +81,20 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
         )
 
     tokenizers = data.source_tokenizer, data.target_tokenizer
-    scores = unsure = None
+    scores = unsure = points = None
     if isinstance(model, Seq2Seq):
-        scores, sample, unsure = _translate(Bundle(model, *tokenizers, {}, {}), data, config, step)
+        bundle = Bundle(model, *tokenizers, {}, {})
+        scores, sample, unsure, points = _translate(bundle, data, config, step)
     else:
         text = data.valid_references[step % len(data.valid_references)]
         sample = _sample(Bundle[SequenceModel](model, *tokenizers, {}, {}), text)
 
-    return Validation(loss, time.perf_counter() - began, sample, scores, unsure)
+    return Validation(loss, time.perf_counter() - began, sample, scores, unsure, points)
 
 
 def _translate(
     bundle: Bundle, data: TrainingData, config: RunConfig, step: int
-) -> tuple[dict[str, Score], tuple[str, str, str], float | None]:
+) -> tuple[dict[str, Score], tuple[str, str, str], float | None, Points | None]:
     settings = validation_search(config)
     translator = Translator(
         bundle,
@@ -107,9 +113,16 @@ def _translate(
     shown = step % len(hypotheses)  # another one each time, and the same one in a resumed run
     sample = data.valid_sources[shown], data.valid_references[shown], hypotheses[shown]
 
-    log_probs = (each.mean_log_prob(settings.penalty) for each in translations)
+    if settings.sampling:
+        return scores, sample, None, None
+    log_probs = [each.mean_log_prob(settings.penalty) for each in translations]
     unsure = unsure_below([each for each in log_probs if each is not None])
-    return scores, sample, None if settings.sampling else unsure
+
+    # Some are enough for a scale, and each takes time to score: 0.2 ms.
+    some = slice(None, None, -(-len(hypotheses) // _MOST_SCORED))
+    output = data.scoring.output(hypotheses[some], [[line] for line in data.valid_references[some]])
+    chrf = METRICS["chrf"].sentence_scores(output).scores
+    return scores, sample, unsure, quality_points(log_probs[some], chrf)
 
 
 def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
