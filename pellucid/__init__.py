@@ -86,6 +86,15 @@ _LOADERS = ("AutoModel", "AutoModelForSeq2SeqLM", "MarianMTModel", "from_pretrai
 
 
 def __getattr__(name: str) -> Any:
+    try:
+        return _attribute(name)
+    except ModuleNotFoundError as error:
+        from pellucid.core.errors import MissingExtraError
+
+        raise MissingExtraError.of_training(error, f"pellucid.{name}") or error from None
+
+
+def _attribute(name: str) -> Any:
     match name:
         case "load":
             from pellucid.backends.load import load

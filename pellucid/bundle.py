@@ -26,6 +26,7 @@ from pellucid.core.errors import (
     ConfigError,
     CorruptError,
     InputMissingError,
+    MissingExtraError,
     OutputExistsError,
     PellucidError,
 )
@@ -101,14 +102,19 @@ class StoredModel(Generic[ModelT_co]):
     def read(self) -> ModelT_co:
         """The model, frozen and in evaluation mode; the same object each time.
 
-        Raises CorruptError if the file was changed in place, and as ``load_bundle`` does for a
-        model that does not fit its config.
+        Raises CorruptError if the file was changed in place, MissingExtraError without torch, and
+        as ``load_bundle`` does for a model that does not fit its config.
         """
         with self._lock:
             if self._model is None:
                 # imported here: torch is needed from now on
                 assert self._file is not None
-                from pellucid.model.stored import read_model
+                try:
+                    from pellucid.model.stored import read_model
+                except ModuleNotFoundError as error:
+                    raise (
+                        MissingExtraError.of_training(error, "the model itself") or error
+                    ) from None
 
                 path = self._file.path
                 try:

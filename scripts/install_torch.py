@@ -13,14 +13,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-DRIVER = Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg")
-"""Files of NVIDIA's driver: on Linux, and in the Windows Subsystem for Linux."""
+sys.path.insert(0, str(ROOT))  # nothing is installed yet
 
-
-def has_nvidia_card() -> bool:
-    """Whether a driver of NVIDIA is loaded."""
-    return any(path.exists() for path in DRIVER)
+from pellucid.core.installation import CPU_INDEX, has_nvidia_card  # noqa: E402
 
 
 def pinned() -> str:

@@ -15,7 +15,14 @@ from pellucid.backends.ctranslate2.support import ctranslate2_problems
 from pellucid.backends.ctranslate2.workers import onnxruntime_is_loaded, open_workers
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.config import did_you_mean
-from pellucid.core.errors import BundleError, ConfigError, PellucidError, WriteError
+from pellucid.core.errors import (
+    BundleError,
+    ConfigError,
+    MissingExtraError,
+    PellucidError,
+    WriteError,
+)
+from pellucid.core.installation import has_torch, install_command
 from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher
@@ -143,7 +150,7 @@ def load_parts(
     # before anything is read, so that all wrong arguments are named at once
     _check(path, engine, device, compute_type)
     bundle = _open(Path(path), "cuda" if _takes_gpu(device) else "cpu", seconds, engine)
-    if compute_type == "bfloat16":
+    if compute_type == "bfloat16" and has_torch():
         from pellucid.model.layers import narrow
 
         narrow(bundle.model)
@@ -153,11 +160,23 @@ def load_parts(
 
     settings = DecodingConfig.of_bundle(bundle.settings, path)
     chosen = _choose(bundle, engine, compute_type)
+    if chosen.name == "torch" and not has_torch():
+        raise _no_engine(engine, chosen.reason)
     if chosen.name == "torch" and isinstance(bundle.held, StoredModel):
         bundle.held.read()  # so that errors of the model are raised here
     if engine != "torch":  # a choice of the user needs no reason
         _log.info("engine %s: %s", chosen.name, chosen.reason)
     return bundle, settings, chosen
+
+
+def _no_engine(engine: EngineName, reason: str) -> MissingExtraError:
+    """The error where no engine that is installed can search the model."""
+    if engine == "auto" and importlib.util.find_spec("ctranslate2") is None:
+        instead = f"PyTorch: {install_command('train')}"
+        if importlib.util.find_spec("pellucid_kernels") is not None:
+            instead = f"compute_type=int8 for the engine kernels, or {instead}"
+        return MissingExtraError("CTranslate2 or PyTorch", "fast", "translating", instead=instead)
+    return MissingExtraError("PyTorch", "train", f"the engine torch ({reason})")
 
 
 def _store_by_columns(bundle: Bundle) -> None:
@@ -254,7 +273,7 @@ def _machine_problems(bundle: Bundle) -> list[str]:
 def _bundle_problems(bundle: Bundle) -> list[str]:
     """Why CTranslate2 cannot run this model, or is not installed."""
     if importlib.util.find_spec("ctranslate2") is None:
-        return ["ctranslate2 is not installed (pip install 'pellucid[fast]')"]
+        return [f"ctranslate2 is not installed ({install_command('fast')})"]
     return [
         f"ctranslate2 cannot express this model: {each}" for each in ctranslate2_problems(bundle)
     ]
@@ -278,6 +297,8 @@ def _takes_gpu(device: Device) -> bool:
 def _has_gpu() -> bool:
     """Whether torch can use a GPU. Without a device file torch is not even imported."""
     if sys.platform == "linux" and not any(Path(each).exists() for each in _GPU_DEVICES):
+        return False
+    if not has_torch():
         return False
     import torch
 

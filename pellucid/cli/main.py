@@ -15,7 +15,7 @@ import click
 
 from pellucid.cli import streams
 from pellucid.cli.signals import end_on_signals
-from pellucid.core.errors import PellucidError
+from pellucid.core.errors import MissingExtraError, PellucidError
 from pellucid.core.version import __version__
 
 CommandName = Literal[
@@ -309,15 +309,25 @@ def main() -> None:
             " hint: rename the file, or set LC_ALL=C.UTF-8",
             TEXT_ERROR,
         )
+    except ModuleNotFoundError as error:
+        if debug:
+            traceback.print_exc()
+        purpose = " ".join(["pellucid", *sys.argv[1:2]])
+        missing = MissingExtraError.of_training(error, purpose)
+        if missing is None:
+            _leave_as_internal(error)
+        _leave(f"error: {missing}; hint: {missing.hint}", missing.exit_code)
     except Exception as error:
         if debug:
             traceback.print_exc()
         if _is_out_of_memory(error):
             _leave(f"error: {_OUT_OF_MEMORY}", MEMORY_ERROR)
-        reason = _one_line(f"{type(error).__name__}: {error}")
-        _leave(
-            f"error: internal: {reason}; hint: run again with --debug and report it", INTERNAL_ERROR
-        )
+        _leave_as_internal(error)
+
+
+def _leave_as_internal(error: Exception) -> NoReturn:
+    reason = _one_line(f"{type(error).__name__}: {error}")
+    _leave(f"error: internal: {reason}; hint: run again with --debug and report it", INTERNAL_ERROR)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -22,6 +22,8 @@ Each says what must hold, what was got, and (``hint``) what to do about it.
 import re
 from collections.abc import Sequence
 
+from pellucid.core.installation import TORCH_EXTRA, install_command
+
 
 class PellucidError(Exception):
     """Anything Pellucid raises on purpose; ``str()`` of it is one readable sentence.
@@ -99,8 +101,14 @@ class MissingExtraError(PellucidError):
     def __init__(self, package: str, extra: str, purpose: str, *, instead: str = "") -> None:
         super().__init__(
             f"{purpose} needs {package}, which is not installed",
-            hint=f"pip install 'pellucid[{extra}]'" + (f", or {instead}" if instead else ""),
+            hint=install_command(extra) + (f", or {instead}" if instead else ""),
         )
+
+    @classmethod
+    def of_training(cls, error: ModuleNotFoundError, purpose: str) -> "MissingExtraError | None":
+        """The same error for a package that computes with models; None for any other module."""
+        package = _OF_TRAINING.get(error.name or "")
+        return None if package is None else cls(package, TORCH_EXTRA, purpose)
 
 
 class CancelledError(PellucidError):
@@ -119,6 +127,13 @@ class ShapeError(PellucidError, ValueError):
     exit_code = 70
 
 
+_OF_TRAINING = {
+    "torch": "PyTorch",
+    "jaxtyping": "jaxtyping",
+    "sacrebleu": "sacrebleu",
+    "sacremoses": "sacremoses",
+}
+"""The packages of the extra ``train``, by the names of their modules."""
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 """Control characters but the line feed."""
 MOST_PROBLEMS = 20

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from pellucid.core.errors import MissingExtraError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher
 from pellucid.decoding.requests import ReadLine, Translatable
@@ -53,8 +54,15 @@ class TorchEngine(Engine):
         settings: DecodingConfig,
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
-        """Search with Pellucid's own searches. Raises as they do."""
+        """Search with Pellucid's own searches.
+
+        Raises as they do, and MissingExtraError without torch.
+        """
         # imported here, as it imports torch, which takes a second and 200 MB
-        from pellucid.decoding.search.search import search_lines
+        try:
+            from pellucid.decoding.search.search import search_lines
+        except ModuleNotFoundError as error:
+            purpose = f"this search ({self._reason})"
+            raise MissingExtraError.of_training(error, purpose) or error from None
 
         return search_lines(lines, bundle, settings, watcher)

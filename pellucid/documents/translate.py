@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from pellucid.core.installation import TORCH_EXTRA, has_torch, install_command
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator
 from pellucid.documents.formats import ReadOptions, read_document
@@ -29,6 +30,7 @@ def translate_document(
     it. Raises DataError for a document that cannot be read, and what the translator raises.
     """
     options = options or ReadOptions()
+    by_text = isinstance(translator, Translator) and not has_torch()
     if isinstance(translator, Translator):
         if not options.target_language and translator.target_language != UNKNOWN:
             options = dataclasses.replace(options, target_language=translator.target_language)
@@ -42,9 +44,15 @@ def translate_document(
         keep_numbers=keep_numbers,
         progress=progress,
         counts=counts,
+        by_text=by_text,
     )
 
     written = document.write(translated)
     if counts is not None:
+        if by_text:
+            counts.notes.append(
+                "what stands between two marks was translated by itself: to place marks on aligned"
+                f" words needs PyTorch ({install_command(TORCH_EXTRA)})"
+            )
         counts.notes += notes_of(document)
     return written

@@ -12,6 +12,7 @@ from pathlib import Path
 from pellucid.backends import ComputeType, EngineName
 from pellucid.backends.load import load_parts
 from pellucid.bundle import Bundle, StoredModel
+from pellucid.core.installation import has_torch
 from pellucid.decoding.cache import TranslationCache
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
@@ -86,9 +87,10 @@ class LoadedModel:
 
     @property
     def has_attention(self) -> bool:
-        """Whether target tokens can be aligned with source tokens."""
+        """Whether target tokens can be aligned with source tokens, which takes torch."""
         config = self.bundle.config
-        return isinstance(config, TranslatorSettings) and bool(config.cross_attentions)
+        is_known = isinstance(config, TranslatorSettings) and bool(config.cross_attentions)
+        return is_known and has_torch()
 
     def source_limit(self, limits_tokens: int) -> int:
         """The most tokens of a sentence that are read, without the stop."""

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar, cast
 
+from pellucid.core.installation import has_torch
 from pellucid.decoding.cache import TranslationCache
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
@@ -36,6 +37,7 @@ from pellucid.serve.schema import (
     problems_of_translate,
 )
 from pellucid.serve.server.errors import (
+    ConflictError,
     DeadlineError,
     FieldProblem,
     InvalidError,
@@ -386,10 +388,13 @@ class Service:
 
         Meanwhile the batcher translates on with its engine. A request that leaves, or whose
         deadline passes, does not end the reading, which others may wait for.
-        Raises DeadlineError, and EngineError if the model cannot be read.
+        Raises DeadlineError, ConflictError without torch, and EngineError if the model cannot be
+        read.
         """
         if model.is_open:
             return
+        if not has_torch():
+            raise ConflictError("this needs PyTorch, which is not installed where the server runs")
         opening = self._openings.get(model)
         if opening is None:
             # A task of its own, not of the request: the request may leave, the reading goes on.

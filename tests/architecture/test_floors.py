@@ -44,6 +44,7 @@ WORKS_WITHOUT_TORCH = {
         "decoding/translator.py",
         "decoding/writing.py",
         "backends/ctranslate2/cache.py",
+        "backends/ctranslate2/export.py",
         "backends/copied_engine.py",
         "backends/ctranslate2/engine.py",
         "backends/load.py",

@@ -6,6 +6,7 @@ import pytest
 
 from pellucid.core import errors
 from pellucid.core.errors import MissingExtraError, PellucidError
+from pellucid.core.installation import install_command
 
 CLASSES = [
     each
@@ -37,4 +38,4 @@ def test_an_error_is_its_sentence_and_keeps_its_hint_apart(kind: type[PellucidEr
 def test_a_missing_package_is_told_with_the_command_that_brings_it():
     error = MissingExtraError("matplotlib", "plot", "drawing a picture")
     assert str(error) == "drawing a picture needs matplotlib, which is not installed"
-    assert error.hint == "pip install 'pellucid[plot]'"
+    assert error.hint == install_command("plot")

@@ -12,6 +12,7 @@ import pellucid
 from pellucid.backends.huggingface.export_folder import export_huggingface
 from pellucid.backends.load import load
 from pellucid.core.errors import BundleError, ConfigError, InputMissingError, MissingExtraError
+from pellucid.core.installation import install_command
 
 LINES = sentences(30)
 
@@ -61,11 +62,11 @@ def test_a_missing_extra_is_one_sentence_with_the_command(
     with pytest.raises(MissingExtraError) as caught:
         load(bundle_folder, engine="ctranslate2", device="cpu")
     assert str(caught.value) == "the engine ctranslate2 needs ctranslate2, which is not installed"
-    assert caught.value.hint == "pip install 'pellucid[fast]'"
+    assert caught.value.hint == install_command("fast")
     engine = load(bundle_folder, device="cpu").engine
     assert (engine.name, engine.reason) == (
         "torch",
-        "ctranslate2 is not installed (pip install 'pellucid[fast]')",
+        f"ctranslate2 is not installed ({install_command('fast')})",
     )
 
 

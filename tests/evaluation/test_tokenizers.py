@@ -12,6 +12,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers import tokenizer_spm
 
 from pellucid.core.errors import ConfigError, DataError, InputMissingError, MissingExtraError
+from pellucid.core.installation import install_command
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.compare import compare
@@ -124,7 +125,7 @@ def test_a_missing_package_is_named_before_anything_is_translated(
     assert str(caught.value) == (
         f"the BLEU tokenizer {name} needs {package}, which is not installed"
     )
-    assert caught.value.hint == f"pip install 'pellucid[{extra}]', or take the tokenizer char"
+    assert caught.value.hint == f"{install_command(extra)}, or take the tokenizer char"
 
 
 @pytest.mark.parametrize(("name", "module", "package", "extra"), LACKING)
@@ -135,7 +136,7 @@ def test_the_tokenizer_of_a_language_falls_back_to_characters_and_says_so(
     assert scoring_of([["高い山"]], language=extra).tokenize == "char"
     assert caplog.messages == [
         f"BLEU counts characters (tok:char): the BLEU tokenizer {name} needs {package}, which is"
-        f" not installed; to count words, pip install 'pellucid[{extra}]'"
+        f" not installed; to count words, {install_command(extra)}"
     ]
 
 

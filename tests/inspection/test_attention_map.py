@@ -9,6 +9,7 @@ import pytest
 from tiny_models import tiny_bundle
 
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
+from pellucid.core.installation import install_command
 from pellucid.inspection.ablation import AblationStudy, ablate
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.figures.attention import draw_ablation, draw_attention
@@ -112,7 +113,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(MissingExtraError) as caught:
         draw_attention(capture, tmp_path / "x.png")
     assert str(caught.value) == "drawing a picture needs matplotlib, which is not installed"
-    assert caught.value.hint == "pip install 'pellucid[plot]'"
+    assert caught.value.hint == install_command("plot")
 
 
 def test_a_study_is_drawn_with_every_change_in_its_place(tmp_path: Path):

@@ -24,6 +24,7 @@ from pellucid.bundle import Bundle, save_bundle
 from pellucid.cli.exchange import export
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
 from pellucid.core.files import read_manifest
+from pellucid.core.installation import install_command
 from pellucid.core.special import BOS_ID, SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
@@ -171,7 +172,7 @@ def test_a_missing_ctranslate2_is_told_with_the_extra(
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(MissingExtraError, match="exporting to CTranslate2 needs ctranslate2") as e:
         export_ctranslate2(small_bundle(), tmp_path / "out")
-    assert e.value.hint == "pip install 'pellucid[fast]'"
+    assert e.value.hint == install_command("fast")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pellucid.backends.load import load
 from pellucid.backends.onnx.export import export_onnx
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
+from pellucid.core.installation import install_command
 
 MODELS: dict[str, dict[str, Any]] = {
     "the paper's": {},
@@ -157,7 +158,7 @@ def test_a_missing_onnx_is_told_with_the_extra(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingExtraError, match="exporting to ONNX needs onnx") as caught:
         export_onnx(small_bundle(), tmp_path / "out")
-    assert caught.value.hint == "pip install 'pellucid[onnx]'"
+    assert caught.value.hint == install_command("onnx")
 
 
 def test_the_command_writes_the_folder(tmp_path: Path):

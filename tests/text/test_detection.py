@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from pellucid.core.errors import ConfigError, MissingExtraError
+from pellucid.core.installation import install_command
 from pellucid.text.detection import (
     OtherLanguages,
     check_languages,
@@ -118,7 +119,7 @@ def test_without_the_package_it_is_said_or_nothing_is_likely(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     with pytest.raises(MissingExtraError, match="detecting languages needs py3langid") as caught:
         detect("a")
-    assert caught.value.hint == "pip install 'pellucid[detect]'"
+    assert caught.value.hint == install_command("detect")
     assert likely_languages(SENTENCES["de"]) == []
 
 

@@ -14,6 +14,7 @@ from journals import ended, start, trained, validated
 from tiny_runs import SETTINGS, set_options
 
 from pellucid.core.errors import MissingExtraError, WriteError
+from pellucid.core.installation import install_command
 from pellucid.training.board import Board, with_board
 from pellucid.training.journal import Event, read_journal
 from pellucid.training.presets import read_config
@@ -126,7 +127,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     assert str(caught.value) == (
         "showing a run in TensorBoard needs tensorboard, which is not installed"
     )
-    assert caught.value.hint == "pip install 'pellucid[board]'"
+    assert caught.value.hint == install_command("board")
     assert not (tmp_path / "run").exists()
 
 

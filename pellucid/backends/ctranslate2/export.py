@@ -1,23 +1,24 @@
 """Exports a bundle to CTranslate2, through CTranslate2's own specification classes."""
 
+import dataclasses
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
+from pellucid.backends.capability import KERNELS
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
-from pellucid.backends.forced_scores import forced_log_probs, random_lines
+from pellucid.backends.kernels.equation import forced_log_probs as in_numpy
+from pellucid.backends.kernels.weights import Exact, Numbers, read_weights, sinusoids
 from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
-from pellucid.bundle import Bundle, save_tokenizers
+from pellucid.bundle import Bundle, StoredModel, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.core.special import BOS_ID
-from pellucid.equations.positions import sinusoidal_positions
+from pellucid.core.special import BOS_ID, SPECIAL_COUNT
 from pellucid.model.config import TransformerConfig
 
 
@@ -42,14 +43,12 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
 
     assert isinstance(config, TransformerConfig), "other kinds are problems"
 
-    # Tied parameters appear under each of their names: CTranslate2 has a slot for each.
-    named = bundle.model.named_parameters(remove_duplicate=False)
-    # float32 first, whatever the bundle stores: CTranslate2 quantizes from there.
-    tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
+    source_pieces = vocabulary_pieces(bundle.source_tokenizer)
+    target_pieces = vocabulary_pieces(bundle.target_tokenizer)
+    tensors = _Tensors.of(bundle, (len(source_pieces), len(target_pieces)))
     spec = _fill(ctranslate2.specs, config, tensors)
 
-    target_pieces = vocabulary_pieces(bundle.target_tokenizer)
-    spec.register_source_vocabulary(vocabulary_pieces(bundle.source_tokenizer))
+    spec.register_source_vocabulary(source_pieces)
     spec.register_target_vocabulary(target_pieces)
 
     spec.config.unk_token = UNK_PIECE
@@ -64,14 +63,16 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
         # before the weights are rounded, so that an error is not taken for rounding
         with tempfile.TemporaryDirectory(prefix="pellucid-") as exact:
             spec.save(exact)
-            _prove(bundle, Path(exact), _TOLERANCE)
+            _prove(bundle, tensors, Path(exact), _TOLERANCE)
     # Quantization comes last, because it replaces the weights in place.
     spec.optimize(quantization=quantization)
 
     def fill(folder: Path) -> None:
         spec.save(str(folder))
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
-        _prove(bundle, folder, _TOLERANCE if quantization == "float32" else _TOLERANCE_ROUNDED)
+        _prove(
+            bundle, tensors, folder, _TOLERANCE if quantization == "float32" else _TOLERANCE_ROUNDED
+        )
 
     write_folder(out, fill, details={"kind": "ctranslate2", "quantization": quantization})
 
@@ -82,7 +83,12 @@ weights rounded for storage (0.15 was seen, of a random model in int8). A wrong 
 setting that is ignored makes more than the first."""
 
 
-def _prove(bundle: Bundle, folder: Path, tolerance: float) -> None:
+_LENGTHS = ((1, 2), (7, 5), (12, 16))
+"""Tokens of the source and of the target of each line that is compared. Their ids are drawn at
+random: they need no text that the vocabulary can spell, so every model is checked alike."""
+
+
+def _prove(bundle: Bundle, tensors: "_Tensors", folder: Path, tolerance: float) -> None:
     """Check that the converted model gives the log-probabilities of ours on a few lines.
 
     CTranslate2 computes in float32 with the weights as they are stored, so the processor's int8
@@ -92,8 +98,18 @@ def _prove(bundle: Bundle, folder: Path, tolerance: float) -> None:
     """
     import ctranslate2
 
-    lines = random_lines(bundle)
     read, written = map(vocabulary_pieces, (bundle.source_tokenizer, bundle.target_tokenizer))
+    draw = np.random.default_rng(0)
+    # one position is for the stop, or for the start
+    longest = _LENGTHS[-1][1] if bundle.max_length is None else bundle.max_length - 1
+    lines = [
+        tuple(
+            # a vocabulary without a word has its special tokens alone
+            draw.integers(min(SPECIAL_COUNT, len(pieces) - 1), len(pieces), min(length, longest))
+            for pieces, length in zip((read, written), lengths, strict=True)
+        )
+        for lengths in _LENGTHS
+    ]
     translator = ctranslate2.Translator(
         str(folder), compute_type="float32", inter_threads=1, intra_threads=1
     )
@@ -104,10 +120,10 @@ def _prove(bundle: Bundle, folder: Path, tolerance: float) -> None:
     )
 
     largest, distance = 1.0, 0.0
-    for line, theirs in zip(lines, scored, strict=True):
-        ours = forced_log_probs(bundle.model, *line)
-        largest = max(largest, ours.abs().max().item())
-        distance = max(distance, (ours - torch.tensor(theirs.log_probs)).abs().max().item())
+    for line, ours, theirs in zip(lines, _log_probs(bundle, tensors, lines), scored, strict=True):
+        assert len(ours) == len(line[1]) + 1, "one for each token, and one for the stop"
+        largest = max(largest, float(np.abs(ours).max()))
+        distance = max(distance, float(np.abs(ours - np.array(theirs.log_probs)).max()))
 
     if not distance <= tolerance * largest:
         raise BundleError(
@@ -117,7 +133,94 @@ def _prove(bundle: Bundle, folder: Path, tolerance: float) -> None:
         )
 
 
-def _fill(specs: Any, config: TransformerConfig, tensors: dict[str, Tensor]) -> Any:
+def _log_probs(
+    bundle: Bundle, tensors: "_Tensors", lines: Sequence[tuple[npt.NDArray[np.int64], ...]]
+) -> list[Numbers]:
+    """log p of each token of each line's target and of its stop, as our model gives them.
+
+    By the equations in numpy where they have the model and it is not in memory yet, so that
+    converting it imports no torch; else by the model.
+    """
+    if tensors.are_of_file and not KERNELS.model_problems(bundle.config):
+        assert isinstance(bundle.config, TransformerConfig), "other kinds are problems"
+        weights = read_weights(tensors.arrays, bundle.config, Exact)
+        return [
+            in_numpy(weights, source.astype(np.int32), target.astype(np.int32))
+            for source, target in lines
+        ]
+
+    try:
+        import torch
+
+        from pellucid.backends.forced_scores import forced_log_probs
+    except ModuleNotFoundError as error:
+        purpose = "checking a converted model of this kind"
+        raise MissingExtraError.of_training(error, purpose) or error from None
+
+    return [
+        forced_log_probs(bundle.model, torch.tensor(source), torch.tensor(target)).numpy()
+        for source, target in lines
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tensors:
+    """A model's parameters in float32, each of the shape that its config gives it."""
+
+    arrays: Mapping[str, npt.NDArray[np.generic]]
+    config: TransformerConfig
+    vocabulary_sizes: tuple[int, int]
+    are_of_file: bool
+    """Read from the bundle's file, without torch, and not yet compared with the config."""
+
+    @classmethod
+    def of(cls, bundle: Bundle, vocabulary_sizes: tuple[int, int]) -> "_Tensors":
+        """Raises CorruptError if the file is no safetensors file, MissingExtraError if only torch
+        can read it."""
+        assert isinstance(bundle.config, TransformerConfig), "other kinds are problems"
+        held = bundle.held.arrays() if isinstance(bundle.held, StoredModel) else None
+        # float32 first, whatever the bundle stores: CTranslate2 quantizes from there.
+        arrays = held or {
+            name: tensor.detach().cpu().float().numpy()
+            for name, tensor in bundle.model.named_parameters()
+        }
+        return cls(arrays, bundle.config, vocabulary_sizes, are_of_file=held is not None)
+
+    def take(self, *names: str, shape: tuple[int, ...]) -> Numbers:
+        """A copy of a parameter; one that is shared is stored under one of its names.
+
+        A copy, as CTranslate2 quantizes in place. Raises BundleError if there is none of that
+        shape: a forged one would have CTranslate2 read what is not its own.
+        """
+        for name in names:
+            if name in self.arrays:
+                found = self.arrays[name]
+                if found.shape != shape or not np.issubdtype(found.dtype, np.floating):
+                    raise BundleError(
+                        f"the model does not fit its config: {name} should be {shape} of floating"
+                        f"-point numbers, is {found.shape} of {found.dtype}"
+                    )
+                return np.array(found, np.float32)
+        raise BundleError(f"the model does not fit its config: {' or '.join(names)} is missing")
+
+    def embedding(self, side: Literal["source", "target"]) -> Numbers:
+        """The vectors of a side's tokens, (token, d_model)."""
+        names = [f"{side}_embedding.weight"]
+        if self.config.share_embeddings:
+            names += ["source_embedding.weight", "target_embedding.weight"]
+        if self.config.tie_output and "target_embedding.weight" in names:
+            names.append("output_weight")
+        size = self.vocabulary_sizes[side == "target"]
+        return self.take(*names, shape=(size, self.config.d_model))
+
+    def output(self) -> Numbers:
+        """The vectors whose products with a hidden state are the logits, (token, d_model)."""
+        if self.config.tie_output:
+            return self.embedding("target")
+        return self.take("output_weight", shape=(self.vocabulary_sizes[1], self.config.d_model))
+
+
+def _fill(specs: Any, config: TransformerConfig, tensors: _Tensors) -> Any:
     """A Transformer's specification with every slot filled."""
     spec = _empty(specs, config)
 
@@ -129,20 +232,19 @@ def _fill(specs: Any, config: TransformerConfig, tensors: dict[str, Tensor]) -> 
     ):
         side.scale_embeddings = config.scale_embeddings
         if positions is not None:
-            side.position_encodings.encodings = _own(positions)
-
-        name = "source" if ours == "encoder" else "target"
-        embeddings.weight = _own(tensors[f"{name}_embedding.weight"])
+            side.position_encodings.encodings = positions.copy()
+        embeddings.weight = tensors.embedding("source" if ours == "encoder" else "target")
 
         # A post-norm stack ends with the norm of its last block and has no slot for another.
         if config.norm == "pre":
             _norm(side.layer_norm, tensors, f"{ours}.last_norm")
         for index, layer in enumerate(side.layer):
-            _layer(layer, tensors, f"{ours}.layers.{index}", config)
+            _layer(layer, tensors, f"{ours}.layers.{index}")
 
-    spec.decoder.projection.weight = _own(tensors["output_weight"])
+    spec.decoder.projection.weight = tensors.output()
     if config.output_bias:
-        spec.decoder.projection.bias = _own(tensors["output_bias"])
+        size = len(spec.decoder.projection.weight)
+        spec.decoder.projection.bias = tensors.take("output_bias", shape=(size,))
     return spec
 
 
@@ -177,18 +279,19 @@ def _empty(specs: Any, config: TransformerConfig) -> Any:
     return specs.TransformerSpec(encoder, decoder)
 
 
-def _positions(config: TransformerConfig, tensors: dict[str, Tensor]) -> Tensor:
+def _positions(config: TransformerConfig, tensors: _Tensors) -> Numbers:
     """The table that is added to embeddings, (position, d_model)."""
     if config.positions == "learned":
-        return tensors["target_embedding.positions.learned"]
+        names = ("target_embedding.positions.learned", "source_embedding.positions.learned")
+        return tensors.take(*names, shape=(config.max_positions, config.d_model))
     # Written out, because CTranslate2's own sinusoid is that of tensor2tensor.
-    return sinusoidal_positions(POSITIONS, config.d_model)
+    return sinusoids(POSITIONS, config.d_model)
 
 
-def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: TransformerConfig) -> None:
+def _layer(layer: Any, tensors: _Tensors, name: str) -> None:
     # CTranslate2 stores a linear layer as PyTorch does, (output, input), so nothing is transposed.
     # Its self-attention packs Q, K and V into one layer in the order of our `w_qkv`.
-    attention = layer.self_attention
+    attention, config = layer.self_attention, tensors.config
     _norm(attention.layer_norm, tensors, f"{name}.self_attention_norm.norm")
     _linear(attention.linear[0], tensors, f"{name}.self_attention", "qkv")
     _linear(attention.linear[1], tensors, f"{name}.self_attention", "o")
@@ -204,25 +307,29 @@ def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: Transforme
         _linear(layer.attention.linear[2], tensors, f"{name}.cross_attention", "o")
 
     _norm(layer.ffn.layer_norm, tensors, f"{name}.feed_forward_norm.norm")
-    for slot, ours in ((layer.ffn.linear_0, "inner"), (layer.ffn.linear_1, "outer")):
-        slot.weight = _own(tensors[f"{name}.feed_forward.{ours}.weight"])
-        slot.bias = _own(tensors[f"{name}.feed_forward.{ours}.bias"])
+    for slot, ours, shape in (
+        (layer.ffn.linear_0, "inner", (config.d_ff, config.d_model)),
+        (layer.ffn.linear_1, "outer", (config.d_model, config.d_ff)),
+    ):
+        slot.weight = tensors.take(f"{name}.feed_forward.{ours}.weight", shape=shape)
+        slot.bias = tensors.take(f"{name}.feed_forward.{ours}.bias", shape=shape[:1])
 
 
 def _linear(
-    slot: Any, tensors: dict[str, Tensor], name: str, part: str, rows: slice = slice(None)
+    slot: Any,
+    tensors: _Tensors,
+    name: str,
+    part: Literal["qkv", "o"],
+    rows: slice = slice(None),
 ) -> None:
-    slot.weight = _own(tensors[f"{name}.w_{part}"][rows])
-    if f"{name}.b_{part}" in tensors:
-        slot.bias = _own(tensors[f"{name}.b_{part}"][rows])
+    width = tensors.config.d_model
+    shape = (3 * width if part == "qkv" else width, width)
+    slot.weight = tensors.take(f"{name}.w_{part}", shape=shape)[rows]
+    if tensors.config.attention_bias:
+        slot.bias = tensors.take(f"{name}.b_{part}", shape=shape[:1])[rows]
 
 
-def _norm(slot: Any, tensors: dict[str, Tensor], name: str) -> None:
-    slot.gamma = _own(tensors[f"{name}.gain"])
-    slot.beta = _own(tensors[f"{name}.bias"])
-
-
-def _own(tensor: Tensor) -> npt.NDArray[np.float32]:
-    """A copy as an array: CTranslate2 quantizes in place, and would change the bundle's model."""
-    array: npt.NDArray[np.float32] = tensor.numpy().copy()
-    return array
+def _norm(slot: Any, tensors: _Tensors, name: str) -> None:
+    shape = (tensors.config.d_model,)
+    slot.gamma = tensors.take(f"{name}.gain", shape=shape)
+    slot.beta = tensors.take(f"{name}.bias", shape=shape)
