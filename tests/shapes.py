@@ -23,8 +23,8 @@ import jaxtyping
 _SHAPED = {"Bool", "Float", "Int", "Num", "Shaped", "UInt8"}
 _OF_FUNCTIONS = "@__import__('shapes').checked"
 _OF_CLASSES = "@__import__('jaxtyping').jaxtyped(typechecker=__import__('beartype').beartype)"
-MOST_CALLS = 20
-"""As many calls of each function are checked in a test."""
+MOST_CALLS = 2
+"""As many calls of each function are checked in a test; each takes twenty times an addition."""
 
 _calls: dict[Callable[..., Any], int] = {}
 _is_on = True
