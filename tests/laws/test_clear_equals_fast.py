@@ -172,17 +172,21 @@ def test_cached_steps_and_crossed_beams(settings: dict[str, object]):
         _, state = model.step(words[0][:, :1], state)
         state = state.select(torch.tensor([[0, 0], [1, 1]]))
         prefixes = [words[0][:, :1], words[0][:, :1]]
+        found = [torch.empty(2, 0, VOCABULARY).double()] * 2
         for position in range(1, 5):
             ids = torch.stack([word[:, position] for word in words], dim=1)
             logits, state = model.step(ids, state)
             prefixes = [
                 torch.cat((prefix, ids[:, [beam]]), dim=1) for beam, prefix in enumerate(prefixes)
             ]
-            for beam, prefix in enumerate(prefixes):
-                expected = transformer.logits(page, source, prefix)[:, -1]
-                torch.testing.assert_close(logits[:, beam], expected, **EXACT)
+            found = [torch.cat((each, logits[:, [beam]]), dim=1) for beam, each in enumerate(found)]
             state = state.select(torch.tensor([[1, 0], [3, 2]]))
             prefixes.reverse()
+            found.reverse()
+
+        for prefix, each in zip(prefixes, found, strict=True):
+            expected = transformer.logits(page, source, prefix)[:, 1:]
+            torch.testing.assert_close(each, expected, **EXACT)
 
 
 @numbered
