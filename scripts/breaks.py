@@ -8,6 +8,7 @@ break imports the copy and runs the test that has to notice. Exit code 1 if one 
 """
 
 import ast
+import functools
 import os
 import re
 import shutil
@@ -37,8 +38,7 @@ def broken_file(each: dict[str, str]) -> tuple[Path, str]:
     Raises ValueError unless exactly one such function holds the text, once.
     """
     places = []
-    for path in sorted((ROOT / "pellucid").rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
+    for path, text in _files().items():
         if each["before"] in text:
             lines = text.splitlines(keepends=True)
             for name, node in _functions(ast.parse(text)):
@@ -50,6 +50,13 @@ def broken_file(each: dict[str, str]) -> tuple[Path, str]:
     if len(places) != 1:
         raise ValueError(f"{each['name']}: {each['within']} holds the text {len(places)} times")
     return places[0]
+
+
+@functools.cache
+def _files() -> dict[Path, str]:
+    """Every file of the package with its text, read once for all breaks."""
+    paths = sorted((ROOT / "pellucid").rglob("*.py"))
+    return {path: path.read_text(encoding="utf-8") for path in paths}
 
 
 def _functions(

@@ -1,5 +1,6 @@
 """Bad input: one clear line, the documented exit code, no traceback, and nothing lost."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -88,44 +89,54 @@ def test_what_cannot_be_trained_on_is_refused_before_pytorch_is_loaded(
     assert result.err.startswith(f"error: {message}")  # and no "loading PyTorch" before it
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["finetune", "--init", "none"], 66, "error: there is no folder none"),
-        (["finetune", "--init", "a.en"], 66, "error: a model is a folder, and a.en is a file"),
-        (["finetune"], 78, "error: finetune: training: init must name the bundle to begin with"),
-        (["finetune", "--init", "RUN", "--set", "model.foo=3"], 78, "model.foo is not a setting"),
-        (["finetune", "--init", "RUN", "--set", "model.d_model=8"], 78, "model.d_model is 16 in"),
-        (["demo", "--set", "training.teacher=none"], 66, "error: there is no folder none"),
-        (["a.en", "b.de", "--init", "RUN"], 2, "--init goes on with the settings of a bundle"),
-        (["demo", "--save-config", "x.toml"], 2, "--save-config needs two text files"),
-        (["a.en", "b.de", "--save-config", "a.en"], 1, "error: a.en already exists"),
-        (["demo", "--out", "used"], 1, "error: used already holds something"),
-        (["a.en", "b.de", "--out", "used"], 1, "error: used already holds something"),
-        (["demo", "--dry-run", "--resume"], 2, "--dry-run starts from the beginning"),
-    ],
-)
+WRONG_COMBINATIONS: list[tuple[list[str], int, str]] = [
+    (["finetune", "--init", "none"], 66, "error: there is no folder none"),
+    (["finetune", "--init", "a.en"], 66, "error: a model is a folder, and a.en is a file"),
+    (["finetune"], 78, "error: finetune: training: init must name the bundle to begin with"),
+    (["finetune", "--init", "RUN", "--set", "model.foo=3"], 78, "model.foo is not a setting"),
+    (["finetune", "--init", "RUN", "--set", "model.d_model=8"], 78, "model.d_model is 16 in"),
+    (["demo", "--set", "training.teacher=none"], 66, "error: there is no folder none"),
+    (["a.en", "b.de", "--init", "RUN"], 2, "--init goes on with the settings of a bundle"),
+    (["demo", "--save-config", "x.toml"], 2, "--save-config needs two text files"),
+    (["a.en", "b.de", "--save-config", "a.en"], 1, "error: a.en already exists"),
+    (["demo", "--out", "used"], 1, "error: used already holds something"),
+    (["a.en", "b.de", "--out", "used"], 1, "error: used already holds something"),
+    (["demo", "--dry-run", "--resume"], 2, "--dry-run starts from the beginning"),
+]
+IN_FORKS = """
+import json, os, sys
+from pellucid.cli.main import main
+
+for number, arguments in enumerate(json.loads(sys.argv[1])):
+    if os.fork() == 0:
+        for stream, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{number}.{name}", os.O_CREAT | os.O_WRONLY), stream)
+        sys.argv = ["pellucid", "train", *arguments]
+        try:
+            main()
+        except SystemExit as end:
+            print(end.code, "torch" in sys.modules, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
 def test_wrong_combinations_of_options_are_refused_before_pytorch_is_loaded(
-    arguments: list[str], code: int, message: str, tiny_run: Path, tmp_path: Path
+    tiny_run: Path, tmp_path: Path
 ):
+    """Each in a fork of one process, which has imported the command line and nothing more."""
     (tmp_path / "used").mkdir()
     for name in ("a.en", "b.de", "used/file"):
         (tmp_path / name).write_text("a line of plain text\n")
-    given = [str(tiny_run) if each == "RUN" else each for each in arguments]
-    script = (
-        "import sys; from pellucid.cli.main import main; sys.argv[0] = 'pellucid'\n"
-        "try: main()\n"
-        "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", script, "train", *given],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.stdout == f"{code} False\n"
-    assert message in result.stderr
+    given = [
+        [str(tiny_run) if each == "RUN" else each for each in arguments]
+        for arguments, _, _ in WRONG_COMBINATIONS
+    ]
+    command = [sys.executable, "-c", IN_FORKS, json.dumps(given)]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    for number, (arguments, code, message) in enumerate(WRONG_COMBINATIONS):
+        assert (tmp_path / f"{number}.out").read_text() == f"{code} False\n", arguments
+        assert message in (tmp_path / f"{number}.err").read_text(), arguments
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -17,12 +17,12 @@ PAIRS = [
     ("il pleut dans le train", "where is my house"),
 ]
 SETTINGS = [
-    "training.max_steps=300",
+    "training.max_steps=160",
     "training.max_epochs=1000",
     "training.batch_tokens=128",
     "training.learning_rate=0.01",
     "training.warmup_steps=10",
-    "training.validate_every=50",
+    "training.validate_every=80",
     "training.threads=1",
     "training.label_smoothing=0.0",
     "training.average_decay=0.0",
@@ -34,8 +34,10 @@ def test_an_imported_model_is_fine_tuned_on_new_text_and_goes_back(tmp_path: Pat
     for side, name in enumerate(("new.fr", "new.en")):
         lines = "".join(f"{pair[side]}\n" for pair in PAIRS * 8)
         (tmp_path / name).write_text(lines, encoding="utf-8")
+        few = "".join(f"{pair[side]}\n" for pair in PAIRS)
+        (tmp_path / f"valid.{name}").write_text(few, encoding="utf-8")
     files = ["data.source=new.fr", "data.target=new.en"]
-    files += ["data.valid_source=new.fr", "data.valid_target=new.en"]
+    files += ["data.valid_source=valid.new.fr", "data.valid_target=valid.new.en"]
     imported = pellucid("import", "huggingface", "opus-mt-fr-en", "imported", folder=tmp_path)
     assert imported.code == 0, imported.err
     options = set_options([*files, *SETTINGS])

@@ -554,16 +554,22 @@ print(memory("VmHWM") - before)
 """
 
 
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose matrices are large beside all else that a process holds."""
+    folder = tmp_path_factory.mktemp("marian") / "wide"
+    export_huggingface(small_bundle(d_model=128, d_ff=1 << 14), folder)
+    return folder
+
+
 @pytest.mark.parametrize("again", [[], ["again in float64"]])
 def test_an_import_never_holds_a_second_model_in_memory(
-    again: list[str], opus: Path, tmp_path: Path
+    again: list[str], opus: Path, wide: Path, tmp_path: Path
 ):
     """The tensors of the file come one at a time: for the checks, the model and the self-check."""
-    wide = small_bundle(d_model=128, d_ff=1 << 14)
-    export_huggingface(wide, tmp_path / "wide")
-    size = (tmp_path / "wide" / "model.safetensors").stat().st_size
+    size = (wide / "model.safetensors").stat().st_size
     assert size > 40_000_000
-    arguments = [opus, tmp_path / "wide", tmp_path, *again]
+    arguments = [opus, wide, tmp_path, *again]
     result = subprocess.run(
         [sys.executable, "-c", IMPORT, *map(str, arguments)],
         capture_output=True,
