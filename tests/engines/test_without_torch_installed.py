@@ -95,26 +95,31 @@ def test_python_says_the_same():
 
 def test_a_server_translates_and_refuses_what_needs_it(bundle_folder: Path):
     command = [sys.executable, "-c", START, "serve", f"m={bundle_folder}", "--port", "0"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        address = urllib.parse.urlparse(server.stdout.readline().strip()).netloc
-        assert address, server.communicate()[1]
+    with (
+        Path("log").open("w", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server,
+    ):
+        try:
+            assert server.stdout is not None
+            address = urllib.parse.urlparse(server.stdout.readline().strip()).netloc
+            assert address, Path("log").read_text()
 
-        def post(path: str, **body: object) -> tuple[int, dict[str, object]]:
-            client = http.client.HTTPConnection(address, timeout=60)
-            client.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-            answer = client.getresponse()
-            return answer.status, json.loads(answer.read())
+            status, answer = _post(address, "/v1/translate", text=LINES[0], alignment=True)
+            assert status == 200, answer
+            [expected] = load(bundle_folder, engine="torch").translate(LINES[:1])
+            assert expected.text in json.dumps(answer, ensure_ascii=False)
 
-        status, answer = post("/v1/translate", text=LINES[0], alignment=True)
-        assert status == 200, answer
-        [expected] = load(bundle_folder, engine="torch").translate(LINES[:1])
-        assert expected.text in json.dumps(answer, ensure_ascii=False)
+            status, answer = _post(address, "/v1/alternatives", text=LINES[0], prefix=[])
+            assert status == 409
+            assert "PyTorch" in str(answer["detail"])
+        finally:
+            server.terminate()
 
-        status, answer = post("/v1/alternatives", text=LINES[0], prefix=[])
-        assert status == 409
-        assert "PyTorch" in str(answer["detail"])
-    finally:
-        server.terminate()
-        server.wait(timeout=60)
+
+def _post(address: str, path: str, **body: object) -> tuple[int, dict[str, object]]:
+    client = http.client.HTTPConnection(address, timeout=60)
+    client.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    answer = client.getresponse()
+    content = answer.read()
+    client.close()
+    return answer.status, json.loads(content)
