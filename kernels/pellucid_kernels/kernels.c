@@ -3,7 +3,7 @@
  * A product is of activations of 7 bits, 0 to 127, and weights of 8 bits, -127 to 127. Its sums are
  * exact in 32 bits on every processor. Every number of floating point is computed in one order, with
  * eight partial sums and without fused multiplication, so that all processors give the same bits as
- * the numpy functions of pellucid/backends/int8/equation.py. Compile with -ffp-contract=off and never
+ * the numpy functions of pellucid/backends/kernels/equation.py. Compile with -ffp-contract=off and never
  * with -ffast-math.
  *
  * The file includes itself once for each set of instructions: the part between PK_LEAVES and its end
@@ -46,7 +46,8 @@ enum {
     GROUP = 8,           /* inputs that one step of a product reads */
     TILE = 4,            /* rows of a tile: its sums stay in registers */
     ROWS_AT_ONCE = 64,   /* rows of a product that stay in the second cache */
-    WORDS_AT_ONCE = 1024 /* words whose logits are computed before they are searched */
+    WORDS_AT_ONCE = 1024, /* words whose logits are computed before they are searched */
+    BLOCK = 64            /* words that are searched only if their largest logit is among the best */
 };
 
 enum { MOST_SIZE = 1 << 16, MOST_LAYERS = 1000, MOST_WORDS = 1 << 20, MOST_POSITIONS = 1 << 20 };
@@ -94,12 +95,14 @@ typedef struct {
     int32_t *sizes;   /* (sentence, n_best): tokens with the stop; 0 where there is no hypothesis */
 } pk_result;
 
-/* A matrix as products read it: for each panel, for each 8 inputs, 16 outputs of 4 inputs, and the
- * same outputs of the next 4. */
+/* A matrix as products read it: for each panel, for each group of 8 inputs, 16 outputs of 4 inputs, and
+ * the same outputs of the next 4. A panel has the groups first in which sums of four products fit 16
+ * bits, as such a group takes three instructions where another takes four. */
 typedef struct {
     int outputs, inputs, panels, groups;
     int8_t *packed;
-    uint8_t *is_safe; /* by panel: whether sums of four products fit 16 bits */
+    int32_t *order; /* (panel, group): the groups as they lie in packed */
+    int32_t *safe;  /* by panel: how many of these are first */
     float *scales, *bias, *sums; /* padded to whole panels; sums of the weights of each output */
 } Matrix;
 
@@ -131,7 +134,7 @@ typedef struct {
                    int, float *, float *);
     void (*recur)(const float *, float *, int, float *);
     void (*look_up)(const Matrix *, int, float, const float *, float *);
-    float (*largest)(const float *, int);
+    float (*largest_by_block)(const float *, int, float *);
     float (*sum_of_exps)(const float *, int, float);
 } Leaves;
 
@@ -326,33 +329,47 @@ PK_API const char *pk_instructions(int index) {
 /* ---- models ---- */
 
 static void free_matrix(Matrix *m) {
-    free(m->packed), free(m->is_safe), free(m->scales), free(m->bias), free(m->sums);
+    free(m->packed), free(m->order), free(m->safe), free(m->scales), free(m->bias), free(m->sums);
     memset(m, 0, sizeof *m);
-}
-
-/* The place of a weight within its panel. */
-static size_t place_of(int output, int input) {
-    return (size_t)(input / GROUP) * GROUP * PANEL + (size_t)(input % GROUP / 4) * 4 * PANEL +
-           (size_t)output * 4 + (size_t)(input % 4);
 }
 
 static size_t panel_bytes(const Matrix *m) { return (size_t)m->groups * GROUP * PANEL; }
 
+/* The place of a weight within its group. */
+static size_t place_of(int output, int input) {
+    return (size_t)(input % GROUP / 4) * 4 * PANEL + (size_t)output * 4 + (size_t)(input % 4);
+}
+
 /* Whether four products of one lane always fit 16 bits: 127 times the sum of their positive weights,
  * and of their negative ones, is at most 32,767. */
-static int panel_is_safe(const Matrix *m, int panel) {
-    const int8_t *from = m->packed + panel * panel_bytes(m);
-    for (int group = 0; group < m->groups; group++, from += GROUP * PANEL)
-        for (int lane = 0; lane < 2 * PANEL; lane++) {
-            const int8_t *low = from + 2 * lane, *high = low + 4 * PANEL;
-            int four[4] = {low[0], low[1], high[0], high[1]}, up = 0, down = 0;
-            for (int i = 0; i < 4; i++) {
-                if (four[i] > 0) up += four[i];
-                else down -= four[i];
-            }
-            if (up > 258 || down > 258) return 0;
+static int is_safe(const int8_t *group) {
+    for (int lane = 0; lane < 2 * PANEL; lane++) {
+        const int8_t *low = group + 2 * lane, *high = low + 4 * PANEL;
+        int four[4] = {low[0], low[1], high[0], high[1]}, up = 0, down = 0;
+        for (int i = 0; i < 4; i++) {
+            if (four[i] > 0) up += four[i];
+            else down -= four[i];
         }
+        if (up > 258 || down > 258) return 0;
+    }
     return 1;
+}
+
+/* Moves the safe groups of a panel to its front. spare: room for a panel. */
+static void sort_groups(Matrix *m, int panel, int8_t *spare) {
+    int8_t *packed = m->packed + (size_t)panel * panel_bytes(m);
+    int32_t *order = m->order + (size_t)panel * (size_t)m->groups;
+    int count = 0;
+    memcpy(spare, packed, panel_bytes(m));
+    for (int wanted = 1; wanted >= 0; wanted--) {
+        for (int group = 0; group < m->groups; group++) {
+            const int8_t *from = spare + (size_t)group * GROUP * PANEL;
+            if (is_safe(from) != wanted) continue;
+            memcpy(packed + (size_t)count * GROUP * PANEL, from, GROUP * PANEL);
+            order[count++] = group;
+        }
+        if (wanted) m->safe[panel] = count;
+    }
 }
 
 static int pack(Matrix *m, const pk_tensor *t) {
@@ -362,26 +379,29 @@ static int pack(Matrix *m, const pk_tensor *t) {
     size_t padded = (size_t)m->panels * PANEL;
 
     m->packed = zeroed((size_t)m->panels * panel_bytes(m), 1);
-    m->is_safe = zeroed((size_t)m->panels, 1);
+    m->order = zeroed((size_t)m->panels * (size_t)m->groups, sizeof(int32_t));
+    m->safe = zeroed((size_t)m->panels, sizeof(int32_t));
     m->scales = zeroed(padded, sizeof(float));
     m->bias = zeroed(padded, sizeof(float));
     m->sums = zeroed(padded, sizeof(float));
-    if (!m->packed || !m->is_safe || !m->scales || !m->bias || !m->sums) return NO_MEMORY;
+    int8_t *spare = zeroed(panel_bytes(m), 1);
+    if (!m->packed || !m->order || !m->safe || !m->scales || !m->bias || !m->sums || !spare) return free(spare), NO_MEMORY;
 
     for (int output = 0; output < m->outputs; output++) {
         int8_t *panel = m->packed + (size_t)(output / PANEL) * panel_bytes(m);
         const int8_t *row = t->rows + (size_t)output * (size_t)m->inputs;
         int32_t sum = 0;
         for (int input = 0; input < m->inputs; input++) {
-            if (row[input] == -128) return BAD_SIZES; /* beyond -127 a pair of products overflows */
-            panel[place_of(output % PANEL, input)] = row[input];
+            if (row[input] == -128) return free(spare), BAD_SIZES; /* beyond -127 a pair of products overflows */
+            panel[(size_t)(input / GROUP) * GROUP * PANEL + place_of(output % PANEL, input)] = row[input];
             sum += row[input];
         }
         m->scales[output] = t->scales[output];
         m->bias[output] = t->bias ? t->bias[output] : 0.0f;
         m->sums[output] = (float)sum; /* exact: below 2^24 */
     }
-    for (int panel = 0; panel < m->panels; panel++) m->is_safe[panel] = (uint8_t)panel_is_safe(m, panel);
+    for (int panel = 0; panel < m->panels; panel++) sort_groups(m, panel, spare);
+    free(spare);
     return OK;
 }
 
@@ -666,21 +686,27 @@ static void rotate(const pk_model *model, float *rows, int count, int size, int 
                               model->positions + (size_t)(position + (moves ? i : 0)) * (size_t)s->key_size);
 }
 
-/* The hidden states of one source. packed: room for a row of queries, keys and values for each token. */
-static void encode(Search *search, const int32_t *ids, int count, float *x, float *y, float *packed, float *heads) {
+/* The hidden states of some sources, one after another: count rows. packed: room for a row of queries,
+ * keys and values for each token. */
+static void encode(Search *search, const int32_t *ids, const int32_t *lengths, int count, float *x, float *y, float *packed,
+                   float *heads) {
     const pk_model *model = search->model;
     const pk_sizes *s = &model->sizes;
     int keys = s->heads * s->key_size, values = s->heads * s->value_size, size = 2 * keys + values;
-    embed(model, &model->source, ids, count, 0, 1, x);
+    for (int at = 0, own = 0; at < count; at += lengths[own++])
+        embed(model, &model->source, ids + at, lengths[own], 0, 1, x + (size_t)at * (size_t)s->d_model);
     for (int i = 0; i < s->encoder_layers; i++) {
         const Layer *layer = &model->encoder[i];
         const float *in = before(model, x, y, count, &layer->self_norm);
         linear(model->leaves, in, count, &layer->qkv, &search->q, packed);
-        rotate(model, packed, count, size, 0, 1);
-        for (int row = 0; row < count; row++)
-            model->leaves->attend(packed + (size_t)row * (size_t)size, packed + keys, packed + 2 * keys, NULL, count, size,
-                                  s->heads, s->key_size, s->value_size, search->scores,
-                                  heads + (size_t)row * (size_t)values);
+        for (int at = 0, own = 0; at < count; at += lengths[own++]) {
+            float *first = packed + (size_t)at * (size_t)size;
+            rotate(model, first, lengths[own], size, 0, 1);
+            for (int row = 0; row < lengths[own]; row++)
+                model->leaves->attend(first + (size_t)row * (size_t)size, first + keys, first + 2 * keys, NULL, lengths[own],
+                                      size, s->heads, s->key_size, s->value_size, search->scores,
+                                      heads + (size_t)(at + row) * (size_t)values);
+        }
         linear(model->leaves, heads, count, &layer->out, &search->q, y);
         around(model, x, y, y, count, &layer->self_norm);
         feed_forward(model, layer, x, count, y, search->wide, &search->q);
@@ -806,7 +832,7 @@ static int judge_words(Search *search) {
             for (int i = 0; i < count; i++) {
                 float *logits = search->logits + (size_t)i * WORDS_AT_ONCE;
                 int row = first + i, wanted = search->wanted[row] - word;
-                float most = leaves->largest(logits, words);
+                float by_block[WORDS_AT_ONCE / BLOCK], most = leaves->largest_by_block(logits, words, by_block);
                 float before_it = largest[i];
                 if (!(most <= before_it)) largest[i] = most;
                 if (before_it != -INFINITY) sums[i] *= (float)exp((double)(before_it - largest[i]));
@@ -814,10 +840,11 @@ static int judge_words(Search *search) {
                 if (wanted >= 0 && wanted < words) search->wanted_logits[row] = logits[wanted];
 
                 const float *known = search->top_logits + (size_t)row * (size_t)search->top;
-                for (int from = 0; from < words; from += 64) {
-                    int size = words - from < 64 ? words - from : 64;
+                if (most != most) return NOT_FINITE;
+                for (int from = 0; from < words; from += BLOCK) {
+                    int size = words - from < BLOCK ? words - from : BLOCK;
                     int is_full = search->top_counts[row] == search->top;
-                    if (is_full && !(leaves->largest(logits + from, size) > known[search->top - 1])) continue;
+                    if (is_full && !(by_block[from / BLOCK] > known[search->top - 1])) continue;
                     for (int j = from; j < from + size; j++) {
                         int id = word + j;
                         is_full = search->top_counts[row] == search->top;
@@ -983,21 +1010,25 @@ static int read_sources(Search *search, int longest) {
     const pk_model *model = search->model;
     const pk_sizes *s = &model->sizes;
     int keys = s->heads * s->key_size, values = s->heads * s->value_size;
-    size_t rows = (size_t)longest;
+    const int32_t *lengths = search->request->source_sizes;
+    size_t rows = (size_t)(longest > ROWS_AT_ONCE ? longest : ROWS_AT_ONCE);
     Pool pool = {0};
     float *x = take(&pool, rows * (size_t)s->d_model, sizeof(float));
     float *y = take(&pool, rows * (size_t)s->d_model, sizeof(float));
     float *packed = take(&pool, rows * (size_t)(2 * keys + values), sizeof(float));
     float *heads = take(&pool, rows * (size_t)values, sizeof(float));
-    if (!pool.failed)
-        for (int i = 0; i < search->request->sentences; i++) {
-            size_t start = search->source_starts[i];
-            int size = search->request->source_sizes[i];
-            encode(search, search->request->source + start, size, x, y, packed, heads);
-            for (int layer = 0; layer < s->decoder_layers; layer++)
-                linear(model->leaves, x, size, &model->decoder[layer].memory, &search->q,
-                       search->memory[layer] + start * (size_t)(keys + values));
-        }
+    for (int first = 0; !pool.failed && first < search->request->sentences;) {
+        /* as many as fit: every matrix is read once for all of them */
+        size_t start = search->source_starts[first], count = 0;
+        int last = first;
+        while (last < search->request->sentences && (last == first || count + (size_t)lengths[last] <= rows))
+            count += (size_t)lengths[last++];
+        encode(search, search->request->source + start, lengths + first, (int)count, x, y, packed, heads);
+        for (int layer = 0; layer < s->decoder_layers; layer++)
+            linear(model->leaves, x, (int)count, &model->decoder[layer].memory, &search->q,
+                   search->memory[layer] + start * (size_t)(keys + values));
+        first = last;
+    }
     free_pool(&pool);
     return pool.failed ? NO_MEMORY : OK;
 }
@@ -1064,7 +1095,7 @@ PK_API int pk_search(const pk_model *model, const pk_request *request, const pk_
     search.x = take(&pool, rows * d, sizeof(float));
     search.y = take(&pool, largest_of(rows, ROWS_AT_ONCE) * largest_of(d, values), sizeof(float));
     search.wide = take(&pool, largest_of(rows * largest_of(2 * keys + values, 2 * d), ROWS_AT_ONCE * widest), sizeof(float));
-    search.scores = take(&pool, most_tokens * (size_t)s->heads, sizeof(float));
+    search.scores = take(&pool, most_tokens + 7, sizeof(float));
     search.logits = take(&pool, (size_t)ROWS_AT_ONCE * WORDS_AT_ONCE, sizeof(float));
     search.q.q = take(&pool, ROWS_AT_ONCE * (widest + GROUP), 1);
     search.q.low = take(&pool, ROWS_AT_ONCE, sizeof(float));
@@ -1121,8 +1152,37 @@ INLINE void L(store)(float *to, F8 v) { memcpy(to, &v, sizeof v); }
 
 INLINE F8 L(all)(float x) { return (F8){x, x, x, x, x, x, x, x}; }
 
+#if PK_DOT == PK_AVX2 || PK_DOT == PK_VNNI || PK_DOT == PK_VNNI512
+#define PK_X86 1
+#else
+#define PK_X86 0
+#endif
+
 /* a where the mask is set, else b */
-INLINE F8 L(where)(I8 mask, F8 a, F8 b) { return (F8)(((I8)a & mask) | ((I8)b & ~mask)); }
+INLINE F8 L(where)(I8 mask, F8 a, F8 b) {
+#if PK_X86
+    return (F8)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
+#else
+    return (F8)(((I8)a & mask) | ((I8)b & ~mask));
+#endif
+}
+
+/* a where it is larger, else b; so b where a is NaN */
+INLINE F8 L(larger)(F8 a, F8 b) {
+#if PK_X86
+    return (F8)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return L(where)(a > b, a, b);
+#endif
+}
+
+INLINE F8 L(smaller)(F8 a, F8 b) {
+#if PK_X86
+    return (F8)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+    return L(where)(a < b, a, b);
+#endif
+}
 
 /* The last numbers of a row, filled up. */
 INLINE F8 L(load_some)(const float *from, int count, float filling) {
@@ -1142,10 +1202,9 @@ INLINE float L(dot)(const float *a, const float *b, int count) {
 }
 
 /* exp(x) for x at most 88, within some 1e-7 of it: 2^n times a polynomial on ln 2 / 2 around 0.
- * Source: the constants of Cephes, expf. */
-INLINE F8 L(exp)(F8 x) {
-    x = L(where)(x < L(all)(-87.0f), L(all)(-87.0f), x);
-    x = L(where)(x > L(all)(88.0f), L(all)(88.0f), x);
+ * Source: the constants of Cephes, expf. NaN stays NaN. */
+INLINE F8 L(exp_up_to_88)(F8 x) {
+    x = L(larger)(L(all)(-87.0f), x);
     /* adding and subtracting 1.5 · 2^23 rounds to a whole number */
     F8 shifted = x * 1.44269504f + 12582912.0f;
     F8 n = shifted - 12582912.0f;
@@ -1160,40 +1219,81 @@ INLINE F8 L(exp)(F8 x) {
     p = p * (r * r) + r + 1.0f;
     /* the bits of shifted hold n in their lowest; 127 is the bias of an exponent */
     I8 power = (((I8)shifted - 0x4B400000) + 127) << 23;
-    F8 result = p * (F8)power;
-    return L(where)(x != x, x, result); /* NaN stays NaN */
+    return p * (F8)power;
 }
 
-static float L(largest)(const float *x, int count) {
-    F8 most = L(all)(-INFINITY), bad = L(all)(0.0f);
+INLINE F8 L(exp)(F8 x) { return L(exp_up_to_88)(L(smaller)(L(all)(88.0f), x)); }
+
+/* The largest of eight numbers, none of which is NaN. */
+INLINE float L(largest_of_eight)(F8 v) {
+#if PK_X86
+    __m128 x = _mm_max_ps(_mm256_castps256_ps128((__m256)v), _mm256_extractf128_ps((__m256)v, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+#else
+    float most = v[0];
+    for (int j = 1; j < 8; j++) most = v[j] > most ? v[j] : most;
+    return most;
+#endif
+}
+
+INLINE int L(is_any)(I8 mask) {
+#if PK_X86
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#else
+    int any = 0;
+    for (int j = 0; j < 8; j++) any |= mask[j];
+    return any != 0;
+#endif
+}
+
+/* The largest number, or NaN where there is one. */
+INLINE float L(largest)(const float *x, int count) {
+    F8 most = L(all)(-INFINITY);
+    I8 bad = {0};
     int i = 0;
     for (; i + 8 <= count; i += 8) {
         F8 v = L(load)(x + i);
-        most = L(where)(v > most, v, most);
-        bad = L(where)(v == v, bad, v);
+        most = L(larger)(v, most), bad |= v != v;
     }
     if (i < count) {
         F8 v = L(load_some)(x + i, count - i, -INFINITY);
-        most = L(where)(v > most, v, most);
-        bad = L(where)(v == v, bad, v);
+        most = L(larger)(v, most), bad |= v != v;
     }
-    float result = most[0];
-    for (int j = 0; j < 8; j++) {
-        if (bad[j] != 0.0f) return NAN;
-        if (most[j] > result) result = most[j];
-    }
-    return result;
+    return L(is_any)(bad) ? NAN : L(largest_of_eight)(most);
 }
 
+/* The largest of each BLOCK numbers, and of all of them. */
+static float L(largest_by_block)(const float *x, int count, float *by_block) {
+    float most = -INFINITY;
+    for (int from = 0; from < count; from += BLOCK) {
+        float own = *by_block++ = L(largest)(x + from, count - from < BLOCK ? count - from : BLOCK);
+        if (own > most || own != own) most = own;
+        if (most != most) return most;
+    }
+    return most;
+}
+
+/* The sum of exp(x - most); most: no number is larger. */
 static float L(sum_of_exps)(const float *x, int count, float most) {
     F8 s = L(all)(0.0f);
     int i = 0;
-    for (; i + 8 <= count; i += 8) s += L(exp)(L(load)(x + i) - most);
+    for (; i + 8 <= count; i += 8) s += L(exp_up_to_88)(L(load)(x + i) - most);
     if (i < count) {
-        F8 v = L(exp)(L(load_some)(x + i, count - i, 0.0f) - most);
+        F8 v = L(exp_up_to_88)(L(load_some)(x + i, count - i, most) - most);
         s += L(load_some)((float *)&v, count - i, 0.0f);
     }
     return L(sum)(s);
+}
+
+/* Eight numbers of 0 to 127 as bytes. */
+INLINE void L(store_bytes)(uint8_t *to, I8 whole) {
+#if PK_X86
+    __m128i words = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)whole), _mm256_extracti128_si256((__m256i)whole, 1));
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(words, words));
+#else
+    for (int j = 0; j < 8; j++) to[j] = (uint8_t)whole[j];
+#endif
 }
 
 /* Each row as low + step q with q of 7 bits. */
@@ -1204,11 +1304,11 @@ static void L(quantize)(const float *x, int rows, int size, Rows *to) {
         int i = 0;
         for (; i + 8 <= size; i += 8) {
             F8 v = L(load)(x + i);
-            least = L(where)(v < least, v, least), most = L(where)(v > most, v, most);
+            least = L(smaller)(v, least), most = L(larger)(v, most);
         }
         if (i < size) {
             F8 v = L(load_some)(x + i, size - i, x[i]);
-            least = L(where)(v < least, v, least), most = L(where)(v > most, v, most);
+            least = L(smaller)(v, least), most = L(larger)(v, most);
         }
         float low = least[0], high = most[0];
         for (int j = 1; j < 8; j++) {
@@ -1221,12 +1321,9 @@ static void L(quantize)(const float *x, int rows, int size, Rows *to) {
         uint8_t *q = to->q + (size_t)row * (size_t)to->size;
         for (i = 0; i < size; i += 8) {
             F8 v = i + 8 <= size ? L(load)(x + i) : L(load_some)(x + i, size - i, low);
-            v = (v - low) * inverse;
-            /* written so that NaN becomes 0 */
-            v = L(where)(v > 0.0f, v, L(all)(0.0f));
-            v = L(where)(v < 127.0f, v, L(all)(127.0f));
-            I8 whole = (I8)(v + 12582912.0f) - 0x4B400000;
-            for (int j = 0; j < 8; j++) q[i + j] = (uint8_t)whole[j];
+            /* in this order NaN becomes 0 */
+            v = L(smaller)(L(larger)((v - low) * inverse, L(all)(0.0f)), L(all)(127.0f));
+            L(store_bytes)(q + i, (I8)(v + 12582912.0f) - 0x4B400000);
         }
     }
 }
@@ -1284,42 +1381,83 @@ static void L(rotate)(float *x, int heads, int size, const float *table) {
         }
 }
 
+/* The products of a query with eight keys, each summed as dot does. */
+INLINE F8 L(eight_dots)(const float *query, const float *const keys[8], int size) {
+#if PK_X86
+    F8 s[8];
+    for (int k = 0; k < 8; k++) s[k] = L(all)(0.0f);
+    int i = 0;
+    for (; i + 8 <= size; i += 8) {
+        F8 q = L(load)(query + i);
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; k++) s[k] += q * L(load)(keys[k] + i);
+    }
+    if (i < size) {
+        F8 q = L(load_some)(query + i, size - i, 0.0f);
+        for (int k = 0; k < 8; k++) s[k] += q * L(load_some)(keys[k] + i, size - i, 0.0f);
+    }
+
+    /* (s0 + s4, s1 + s5, s2 + s6, s3 + s7) of two keys in each, then the sums of the halves of these */
+    __m256 fours[4], twos[2];
+    for (int k = 0; k < 4; k++)
+        fours[k] = _mm256_add_ps(_mm256_permute2f128_ps((__m256)s[k], (__m256)s[k + 4], 0x20),
+                                 _mm256_permute2f128_ps((__m256)s[k], (__m256)s[k + 4], 0x31));
+    for (int k = 0; k < 2; k++)
+        twos[k] = _mm256_add_ps(_mm256_shuffle_ps(fours[2 * k], fours[2 * k + 1], 0x44),
+                                _mm256_shuffle_ps(fours[2 * k], fours[2 * k + 1], 0xEE));
+    return (F8)_mm256_add_ps(_mm256_shuffle_ps(twos[0], twos[1], 0x88), _mm256_shuffle_ps(twos[0], twos[1], 0xDD));
+#else
+    F8 sums;
+    for (int k = 0; k < 8; k++) sums[k] = L(dot)(query, keys[k], size);
+    return sums;
+#endif
+}
+
+/* The numbers of all rows, each times its weight, added in order; so many vectors of eight. */
+INLINE void L(weigh)(const float *weights, const float *values, const int32_t *slots, int count, size_t apart, int vectors,
+                     float *out) {
+    F8 s[4];
+    for (int j = 0; j < vectors; j++) s[j] = L(all)(0.0f);
+    for (int t = 0; t < count; t++) {
+        const float *value = values + (size_t)(slots ? slots[t] : t) * apart;
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++) s[j] += weights[t] * L(load)(value + 8 * j);
+    }
+    for (int j = 0; j < vectors; j++) L(store)(out + 8 * j, s[j]);
+}
+
 /* softmax(q · K / sqrt(size)) V of all heads for one query. Key t is row slots[t], or t; rows are so
- * many numbers apart. scores: room for heads · count numbers. */
+ * many numbers apart. scores: room for count numbers and 7 more. */
 static void L(attend)(const float *query, const float *keys, const float *values, const int32_t *slots, int count,
                       int apart, int heads, int key_size, int value_size, float *scores, float *out) {
     float divisor = sqrtf((float)key_size);
-    for (int t = 0; t < count; t++) {
-        const float *key = keys + (size_t)(slots ? slots[t] : t) * (size_t)apart;
-        for (int head = 0; head < heads; head++)
-            scores[(size_t)head * (size_t)count + (size_t)t] =
-                L(dot)(query + head * key_size, key + head * key_size, key_size) / divisor;
-    }
+    for (int head = 0; head < heads; head++, query += key_size, keys += key_size, values += value_size, out += value_size) {
+        for (int t = 0; t < count; t += 8) {
+            const float *eight[8];
+            for (int k = 0; k < 8; k++) {
+                int key = t + k < count ? t + k : count - 1; /* behind the last one it is read again */
+                eight[k] = keys + (size_t)(slots ? slots[key] : key) * (size_t)apart;
+            }
+            L(store)(scores + t, L(eight_dots)(query, eight, key_size) / divisor);
+        }
 
-    for (int head = 0; head < heads; head++) {
-        float *own = scores + (size_t)head * (size_t)count;
-        float most = L(largest)(own, count);
+        float most = L(largest)(scores, count);
         F8 s = L(all)(0.0f);
         for (int t = 0; t < count; t += 8) {
-            int some = count - t < 8 ? count - t : 8;
-            F8 v = some == 8 ? L(load)(own + t) : L(load_some)(own + t, some, -INFINITY);
-            v = L(exp)(v - most);
-            if (some < 8) v = L(load_some)((float *)&v, some, 0.0f);
+            F8 v = L(exp_up_to_88)(L(load)(scores + t) - most);
+            if (t + 8 > count) v = L(where)(t + (I8){0, 1, 2, 3, 4, 5, 6, 7} < count, v, L(all)(0.0f));
             s += v;
-            memcpy(own + t, &v, (size_t)some * sizeof(float));
+            L(store)(scores + t, v);
         }
         float inverse = 1.0f / L(sum)(s);
-        for (int t = 0; t < count; t++) own[t] *= inverse;
-    }
+        for (int t = 0; t < count; t += 8) L(store)(scores + t, L(load)(scores + t) * inverse);
 
-    memset(out, 0, (size_t)heads * (size_t)value_size * sizeof(float));
-    for (int t = 0; t < count; t++) {
-        const float *value = values + (size_t)(slots ? slots[t] : t) * (size_t)apart;
-        for (int head = 0; head < heads; head++) {
-            float weight = scores[(size_t)head * (size_t)count + (size_t)t];
-            float *to = out + head * value_size;
-            const float *from = value + head * value_size;
-            for (int i = 0; i < value_size; i++) to[i] += weight * from[i];
+        int i = 0;
+        for (; i + 32 <= value_size; i += 32) L(weigh)(scores, values + i, slots, count, (size_t)apart, 4, out + i);
+        for (; i + 8 <= value_size; i += 8) L(weigh)(scores, values + i, slots, count, (size_t)apart, 1, out + i);
+        for (; i < value_size; i++) {
+            out[i] = 0.0f;
+            for (int t = 0; t < count; t++) out[i] += scores[t] * values[(size_t)(slots ? slots[t] : t) * (size_t)apart + (size_t)i];
         }
     }
 }
@@ -1340,12 +1478,13 @@ static void L(recur)(const float *both, float *c, int size, float *h) {
 
 /* The embedding of a word, times a factor, plus the row of its position. */
 static void L(look_up)(const Matrix *m, int id, float factor, const float *position, float *x) {
-    const int8_t *panel = m->packed + (size_t)(id / PANEL) * ((size_t)m->groups * GROUP * PANEL);
+    const int8_t *group = m->packed + (size_t)(id / PANEL) * ((size_t)m->groups * GROUP * PANEL) + (size_t)(id % PANEL) * 4;
+    const int32_t *order = m->order + (size_t)(id / PANEL) * (size_t)m->groups;
     float scale = m->scales[id] * factor;
-    for (int i = 0; i < m->inputs; i++) {
-        int8_t q = panel[(size_t)(i / GROUP) * GROUP * PANEL + (size_t)(i % GROUP / 4) * 4 * PANEL +
-                         (size_t)(id % PANEL) * 4 + (size_t)(i % 4)];
-        x[i] = (float)q * scale + (position ? position[i] : 0.0f);
+    for (int at = 0; at < m->groups; at++, group += GROUP * PANEL) {
+        int first = order[at] * GROUP, count = m->inputs - first < GROUP ? m->inputs - first : GROUP;
+        for (int i = 0; i < count; i++)
+            x[first + i] = (float)group[i / 4 * 4 * PANEL + i % 4] * scale + (position ? position[first + i] : 0.0f);
     }
 }
 
@@ -1377,63 +1516,64 @@ INLINE int32_t L(four)(const uint8_t *from) {
 
 /* A panel times so many rows, which the compiler knows: their sums stay in registers. */
 #if PK_DOT == PK_PLAIN
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
-    (void)is_safe;
+    (void)safe;
     for (int row = 0; row < rows; row++) {
         const uint8_t *own = q + (size_t)row * size;
         const int8_t *from = w;
         int32_t all[PANEL] = {0};
-        for (int k = 0; k < groups * GROUP; k += 4, from += 4 * PANEL)
+        for (int four = 0; four < 2 * groups; four++, from += 4 * PANEL) {
+            const uint8_t *a = own + (size_t)order[four / 2] * GROUP + four % 2 * 4;
             for (int o = 0; o < PANEL; o++)
-                all[o] += own[k] * from[4 * o] + own[k + 1] * from[4 * o + 1] + own[k + 2] * from[4 * o + 2] +
-                          own[k + 3] * from[4 * o + 3];
+                all[o] += a[0] * from[4 * o] + a[1] * from[4 * o + 1] + a[2] * from[4 * o + 2] + a[3] * from[4 * o + 3];
+        }
         memcpy(sums[row], all, sizeof all);
     }
 }
 #elif PK_DOT == PK_AVX2
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+INLINE __m256i L(whole)(const int8_t *from) { return _mm256_loadu_si256((const __m256i *)from); }
+
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
     __m256i s[TILE][2], ones = _mm256_set1_epi16(1);
     for (int row = 0; row < rows; row++) s[row][0] = s[row][1] = _mm256_setzero_si256();
-    if (is_safe) { /* four products of a lane fit 16 bits: one widening for two products */
-        for (int g = 0; g < groups; g++, w += GROUP * PANEL) {
-            __m256i w0 = _mm256_loadu_si256((const __m256i *)w), w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
-            __m256i w2 = _mm256_loadu_si256((const __m256i *)(w + 64)), w3 = _mm256_loadu_si256((const __m256i *)(w + 96));
+    int at = 0;
+    for (; at < safe; at++, w += GROUP * PANEL) { /* one widening for two products */
+        const uint8_t *a = q + (size_t)order[at] * GROUP;
 #pragma GCC unroll 4
-            for (int row = 0; row < rows; row++) {
-                const uint8_t *own = q + (size_t)row * size + (size_t)g * GROUP;
-                __m256i a0 = _mm256_set1_epi32(L(four)(own)), a1 = _mm256_set1_epi32(L(four)(own + 4));
-                __m256i low = _mm256_add_epi16(_mm256_maddubs_epi16(a0, w0), _mm256_maddubs_epi16(a1, w2));
-                __m256i high = _mm256_add_epi16(_mm256_maddubs_epi16(a0, w1), _mm256_maddubs_epi16(a1, w3));
-                s[row][0] = _mm256_add_epi32(s[row][0], _mm256_madd_epi16(low, ones));
-                s[row][1] = _mm256_add_epi32(s[row][1], _mm256_madd_epi16(high, ones));
-            }
-        }
-    } else {
-        for (int g = 0; g < 2 * groups; g++, w += 4 * PANEL) {
-            __m256i w0 = _mm256_loadu_si256((const __m256i *)w), w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
-#pragma GCC unroll 4
-            for (int row = 0; row < rows; row++) {
-                __m256i a = _mm256_set1_epi32(L(four)(q + (size_t)row * size + (size_t)g * 4));
-                s[row][0] = _mm256_add_epi32(s[row][0], _mm256_madd_epi16(_mm256_maddubs_epi16(a, w0), ones));
-                s[row][1] = _mm256_add_epi32(s[row][1], _mm256_madd_epi16(_mm256_maddubs_epi16(a, w1), ones));
-            }
+        for (int row = 0; row < rows; row++) {
+            __m256i a0 = _mm256_set1_epi32(L(four)(a + (size_t)row * size)), a1 = _mm256_set1_epi32(L(four)(a + (size_t)row * size + 4));
+            __m256i low = _mm256_add_epi16(_mm256_maddubs_epi16(a0, L(whole)(w)), _mm256_maddubs_epi16(a1, L(whole)(w + 64)));
+            s[row][0] = _mm256_add_epi32(s[row][0], _mm256_madd_epi16(low, ones));
+            __m256i high = _mm256_add_epi16(_mm256_maddubs_epi16(a0, L(whole)(w + 32)), _mm256_maddubs_epi16(a1, L(whole)(w + 96)));
+            s[row][1] = _mm256_add_epi32(s[row][1], _mm256_madd_epi16(high, ones));
         }
     }
+    for (; at < groups; at++)
+        for (int half = 0; half < 2; half++, w += 4 * PANEL) {
+            const uint8_t *a = q + (size_t)order[at] * GROUP + 4 * half;
+#pragma GCC unroll 4
+            for (int row = 0; row < rows; row++) {
+                __m256i a0 = _mm256_set1_epi32(L(four)(a + (size_t)row * size));
+                s[row][0] = _mm256_add_epi32(s[row][0], _mm256_madd_epi16(_mm256_maddubs_epi16(a0, L(whole)(w)), ones));
+                s[row][1] = _mm256_add_epi32(s[row][1], _mm256_madd_epi16(_mm256_maddubs_epi16(a0, L(whole)(w + 32)), ones));
+            }
+        }
     for (int row = 0; row < rows; row++) memcpy(sums[row], s[row], sizeof s[row]);
 }
 #elif PK_DOT == PK_VNNI
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
-    (void)is_safe;
+    (void)safe;
     __m256i s[TILE][2];
     for (int row = 0; row < rows; row++) s[row][0] = s[row][1] = _mm256_setzero_si256();
     for (int g = 0; g < 2 * groups; g++, w += 4 * PANEL) {
         __m256i w0 = _mm256_loadu_si256((const __m256i *)w), w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
+        const uint8_t *own = q + (size_t)order[g / 2] * GROUP + g % 2 * 4;
 #pragma GCC unroll 4
         for (int row = 0; row < rows; row++) {
-            __m256i a = _mm256_set1_epi32(L(four)(q + (size_t)row * size + (size_t)g * 4));
+            __m256i a = _mm256_set1_epi32(L(four)(own + (size_t)row * size));
             s[row][0] = _mm256_dpbusd_avx_epi32(s[row][0], a, w0);
             s[row][1] = _mm256_dpbusd_avx_epi32(s[row][1], a, w1);
         }
@@ -1441,16 +1581,16 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, in
     for (int row = 0; row < rows; row++) memcpy(sums[row], s[row], sizeof s[row]);
 }
 #elif PK_DOT == PK_VNNI512
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
-    (void)is_safe;
+    (void)safe;
     __m512i s[TILE][2]; /* even and odd fours apart: one chain of sums would wait for itself */
     for (int row = 0; row < rows; row++) s[row][0] = s[row][1] = _mm512_setzero_si512();
     for (int g = 0; g < groups; g++, w += GROUP * PANEL) {
         __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 64);
 #pragma GCC unroll 4
         for (int row = 0; row < rows; row++) {
-            const uint8_t *own = q + (size_t)row * size + (size_t)g * GROUP;
+            const uint8_t *own = q + (size_t)row * size + (size_t)order[g] * GROUP;
             s[row][0] = _mm512_dpbusd_epi32(s[row][0], _mm512_set1_epi32(L(four)(own)), w0);
             s[row][1] = _mm512_dpbusd_epi32(s[row][1], _mm512_set1_epi32(L(four)(own + 4)), w1);
         }
@@ -1458,16 +1598,17 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, in
     for (int row = 0; row < rows; row++) _mm512_storeu_si512(sums[row], _mm512_add_epi32(s[row][0], s[row][1]));
 }
 #elif PK_DOT == PK_NEON
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, int groups, int is_safe,
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
-    (void)is_safe;
+    (void)safe;
     int32x4_t s[TILE][4];
     for (int row = 0; row < rows; row++)
         for (int i = 0; i < 4; i++) s[row][i] = vdupq_n_s32(0);
     for (int g = 0; g < 2 * groups; g++, w += 4 * PANEL) {
         int8x16_t w0 = vld1q_s8(w), w1 = vld1q_s8(w + 16), w2 = vld1q_s8(w + 32), w3 = vld1q_s8(w + 48);
+        const uint8_t *own = q + (size_t)order[g / 2] * GROUP + g % 2 * 4;
         for (int row = 0; row < rows; row++) { /* 7 bits are the same with and without a sign */
-            int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(L(four)(q + (size_t)row * size + (size_t)g * 4)));
+            int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(L(four)(own + (size_t)row * size)));
             s[row][0] = vdotq_s32(s[row][0], a, w0), s[row][1] = vdotq_s32(s[row][1], a, w1);
             s[row][2] = vdotq_s32(s[row][2], a, w2), s[row][3] = vdotq_s32(s[row][3], a, w3);
         }
@@ -1486,15 +1627,16 @@ static void L(product)(const Rows *rows, int count, const Matrix *m, int first, 
     for (int panel = first; panel < last; panel++) {
         const int8_t *w = m->packed + (size_t)panel * bytes;
         int left = m->outputs - panel * PANEL < PANEL ? m->outputs - panel * PANEL : PANEL;
-        int is_safe = m->is_safe[panel];
+        const int32_t *order = m->order + (size_t)panel * (size_t)m->groups;
+        int safe = m->safe[panel];
         for (int row = 0; row < count; row += TILE) {
             const uint8_t *q = rows->q + (size_t)row * size;
             int some = count - row < TILE ? count - row : TILE;
             switch (some) {
-                case 4: L(tile)(q, size, 4, w, m->groups, is_safe, sums); break;
-                case 3: L(tile)(q, size, 3, w, m->groups, is_safe, sums); break;
-                case 2: L(tile)(q, size, 2, w, m->groups, is_safe, sums); break;
-                default: L(tile)(q, size, 1, w, m->groups, is_safe, sums);
+                case 4: L(tile)(q, size, 4, w, order, safe, m->groups, sums); break;
+                case 3: L(tile)(q, size, 3, w, order, safe, m->groups, sums); break;
+                case 2: L(tile)(q, size, 2, w, order, safe, m->groups, sums); break;
+                default: L(tile)(q, size, 1, w, order, safe, m->groups, sums);
             }
             for (int i = 0; i < some; i++)
                 L(finish)(sums[i], rows, row + i, m, panel, out,
@@ -1507,9 +1649,10 @@ static void L(product)(const Rows *rows, int count, const Matrix *m, int first, 
 #define PK_TEXT(x) PK_TEXT2(x)
 static const Leaves L(leaves) = {
     PK_TEXT(PK_LEAVES), L(product), L(quantize), L(normalize), L(add),     L(activate),   L(rotate),
-    L(attend),          L(recur),   L(look_up),  L(largest),   L(sum_of_exps),
+    L(attend),          L(recur),   L(look_up),  L(largest_by_block), L(sum_of_exps),
 };
 #undef PK_TEXT
 #undef PK_TEXT2
+#undef PK_X86
 
 #endif
