@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -540,3 +541,26 @@ def test_random_models_run_clean_under_sanitizers(tmp_path: Path):
     searches, refused = (int(word) for word in child.stdout.split()[:3:2])
     assert searches > 100
     assert refused > 50
+
+
+@pytest.mark.nightly
+def test_an_arm_processor_gives_the_same_bits(tmp_path: Path):
+    """NEON under an emulator: the checksum of all results of random models is that of this one."""
+    tools = ("aarch64-linux-gnu-gcc", "qemu-aarch64-static")
+    if missing := [name for name in tools if shutil.which(name) is None]:
+        pytest.skip(f"{missing[0]} is not installed")
+
+    # as the library is compiled, and without sanitizers, which the emulator does not know
+    flags = ["-std=c11", "-O3", "-ffp-contract=off", "-Wno-psabi"]
+    printed = []
+    for compiler, more, runner in (
+        ("cc", [], []),
+        ("aarch64-linux-gnu-gcc", ["-static"], ["qemu-aarch64-static", "-cpu", "max"]),
+    ):
+        program = tmp_path / compiler
+        source = KERNELS_FOLDER / "fuzz.c"
+        subprocess.run([compiler, *flags, *more, source, "-o", program, "-lm"], check=True)
+        child = subprocess.run([*runner, program, "200", "0"], capture_output=True, text=True)
+        assert child.returncode == 0, child.stderr
+        printed.append(child.stdout.split()[-1])
+    assert printed[0] == printed[1]
