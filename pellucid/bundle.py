@@ -38,6 +38,7 @@ from pellucid.core.files import (
     manifest_text,
     read_manifest,
     read_plain,
+    require_model_folder,
     verified_reading,
     write_file,
     write_folder,
@@ -505,14 +506,7 @@ def find_bundle(path: Path) -> Path:
     or by another figure, are not compared.
     Raises InputMissingError if there is none.
     """
-    if not path.is_dir():
-        if path.is_file():
-            raise InputMissingError(
-                f"a model is a folder, and {path} is a file",
-                hint="the model comes before the text, as in: pellucid translate runs/demo test.en",
-            )
-        raise InputMissingError(f"there is no folder {path}")
-
+    require_model_folder(path)
     if (path / MODEL_FILE).exists() or (path / MANIFEST_NAME).exists():
         return path
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pellucid.backends import ComputeType, Device, EngineName
+from pellucid.core.files import require_model_folder
 
 if TYPE_CHECKING:
     from pellucid.decoding.config import DecodingConfig
@@ -295,6 +296,10 @@ def open_translator(
     Raises ConfigError for a value out of range, click.UsageError for options that exclude one
     another, and what opening the bundles raises.
     """
+    # A mistyped name is told before the imports, which take half a second.
+    for path in (bundle, *others):
+        require_model_folder(Path(path))
+
     from pellucid.backends.load import load
 
     # Checked before the bundle is opened, which may take seconds.

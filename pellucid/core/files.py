@@ -296,6 +296,17 @@ def name_with_room(name: str, room: int) -> str:
     return f"{start}-{digest}"
 
 
+def require_model_folder(path: Path) -> None:
+    """Raise InputMissingError if there is no folder ``path``, in which a model could be."""
+    if path.is_file():
+        raise InputMissingError(
+            f"a model is a folder, and {path} is a file",
+            hint="the model comes before the text, as in: pellucid translate runs/demo test.en",
+        )
+    if not path.is_dir():
+        raise InputMissingError(f"there is no folder {path}")
+
+
 def refuse_to_overwrite(out: Path) -> None:
     """Raise OutputExistsError unless ``out`` is free or an empty folder."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):

@@ -1,5 +1,6 @@
 """Text that is not translated: addresses, placeholders of programs, and numbers on request."""
 
+import functools
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -167,10 +168,14 @@ def _alternatives() -> str:
     return "|".join(parts)
 
 
-_PATTERN = re.compile(_alternatives())
+@functools.cache  # compiled where it is first used: it takes as long as importing a small library
+def _pattern(*, keep_numbers: bool) -> re.Pattern[str]:
+    """What is not translated, with a group for each kind."""
+    return re.compile("|".join((_alternatives(), _NUMBER)) if keep_numbers else _alternatives())
+
+
 _JOINT = re.compile(r"[-:/.,x×+=~_]{0,2}")
 """The characters between two placeholders that are one, such as a date."""
-_PATTERN_WITH_NUMBERS = re.compile("|".join((_PATTERN.pattern, _NUMBER)))
 _LONGEST_NESTED = 2000
 """Characters between two braces with others inside; a message with several plurals has some
 hundreds."""
@@ -237,7 +242,7 @@ def unprotect(pieces: Sequence[Piece], kept: dict[int, str]) -> Segment:
 
 def is_statement(text: str) -> bool:
     """Whether a text is a statement of a template, which no sentence goes across."""
-    found = _PATTERN.match(text)
+    found = _pattern(keep_numbers=False).match(text)
     return found is not None and found.lastgroup == "statement"
 
 
@@ -291,7 +296,7 @@ def _stretches(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
 
 
 def _placeholders(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
-    pattern = _PATTERN_WITH_NUMBERS if keep_numbers else _PATTERN
+    pattern = _pattern(keep_numbers=keep_numbers)
     closing = closing_braces(text)
     known: dict[str, bool] = {}
     at = 0
