@@ -9,14 +9,21 @@ from torch.nn import functional
 
 from pellucid.core.special import EOS_ID, PAD_ID
 from pellucid.equations.fused import fused_linear_cross_entropy
+from pellucid.equations.fused_word2vec import (
+    fused_negative_sampling_loss,
+    near_in_blocks,
+    window_blocks,
+)
 from pellucid.equations.word2vec import keep_probability, noise_distribution
 from pellucid.model.config import SkipGramConfig
 from pellucid.model.seq2seq import LossSums, SequenceModel
 
-_SHARED_NOISE = 256
-"""Noise words drawn for a whole batch, so that one product scores them with all its words."""
-_ROWS = 4096
-"""Centers scored with the noise at a time, which bounds the memory of an evaluation."""
+_SHARED_NOISE = 64
+"""Noise words of a set."""
+_SHARING_WORDS = 128
+"""About how many centers share a set: their products with it are matrices. With one set for a whole
+batch, each of its words would move as far as many of its own, and neighbors would be others
+(benchmarks/results/skipgram_speed.md)."""
 
 
 class SkipGram(SequenceModel):
@@ -24,9 +31,10 @@ class SkipGram(SequenceModel):
 
     EQ: 17.  Source: Agarwal, §2.2; Mikolov et al. (2013b).
 
-    With ``negatives`` > 0 the model learns to tell each pair from noise. In training the noise
-    words are drawn once for a batch and weighted, so that the expected loss is the loss with as
-    many drawn for each pair; in evaluation that expectation is computed, over the whole vocabulary.
+    With ``negatives`` > 0 the model learns to tell each pair from noise. In training some hundred
+    words share a set of noise words, which are weighted, so that the expected loss is the loss with
+    as many drawn for each pair; in evaluation that expectation is computed, over the whole
+    vocabulary.
     """
 
     config: SkipGramConfig
@@ -37,6 +45,9 @@ class SkipGram(SequenceModel):
         self.w_out = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.counts = nn.Parameter(torch.ones(vocabulary_size), requires_grad=False)
         """How often each word occurs in the training text; not trained."""
+        self.row_gradients = False
+        """Whether gradients are sparse tensors of the rows that a batch looks up, and no other."""
+        self._ladder: tuple[tuple[int, int], Tensor] | None = None
 
     def count(self, blocks: Iterable[Int[Tensor, " _"]]) -> None:
         """Count how often each word occurs in the training text, given in blocks of ids."""
@@ -56,83 +67,77 @@ class SkipGram(SequenceModel):
     ) -> LossSums:
         """The negative log-likelihood of the neighbors, summed over (center, context), in nats."""
         # EOS is no word: it is nobody's neighbor
-        ids = labels.masked_fill(labels == EOS_ID, PAD_ID)
+        is_word = (labels != EOS_ID) & (labels != PAD_ID)
         if self.training and self.config.subsample > 0:
-            ids = self._thin_out(ids)
+            is_word &= self._is_kept(labels)
 
-        # (sentence, center, context)
-        near = _neighbors(ids, self.config.window)
+        # The words that stay move together: they and the sentence of each, between words of none.
+        sentence, position = is_word.nonzero(as_tuple=True)
+        window = self.config.window
+        sets = max(1, round(len(sentence) / _SHARING_WORDS)) if self.training else 1
+        blocks, height = window_blocks(len(sentence), window, sets)
+        inside = slice(window, window + len(sentence))
+        words = labels.new_full(((blocks + 1) * height,), PAD_ID)
+        words[inside] = labels[sentence, position]
+        sentence_of = torch.full_like(words, -1)
+        sentence_of[inside] = sentence
+
+        near = near_in_blocks(sentence_of, height, window)
         pair_count = int(near.sum())
 
         if self.config.negatives:
-            noise, weights = self._noise()
-            loss = self.noise_contrast(ids, near, noise, weights)
+            loss = self.noise_contrast(words, near, *self._noise(sets))
             return LossSums(loss, loss.detach(), pair_count)
 
-        sentence, center, context = near.nonzero(as_tuple=True)
+        block, center, context = near.nonzero(as_tuple=True)
+        centers, contexts = words[block * height + center + window], words[block * height + context]
         loss, likelihood = fused_linear_cross_entropy(
-            self.w_in[ids[sentence, center]], self.w_out, None, ids[sentence, context], smoothing
+            self.w_in[centers], self.w_out, None, contexts, smoothing
         )
         return LossSums(loss, likelihood, pair_count)
 
     def noise_contrast(
         self,
-        ids: Int[Tensor, "sentence length"],
-        near: Bool[Tensor, "sentence length length"],
-        noise: Int[Tensor, " drawn"],
+        words: Int[Tensor, " padded"],
+        near: Bool[Tensor, "block center context"],
+        noise: Int[Tensor, " noise"],
         weights: Float[Tensor, " drawn"],
     ) -> Float[Tensor, ""]:
-        """``negative_sampling_loss`` over all pairs, each against all ``noise``, weighted."""
-        # One look-up for neighbors and noise: each one's gradient is as large as the vocabulary.
-        vectors = functional.embedding(ids, self.w_in)  # (sentence, length, size)
-        looked_up = functional.embedding(torch.cat([ids.flatten(), noise]), self.w_out)
-        contexts, against = torch.split(looked_up, [ids.numel(), len(noise)])
-        contexts = contexts.view_as(vectors)
+        """``negative_sampling_loss`` over all pairs, each against its set of noise, weighted."""
+        blocks, height, _ = near.shape
+        window = self.config.window
+        centers = self._look_up(words[window : window + blocks * height], self.w_in)
+        others = self._look_up(torch.cat([words, noise]), self.w_out)
+        return fused_negative_sampling_loss(centers, others, near, weights)
 
-        agreement = vectors @ contexts.transpose(1, 2)  # (sentence, center, context)
-        # softplus(-x) = -log σ(x), without overflow
-        loss = functional.softplus(-agreement[near]).sum()
+    def _look_up(
+        self, ids: Int[Tensor, " word"], table: Float[Tensor, "vocabulary size"]
+    ) -> Float[Tensor, "word size"]:
+        return functional.embedding(ids, table, sparse=self.row_gradients)
 
-        # the noise counts once for each pair, so once for each neighbor of a center
-        neighbor_counts = near.sum(dim=2)
-        is_center = neighbor_counts > 0
-        all_centers = torch.split(vectors[is_center], _ROWS)
-        all_counts = torch.split(neighbor_counts[is_center], _ROWS)
-        for centers, counts in zip(all_centers, all_counts, strict=True):
-            repulsion = functional.softplus(centers @ against.transpose(0, 1))  # (center, drawn)
-            loss = loss + counts.to(loss.dtype) @ (repulsion @ weights.to(loss.dtype))
-        return loss
-
-    def _noise(self) -> tuple[Int[Tensor, " drawn"], Float[Tensor, " drawn"]]:
-        """Noise words and how much each counts; together as much as ``negatives`` words."""
+    def _noise(self, sets: int = 1) -> tuple[Int[Tensor, " noise"], Float[Tensor, " drawn"]]:
+        """Noise words, set after set, and how much each of one counts: as ``negatives`` words."""
         wanted = self.config.negatives
-        chances = noise_distribution(self.counts.detach())
         if not self.training:
+            chances = noise_distribution(self.counts.detach())
             return torch.arange(len(chances), device=chances.device), wanted * chances
 
-        # inverse transform sampling, in float64: many small chances are summed
-        ladder = chances.cpu().double().cumsum(0)
-        draws = self.dropout_source.uniform(torch.Size([_SHARED_NOISE])).double()
-        drawn = torch.searchsorted(ladder, draws * ladder[-1]).clamp(max=len(ladder) - 1)
-        return drawn.to(chances.device), torch.full_like(chances[drawn], wanted / _SHARED_NOISE)
+        # Inverse transform sampling. The sums are made again where the counts have changed.
+        state = self.counts.data_ptr(), self.counts._version
+        if self._ladder is None or self._ladder[0] != state:
+            # in float64: many small chances are summed
+            ladder = noise_distribution(self.counts.detach()).cpu().double().cumsum(0)
+            self._ladder = state, ladder
+        ladder = self._ladder[1]
 
-    def _thin_out(self, ids: Int[Tensor, "sentence length"]) -> Int[Tensor, "sentence length"]:
-        """Leave out frequent words before neighbors are taken; those that stay move together."""
+        draws = self.dropout_source.uniform(torch.Size([sets * _SHARED_NOISE])).double()
+        drawn = torch.searchsorted(ladder, draws * ladder[-1]).clamp(max=len(ladder) - 1)
+        weights = self.counts.new_full((_SHARED_NOISE,), wanted / _SHARED_NOISE)
+        return drawn.to(self.counts.device), weights
+
+    def _is_kept(self, ids: Int[Tensor, "sentence length"]) -> Bool[Tensor, "sentence length"]:
+        """Which words stay when frequent ones are thinned out, before neighbors are taken."""
         # a word of the validation text may have no count
         kept_share = keep_probability(self.counts.clamp(min=1.0), self.config.subsample)
         draws = self.dropout_source.uniform(ids.shape).to(ids.device)
-        is_kept = (draws < kept_share[ids]) & (ids != PAD_ID)
-
-        # stable: words that stay keep their order, and the gaps move to the end (as in word2vec.c)
-        order = torch.argsort((~is_kept).int(), dim=1, stable=True)
-        return ids.masked_fill(~is_kept, PAD_ID).gather(1, order)
-
-
-def _neighbors(
-    ids: Int[Tensor, "sentence length"], window: int
-) -> Bool[Tensor, "sentence length length"]:
-    """Return a mask of the words at most ``window`` apart: the pairs of ``skipgram_pairs``."""
-    positions = torch.arange(ids.shape[1], device=ids.device)
-    distance = (positions[:, None] - positions).abs()
-    is_word = ids != PAD_ID
-    return ((distance > 0) & (distance <= window)) & is_word[:, :, None] & is_word[:, None, :]
+        return draws < kept_share[ids]

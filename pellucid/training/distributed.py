@@ -97,6 +97,10 @@ class ProcessGroup:
 
         if not self.is_sharded:
             learned = [each for each in model.parameters() if each.requires_grad]
+            for parameter in learned:
+                # Each process has looked up other rows.
+                if parameter.grad is not None and parameter.grad.is_sparse:
+                    parameter.grad = parameter.grad.to_dense()
             self._fill_gaps(learned)
             _sum_all([each.grad for each in learned if each.grad is not None])
         return self.world.sum(figures)

@@ -26,6 +26,7 @@ from pellucid.equations.schedules import (
     wsd_learning_rate,
 )
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.skipgram import SkipGram
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 from pellucid.training.distributed import ALONE, ProcessGroup, local
@@ -157,7 +158,7 @@ def _move(parameter: Tensor, optimizer: torch.optim.Optimizer, group: dict[str, 
     if isinstance(optimizer, Muon) and HEIGHTS in group:
         step = optimizer.direction(parameter)
     else:
-        step = _adam_direction(state, group) if state else local(_gradient(parameter)).clone()
+        step = _adam_direction(state, group) if state else _rows(_gradient(parameter)).clone()
     step.mul_(rate)
     if decay == 0.0:
         return step
@@ -184,7 +185,7 @@ def _adam_direction(state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
 
 def _gradient(parameter: Tensor) -> Tensor:
     assert parameter.grad is not None
-    return parameter.grad
+    return local(parameter.grad)
 
 
 WINDOW = 128
@@ -301,7 +302,16 @@ def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim
         case "adam":
             return _adam(groups, config)
         case "sgd":
-            return torch.optim.SGD(groups, lr=0.0, fused=True)
+            by_rows = (
+                isinstance(model, SkipGram)
+                and config.weight_decay == 0.0
+                and config.sharding != "fsdp"
+            )
+            if isinstance(model, SkipGram):
+                # Rows without a gradient stay where they are, and most rows have none.
+                model.row_gradients = by_rows
+            # The fused kernel takes no sparse gradient.
+            return torch.optim.SGD(groups, lr=0.0, fused=not by_rows)
         case "muon":
             return Muon(heights, _adam(groups, config), config.muon_momentum, config.weight_decay)
         case _:
@@ -398,8 +408,17 @@ def find_gradient(
 
 
 def _gradients(model: SequenceModel) -> list[Tensor]:
-    """The gradients, or this process's shards of them."""
-    return [local(each.grad) for each in model.parameters() if each.grad is not None]
+    """The gradients, or this process's shards of them; of sparse ones the rows that they have."""
+    for parameter in model.parameters():
+        if parameter.grad is not None and parameter.grad.is_sparse:
+            # one sum for each row, however often it was looked up
+            parameter.grad = parameter.grad.coalesce()
+    return [_rows(local(each.grad)) for each in model.parameters() if each.grad is not None]
+
+
+def _rows(gradient: Tensor) -> Tensor:
+    """The numbers of a gradient, which share its memory."""
+    return gradient.values() if gradient.is_sparse else gradient
 
 
 def _two_sizes(
