@@ -80,6 +80,7 @@ class Folded:
         """The parts to translate."""
         self._layout: list[Piece | None] = []
         """The pieces that are not translated, in order, and None for each part."""
+
         if segment.marks or SPACED_BAR.search(segment.text):
             self._divide(tree_of(segment.pieces), 0)
         else:
@@ -215,6 +216,7 @@ class Folded:
             if not isinstance(item, Pair):
                 done.append(item)
                 continue
+
             left = last_character(done) or before
             right = first_character(waiting) or after
             if not item.is_fixed:
@@ -294,18 +296,21 @@ class Folded:
         tail = first_word(waiting)
         if not _is_formula(host, text_in(cluster), tail):
             return False
+
         if host:
             last = done.pop()
             if isinstance(last, str):
                 done.append(last[: len(last) - len(host)])
                 last = host
             cluster.insert(0, last)
+
         while tail:
             following = waiting.pop()
             if isinstance(following, str):
                 waiting.append(following[len(tail) :])
                 following = tail
             cluster.append(following)
+
             # Another index may follow: H2SO4.
             if waiting and waiting[-1] == "":
                 waiting.pop()
@@ -314,6 +319,7 @@ class Folded:
                 break
             cluster.append(waiting.pop())
             tail = first_word(waiting)
+
         done.append(self._new_mark(cluster, text_in(cluster)))
         return True
 
@@ -357,6 +363,7 @@ def _is_at_edge(items: Sequence[Item], at: int, step: int) -> bool:
         return is_blank and not isinstance(items[beyond], str) and _is_at_edge(items, beyond, step)
     if isinstance(item, Alone):
         return not item.text and not item.breaks
+
     text = item.text.strip()
     is_word = bool(_NUMBER.fullmatch(text) or _STOPS.fullmatch(text)) and not item.is_noted
     if step > 0 and text == item.text and text_in(items[at + 1 : at + 2])[:1].isupper():
@@ -377,6 +384,7 @@ def _without_drop_cap(items: list[Item]) -> tuple[list[Item], _DropCap | None]:
         # Or the first letter in it is.
         inner, drop_cap = _without_drop_cap(pair.inner)
         return [dataclasses.replace(pair, inner=inner), *items[1:]], drop_cap
+
     following = items[1]
     starts = "" if isinstance(following, Alone) else text_of(following)[:2]
     if isinstance(following, Pair) and following.is_fixed:
@@ -404,6 +412,7 @@ def _with_drop_cap(pieces: Sequence[Piece], drop_cap: _DropCap) -> list[Piece]:
         if place is None:
             continue
         assert isinstance(piece, str)
+
         start = place
         while drop_cap.with_sign and start > 0 and not piece[start - 1].isspace():
             start -= 1

@@ -94,6 +94,7 @@ class HtmlDocument:
             for inner in token.inner:
                 parts += self._source_of(inner) if isinstance(inner, Token) else self._nested(inner)
             return tuple(parts)
+
         source: list[str | int | _Place] = []
         at = 0
         for each in sorted((*token.attributes, *token.languages), key=lambda found: found.start):
@@ -210,6 +211,7 @@ class HtmlFile:
         """
         if len(data) > LARGEST_TEXT:
             raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+
         self._mark, self._encoding = byte_order_mark(data)
         if not self._mark:
             self._encoding = encoding_of(data, what)
@@ -221,12 +223,14 @@ class HtmlFile:
                 f"{what} must be text in {self._encoding}, and is not",
                 hint="its <meta charset> may be wrong, or missing",
             ) from None
+
         # Some encodings of Asia have two codes for a character, and only one is written.
         if source.encode(self._encoding) != written:
             raise DataError(
                 f"{what} cannot be written again in {self._encoding} to the same bytes",
                 hint=CONVERT.format(self._encoding),
             )
+
         rules = dataclasses.replace(PAGE, language=target_language)
         self._document = HtmlDocument(source, rules)
         self.segments = self._document.segments

@@ -210,6 +210,7 @@ class MarkdownDocument:
             for each, before, after in zip(self._places, self.segments, translated, strict=True)
             if isinstance(each, _Aside) and before != after
         ]
+
         # From the last on, so that the places of those before them stay.
         for aside, after in reversed(asides):
             assert aside.place is not None
@@ -218,6 +219,7 @@ class MarkdownDocument:
                 text = text.replace(aside.quote, f"\\{aside.quote}")
             else:
                 text = _source_of(after, _Place(0, 0, aside.sources, "", False), _WAYS[0], None)
+
             sources = aside.place.sources
             both = list(sources[aside.number])
             raw = both[aside.side]

@@ -196,6 +196,7 @@ def _left_out(parts: Mapping[str, str], roots: Mapping[str, Element]) -> list[st
         if _NUMBERING.search(value := value_of(each, "val"))
     }
     bound = sum(1 for root in roots.values() for _ in root.iter("{*}dataBinding"))
+
     notes = []
     if embedded:
         charted = ", the worksheets of charts among them" if charts else ""

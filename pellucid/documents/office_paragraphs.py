@@ -259,6 +259,7 @@ class ParagraphReader:
                 if name not in self._words.dropped:
                     yield None, _Part(child)
                 continue
+
             for part in child:
                 kind = local_name(part)
                 if kind in ("rPr", "softHyphen") or kind in self._words.dropped:
@@ -279,37 +280,41 @@ class ParagraphReader:
         atoms: list[_Atom] = []
         at = 0
         while at < len(items):
-            text, part = items[at]
-            field = fields.get(at)
-            if field is not None:
-                end, shown = field
-                if shown is None:
-                    # What a field shows is computed, such as the number of a page.
-                    parts = tuple(each for _, each in items[at : end + 1])
-                    atoms.append(([self._alone(parts, _shown(items[at : end + 1]))], None))
-                else:
-                    number = self._number()
-                    head = tuple(each for _, each in items[at : shown + 1])
-                    self.opened[number] = _Field(head, (items[end][1],))
-                    inner = self._merged(self._atoms(items[shown + 1 : end]), number)
-                    atoms.append(([Open(number), *inner, Close(number)], None))
+            if at in fields:
+                end, shown = fields[at]
+                begin = None if shown is None else shown + 1 - at
+                atoms.append((self._field(items[at : end + 1], begin), None))
                 at = end + 1
-                continue
-            at += 1
-            if text is not None:
-                atoms.append(([text], part.run))
-            elif self._is_holder(part):
-                number = self._number()
-                self.opened[number] = part.element
-                inner_items = list(self._items(_content(part.element, self._words)))
-                inner = self._merged(self._atoms(inner_items), number)
-                atoms.append(([Open(number), *inner, Close(number)], None))
             else:
-                name = local_name(part.element)
-                text = _shown(list(self._items(part.element))) if name == "fldSimple" else ""
-                alone = self._alone((part,), text, breaks=name in ("br", "cr", "tab"))
-                atoms.append(([alone], None))
+                atoms.append(self._atom(*items[at]))
+                at += 1
         return atoms
+
+    def _field(self, items: Sequence[_Item], begin: int | None) -> list[Piece]:
+        """The pieces of a field, whose text begins at this item and ends before the last."""
+        parts = tuple(part for _, part in items)
+        if begin is None:
+            # What a field shows is computed, such as the number of a page.
+            return [self._alone(parts, _shown(items))]
+        return self._pair(_Field(parts[:begin], parts[-1:]), items[begin:-1])
+
+    def _atom(self, text: str | None, part: _Part) -> _Atom:
+        """The pieces of an item that is no field."""
+        if text is not None:
+            return [text], part.run
+        if self._is_holder(part):
+            inner = list(self._items(_content(part.element, self._words)))
+            return self._pair(part.element, inner), None
+
+        name = local_name(part.element)
+        text = _shown(list(self._items(part.element))) if name == "fldSimple" else ""
+        return [self._alone((part,), text, breaks=name in ("br", "cr", "tab"))], None
+
+    def _pair(self, opened: Element | _Field, items: Sequence[_Item]) -> list[Piece]:
+        """A pair of marks that stands for ``opened``, around the pieces of items."""
+        number = self._number()
+        self.opened[number] = opened
+        return [Open(number), *self._merged(self._atoms(items), number), Close(number)]
 
     def _alone(self, parts: tuple[_Part, ...], text: str = "", *, breaks: bool = False) -> Alone:
         number = self._number()

@@ -131,6 +131,7 @@ class Batcher:
         """
         self.translate = translate
         self._metrics = metrics
+
         self._max_queue = max_queue
         self._max_queue_seconds = max_queue_seconds
         self._request_seconds: float | None = None
@@ -138,6 +139,7 @@ class Batcher:
         self._max_batch = max_batch
         self._batch_tokens = batch_tokens
         self._wait_seconds = wait_seconds
+
         self._queue: deque[Ticket] = deque()
         self._changed = threading.Condition()  # guards the queue and _stopping
         self._stopping = False

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.backends.kernels.weights import (
-    CrossAttention,
     Layer,
     Matrix,
     Norm,
@@ -362,13 +361,13 @@ def _tensors(weights: Weights) -> tuple[Any, list[Any]]:
             case Ssru(both):
                 matrix(both)
         norm(each.reading_norm)
+
         if each.cross is not None:
-            match each.cross:
-                case CrossAttention(query, memory, out):
-                    matrix(query)
-                    matrix(memory)
-                    matrix(out)
+            matrix(each.cross.query)
+            matrix(each.cross.memory)
+            matrix(each.cross.out)
             norm(each.cross_norm)
+
         matrix(each.inner)
         matrix(each.outer)
         norm(each.feed_norm)

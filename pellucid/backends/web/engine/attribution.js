@@ -8,18 +8,13 @@ import { relativeDistance } from "./equations.js";
 import { readEdits } from "./trace.js";
 import { PAD_ID, BOS_ID, EOS_ID } from "./transformer.js";
 
-const KINDS = {
-  self_attention: "self-attention",
-  ssru: "SSRU",
-  cross_attention: "cross-attention",
-  feed_forward: "feed-forward",
-};
-const WEIGHTS = {
-  self_attention: "selfAttention",
-  ssru: "ssru",
-  cross_attention: "crossAttention",
-  feed_forward: "feedForward",
-};
+/** The sublayers of a block in their order: the name of its parts, its title, and the key of its weights. */
+const SUBLAYERS = [
+  { part: "self_attention", kind: "self-attention", key: "selfAttention" },
+  { part: "ssru", kind: "SSRU", key: "ssru" },
+  { part: "cross_attention", kind: "cross-attention", key: "crossAttention" },
+  { part: "feed_forward", kind: "feed-forward", key: "feedForward" },
+];
 
 /**
  * What each part of `model` adds to the difference of two words' logits at `position`, and the shares of source
@@ -90,21 +85,19 @@ function blocksOf({ weights, edits }, side) {
 function sublayersOf(context, side) {
   let before = `${side}.input`;
   return blocksOf(context, side).flatMap(({ block, name }) =>
-    Object.keys(KINDS)
-      .filter((part) => block[WEIGHTS[part]])
-      .map((part) => {
-        const sublayer = {
-          name: `${name}.${part}`,
-          kind: KINDS[part],
-          weights: block[WEIGHTS[part]],
-          norm: block[`${WEIGHTS[part]}Norm`],
-          before,
-          stream: `${name}.${part}.${context.placement === "post" ? "norm" : "residual"}`,
-          isOff: context.edits.off.has(`${name}.${part}`),
-        };
-        before = sublayer.stream;
-        return sublayer;
-      }),
+    SUBLAYERS.filter(({ key }) => block[key]).map(({ part, kind, key }) => {
+      const sublayer = {
+        name: `${name}.${part}`,
+        kind,
+        weights: block[key],
+        norm: block[`${key}Norm`],
+        before,
+        stream: `${name}.${part}.${context.placement === "post" ? "norm" : "residual"}`,
+        isOff: context.edits.off.has(`${name}.${part}`),
+      };
+      before = sublayer.stream;
+      return sublayer;
+    }),
   );
 }
 
