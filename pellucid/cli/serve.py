@@ -6,7 +6,9 @@ PyTorch and the models are imported and loaded.
 
 import contextlib
 import fcntl
+import functools
 import ipaddress
+import json
 import logging
 import os
 import re
@@ -110,6 +112,12 @@ _OPTIONS = [
     _several(
         "--cors-origin", "ORIGIN", "Origin whose pages may send requests, as https://example.org."
     ),
+    _option(
+        "--log-format",
+        "text",
+        "Lines of the log: text, or an object of JSON each.",
+        click.Choice(["text", "json"]),
+    ),
     _flag("--log-text", "Write the text of users to the log."),
 ]
 
@@ -164,7 +172,7 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
 
     The printed address shows a page to try it, and describes its interface at /docs. The
     environment variable PELLUCID_API_KEY may hold a key as well. SIGTERM lets running requests
-    end, SIGHUP reads the models again.
+    end, SIGHUP reads the models and the key file again.
 
     \b
     Examples:
@@ -205,7 +213,7 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
             raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
 
         serving = _serving(bundles, options, keys, shared)
-        _log_in_lines(quiet=ctx.find_root().obj["quiet"])
+        _log_in_lines(quiet=ctx.find_root().obj["quiet"], kind=options["log_format"])
 
         def announce() -> None:
             for place in serving.places:
@@ -246,6 +254,7 @@ def _serving(
         threads=options["threads"],
         workers=options["workers"],
         cache_bytes=options["cache_bytes"],
+        read_keys=functools.partial(_read_keys, options["api_key_file"]) if keys else None,
     )
 
 
@@ -456,10 +465,26 @@ class _Lines(logging.Formatter):
         return visible(text)
 
 
-def _log_in_lines(*, quiet: bool) -> None:
+class _Objects(logging.Formatter):
+    """One object of JSON per event, in ASCII, so that no character of a client ends its line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        entry = {
+            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            # Those of a request, by name.
+            **getattr(record, "fields", {}),
+        }
+        return json.dumps(entry)
+
+
+def _log_in_lines(*, quiet: bool, kind: str) -> None:
     logger: Any = logging.getLogger()
     handler = logging.StreamHandler()
-    handler.setFormatter(_Lines())
+    handler.setFormatter(_Objects() if kind == "json" else _Lines())
     logger.handlers = [handler]
     logger.setLevel(logging.WARNING)
     own = logging.getLogger("pellucid")

@@ -22,7 +22,7 @@ from pellucid.serve.dialects.dialect import Bounds, Dialect
 from pellucid.serve.dialects.inference import inference
 from pellucid.serve.dialects.libretranslate import libretranslate
 from pellucid.serve.documents import Documents
-from pellucid.serve.http import documents, routes
+from pellucid.serve.http import docs, documents, routes
 from pellucid.serve.http.docs import EXAMPLES, complete, make_docs_route
 from pellucid.serve.http.page import make_page_routes, read_page
 from pellucid.serve.limits import Limits
@@ -69,7 +69,7 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
         )
 
     # The guard is outermost, so that nothing of FastAPI runs for a request that it refuses.
-    rules = Rulebook(dict.fromkeys(files, OPEN)) | routes.RULES | documents.RULES
+    rules = Rulebook(dict.fromkeys(files, OPEN)) | routes.RULES | documents.RULES | docs.RULES
     for dialect in dialects:
         rules |= dialect.rules
     return Guard(app, service, policy, rules)

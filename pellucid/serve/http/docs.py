@@ -9,6 +9,8 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, Response
 
+from pellucid.serve.server.rules import Rulebook, Rules
+
 TEXT = "A dog runs. It is fast."
 """The text of the examples."""
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -19,6 +21,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 }
 """An example body for each path of our own interface that takes one."""
 _CODE = re.compile(r"`+([^`]+)`+")
+_READ_BY_PEOPLE = Rules(asks_in_browser=True)
+RULES = Rulebook({"/docs": _READ_BY_PEOPLE, "/openapi.json": _READ_BY_PEOPLE})
 
 
 def complete(document: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import dataclasses
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pellucid.bundle import open_any_bundle
@@ -40,11 +40,15 @@ class Serving:
     cache_bytes: int = 0
     """Bytes of translations that each worker remembers; 0 remembers none."""
 
+    read_keys: Callable[[], list[str]] | None = None
+    """Reads the API keys again, with the models; None keeps those of the policy."""
     shared: Path | None = None
     """The folder where several processes at the same address keep their documents."""
 
     def open(self) -> Application:
         """Load the models. Raises what loading them raised."""
+        # This worker may replace one that died, long after the server read its keys.
+        self._renew_keys()
         threads = self.threads or self._fitting_threads()
         # Read by CTranslate2's engine now, and by torch when it is imported.
         os.environ["OMP_NUM_THREADS"] = str(threads)
@@ -67,6 +71,15 @@ class Serving:
             stop=service.stop,
         )
 
+    def _renew_keys(self) -> None:
+        """Read the API keys again; if that fails, the old ones stay."""
+        if self.read_keys is None:
+            return
+        try:
+            self.policy.keys.replace(self.read_keys())
+        except PellucidError as error:
+            _LOG.error("kept the old API keys: %s", error)
+
     def _fitting_threads(self) -> int:
         """The threads of an operation: the share of this worker, which leaves connections a core.
 
@@ -81,7 +94,8 @@ class Serving:
         return max(1, share - 1) if max(counts) <= _SMALL_MODEL else share
 
     def _reload(self, service: Service, cache: TranslationCache | None) -> None:
-        """Load all models again; one that cannot be read leaves the old one in place."""
+        """Read keys and models again; what cannot be read leaves the old one in place."""
+        self._renew_keys()
         for place in self.places:
             try:
                 service.put(open_model(place, cache))

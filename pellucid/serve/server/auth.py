@@ -36,6 +36,17 @@ class KeyRing:
     def __bool__(self) -> bool:
         return bool(self._digests)
 
+    def replace(self, keys: Iterable[str]) -> None:
+        """Accept these keys from now on, and no others. May be called from any thread.
+
+        Raises ConfigError as the constructor does, and then keeps the old ones; also for no keys,
+        as a server that had some must not become open.
+        """
+        digests = [_digest_of(key) for key in keys]
+        if self._digests and not digests:
+            raise ConfigError("there is no API key any more")
+        self._digests = digests  # one assignment: a request sees the old keys or the new ones
+
     def opens(self, key: str | None) -> bool:
         """Whether this is one of the keys, in the same time for every key."""
         # Hashes have equal lengths, so the comparison does not reveal the length of a key.

@@ -270,7 +270,8 @@ class Guard:
         keys = self._policy.keys
         if not keys or not rules.needs_key or (isinstance(key, str) and keys.opens(key)):
             return
-        with_realm = {"www-authenticate": 'Bearer realm="pellucid"'}
+        scheme = "Basic" if rules.asks_in_browser else "Bearer"
+        with_realm = {"www-authenticate": f'{scheme} realm="pellucid"'}
         headers = with_realm if rules.no_key_status == 401 else None
         raise RefusedError(rules.no_key_status, "an API key is needed", headers=headers)
 
@@ -309,6 +310,16 @@ class Guard:
             label if rules.is_secret else scope["path"],
             status,
             1000 * seconds,
+            extra={
+                "fields": {
+                    "request_id": scope["state"]["request_id"],
+                    "method": scope["method"],
+                    "route": label,
+                    "path": label if rules.is_secret else scope["path"],
+                    "status": status,
+                    "milliseconds": round(1000 * seconds, 1),
+                }
+            },
         )
 
 

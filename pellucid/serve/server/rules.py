@@ -24,6 +24,8 @@ class Rules:
     needs_key: bool = True
     no_key_status: int = 401
     """The status for a missing or wrong key."""
+    asks_in_browser: bool = False
+    """Whether a browser that has no key is made to ask for one: any name, the key as password."""
     takes_query: bool = False
     """Whether fields, the key among them, may be in the query string."""
     takes_key_in_body: bool = False
