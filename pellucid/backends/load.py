@@ -13,6 +13,7 @@ from pellucid.backends.copied_engine import CopiedEngine
 from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
 from pellucid.backends.ctranslate2.support import ctranslate2_problems
 from pellucid.backends.ctranslate2.workers import onnxruntime_is_loaded, open_workers
+from pellucid.backends.hub import fetch, is_hub_address
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.config import did_you_mean
 from pellucid.core.errors import (
@@ -108,6 +109,8 @@ def load(
 ) -> Translator:
     """A translator from a bundle, from the best bundle of a run, or from a Marian folder.
 
+    ``hf://ORG/NAME`` names a model of the Hugging Face Hub (extra ``hub``), which is fetched once.
+
     ``engine`` searches: ``torch`` supports everything, ``ctranslate2`` is fast, ``kernels`` (the
     package pellucid-kernels) is the fastest and computes in ``int8`` alone, ``auto`` takes a fast
     one wherever it can and logs which and why. ``device`` ``auto`` is a GPU if there is one.
@@ -120,6 +123,9 @@ def load(
     model, CorruptError if it was damaged, BundleError if its parts do not fit, it is not read in
     time or the named engine cannot express it, MissingExtraError if that is not installed.
     """
+    _check(path, engine, device, compute_type)
+    if is_hub_address(path):
+        path = fetch(str(path))
     bundle, settings, chosen = load_parts(path, engine, device, compute_type, seconds)
     # only a model that was trained on single sentences needs its lines split
     source, target = languages_of(bundle.settings, Path(path).resolve().name)

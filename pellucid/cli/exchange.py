@@ -39,17 +39,20 @@ def import_() -> None:
 
 
 @import_.command("huggingface")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder")
 @_new_folder
-def import_huggingface(folder: Path, out: Path) -> None:
+def import_huggingface(folder: str, out: Path) -> None:
     """Read a Marian or OPUS-MT model from FOLDER and write it as a bundle to the new folder OUT.
 
-    Nothing is downloaded, and nothing in FOLDER is run. The bundle is held to Marian's own
+    FOLDER may be hf://ORG/NAME, fetched from the Hugging Face Hub (needs pellucid[hub]).
+    Otherwise nothing is downloaded. Nothing in FOLDER is run. The bundle is held to Marian's own
     definition on a few sentences before it is written.
     """
+    from pellucid.backends.hub import fetch, is_hub_address
     from pellucid.backends.huggingface.import_folder import import_huggingface as read_and_write
 
-    bundle = read_and_write(folder, out)
+    path = fetch(folder) if is_hub_address(folder) else Path(folder)
+    bundle = read_and_write(path, out)
     # A tied matrix counts once, as ``parameters`` yields it once.
     parameters = sum(each.numel() for each in bundle.model.parameters())
     click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)

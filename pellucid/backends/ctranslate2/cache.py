@@ -143,7 +143,13 @@ def content_of(bundle: Bundle) -> object:
 
 
 def cache_folder() -> Path | None:
-    """The folder of conversions in ``XDG_CACHE_HOME`` or else ``~/.cache``, if there is a home.
+    """The folder of conversions, if there is a cache."""
+    cache = user_cache()
+    return None if cache is None else cache / "ctranslate2"
+
+
+def user_cache() -> Path | None:
+    """The cache of this program in ``XDG_CACHE_HOME`` or else ``~/.cache``, if there is a home.
 
     A relative path is ignored, as the XDG Base Directory Specification requires.
     """
@@ -152,7 +158,7 @@ def cache_folder() -> Path | None:
         above = named if named.is_absolute() else Path.home() / ".cache"
     except RuntimeError:  # a user without a home
         return None
-    return above / "pellucid" / "ctranslate2"
+    return above / "pellucid"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,296 @@
+"""Models of the Hub by name, fetched by its own client from an endpoint of this test."""
+
+import hashlib
+import http.server
+import json
+import pickle
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from marian_folders import marian_folder
+from small_bundles import small_bundle
+
+import pellucid
+from pellucid.backends.hub import fetch
+from pellucid.bundle import load_bundle, save_bundle
+from pellucid.core.errors import (
+    BundleError,
+    ConfigError,
+    CorruptError,
+    InputMissingError,
+    MissingExtraError,
+    PellucidError,
+)
+
+NAME = "hf://acme/opus-mt-fr-en"
+
+
+class Hub(http.server.ThreadingHTTPServer):
+    """An endpoint with the two routes that the client needs; notes what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.files: dict[str, bytes] = {}
+        self.listed: dict[str, dict[str, object]] = {}
+        """Entries of the listing that lie."""
+        self.revisions = {"main": "1" * 40}
+        self.asked: list[str] = []
+
+    def serve(self, folder: Path, commit: str = "1" * 40) -> None:
+        self.revisions = {"main": commit, commit: commit}
+        self.files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+    def entry(self, name: str) -> dict[str, object]:
+        content = self.files[name]
+        found: dict[str, object] = {"rfilename": name, "size": len(content)}
+        found["blobId"] = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        if name.endswith((".safetensors", ".bin", ".spm")):
+            digest = hashlib.sha256(content).hexdigest()
+            found["lfs"] = {"sha256": digest, "size": len(content), "pointerSize": 130}
+        return {**found, **self.listed.get(name, {})}
+
+    @property
+    def fetched(self) -> list[str]:
+        return [path.rpartition("/")[2] for path in self.asked if "/resolve/" in path]
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _answer(self, *, body: bool) -> None:
+        hub = self.server
+        path = self.path.partition("?")[0]
+        if body:
+            hub.asked.append(path)
+        about = "/api/models/acme/opus-mt-fr-en/revision/"
+        headers = {}
+        status, content = 404, b"{}"
+        if path.startswith(about):
+            commit = hub.revisions.get(path.removeprefix(about))
+            headers["X-Error-Code"] = "RevisionNotFound"
+            if commit is not None:
+                siblings = [hub.entry(name) for name in hub.files]
+                table = {"id": "acme/opus-mt-fr-en", "sha": commit, "siblings": siblings}
+                status, content, headers = 200, json.dumps(table).encode(), {}
+        elif path.startswith("/acme/opus-mt-fr-en/resolve/"):
+            commit, _, name = path.removeprefix("/acme/opus-mt-fr-en/resolve/").partition("/")
+            if name in hub.files and commit in hub.revisions.values():
+                status, content = 200, hub.files[name]
+                tag = hashlib.sha256(content).hexdigest()
+                headers = {"ETag": f'"{tag}"', "X-Repo-Commit": commit}
+        else:
+            headers["X-Error-Code"] = "RepoNotFound"
+        self.send_response(status)
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    server = Hub()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hub") / "model"
+    marian_folder(folder)
+    (folder / "README.md").write_text("not needed")
+    (folder / "tf_model.h5").write_bytes(b"not needed")
+    (folder / "custom.py").write_text("raise SystemExit")
+    return folder
+
+
+def test_a_model_is_fetched_once_pinned_and_then_needs_no_network(
+    hub: Hub, marian: Path, monkeypatch: pytest.MonkeyPatch
+):
+    hub.serve(marian)
+    found = pellucid.load(NAME, engine="torch")
+    expected = pellucid.load(marian, engine="torch")
+    line = "le chat dort"
+    assert found.translate(line).text == expected.translate(line).text
+    assert (found.source_language, found.target_language) == ("fr", "en")
+    assert set(hub.fetched) == {
+        *("config.json", "generation_config.json", "tokenizer_config.json", "vocab.json"),
+        *("source.spm", "target.spm", "model.safetensors"),
+    }
+
+    # A newer revision is taken where it is asked for, and nowhere else.
+    first = fetch(NAME)
+    count = len(hub.asked)
+    hub.serve(marian, "2" * 40)
+    assert fetch(NAME) == first == fetch(f"{NAME}@{'1' * 40}")
+    assert len(hub.asked) == count
+    newest = fetch(f"{NAME}@main")
+    assert ("1" * 40 in first.parts, "2" * 40 in newest.parts) == (True, True)
+    assert fetch(NAME) == first
+
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert fetch(NAME) == first
+    assert fetch(f"{NAME}@main") == newest
+    with pytest.raises(InputMissingError, match="not fetched before, and the Hub cannot be"):
+        fetch("hf://acme/other")
+    assert not list(first.parent.parent.rglob(".tmp-*"))
+
+
+def test_a_bundle_of_ours_comes_by_its_manifest(hub: Hub, tmp_path: Path):
+    save_bundle(tmp_path / "b", small_bundle(), card="A card.", details={"step": 1})
+    (tmp_path / "b" / "notes.txt").write_text("not listed")
+    hub.serve(tmp_path / "b")
+    folder = fetch(NAME)
+    assert load_bundle(folder).manifest == load_bundle(tmp_path / "b").manifest
+    assert "notes.txt" not in hub.fetched
+    assert not (folder / "notes.txt").exists()
+
+
+def test_what_was_changed_after_it_was_fetched_is_refused(hub: Hub, marian: Path):
+    hub.serve(marian)
+    folder = fetch(NAME)
+    (folder / "source.spm").write_bytes(b"other")
+    with pytest.raises(CorruptError, match=r"source\.spm was changed since it was fetched"):
+        fetch(NAME)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "hf://",
+        "hf://acme",
+        "hf://acme/",
+        "hf://acme/a/b",
+        "hf://../x",
+        "hf://acme/..",
+        "hf://acme/a..b",
+        "hf://acme/a@",
+        "hf://acme/a@../x",
+        "hf://acme/a@x/../../y",
+        "hf://ac me/a",
+        "hf://acme/a\n",
+        "hf://acme/a?x=1",
+        "hf://http://evil/a",
+        "hf://user:pass@host/a",
+    ],
+)
+def test_other_addresses_are_refused_before_anything_is_asked(hub: Hub, address: str):
+    with pytest.raises(ConfigError, match="is hf://ORG/NAME"):
+        fetch(address)
+    assert hub.asked == []
+
+
+def test_errors_are_in_words(hub: Hub, marian: Path, monkeypatch: pytest.MonkeyPatch):
+    hub.serve(marian)
+    with pytest.raises(InputMissingError, match="no model hf://acme/none, or it is private"):
+        fetch("hf://acme/none")
+    with pytest.raises(InputMissingError, match="has no revision 'v9'"):
+        fetch(f"{NAME}@v9")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtraError, match="needs huggingface_hub"):
+        fetch(NAME)
+
+
+class Evil:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('ran')",)
+
+
+def _no_weights(hub: Hub) -> None:
+    del hub.files["model.safetensors"]
+
+
+def _pickle(hub: Hub) -> None:
+    _no_weights(hub)
+    hub.files["pytorch_model.bin"] = pickle.dumps(Evil())
+
+
+def _other_bytes(hub: Hub) -> None:
+    hub.listed["model.safetensors"] = {"lfs": {"sha256": "0" * 64, "size": 1, "pointerSize": 1}}
+
+
+def _other_small_file(hub: Hub) -> None:
+    hub.listed["config.json"] = {"blobId": "0" * 40}
+
+
+def _huge(hub: Hub) -> None:
+    hub.listed["model.safetensors"] = {"size": 1 << 50}
+
+
+def _no_commit(hub: Hub) -> None:
+    hub.revisions = {"main": "../../../../evil"}
+
+
+def _bundle_of_paths(hub: Hub) -> None:
+    hub.files["config.toml"] = b""
+    hub.files["manifest.json"] = json.dumps({"files": {"../../evil": {}}}).encode()
+
+
+def _bundle_of_many(hub: Hub) -> None:
+    hub.files["config.toml"] = b""
+    names = {f"f{number}": {} for number in range(1000)}
+    hub.files["manifest.json"] = json.dumps({"files": names}).encode()
+
+
+def _missing_part(hub: Hub) -> None:
+    hub.files["config.toml"] = b""
+    hub.files["manifest.json"] = json.dumps({"files": {"none.spm": {}}}).encode()
+
+
+def _no_json(hub: Hub) -> None:
+    hub.files["config.json"] = b"[" * 100_000
+
+
+def _weights_of_nothing(hub: Hub) -> None:
+    hub.files["model.safetensors"] = b"\xff" * 64
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _no_weights,
+        _pickle,
+        _other_bytes,
+        _other_small_file,
+        _huge,
+        _no_commit,
+        _bundle_of_paths,
+        _bundle_of_many,
+        _missing_part,
+        _no_json,
+        _weights_of_nothing,
+    ],
+)
+def test_a_hostile_repository_gets_a_named_error(hub: Hub, marian: Path, tmp_path: Path, spoil):
+    """Nothing runs, nothing is written outside of the cache, and nothing half is left."""
+    hub.serve(marian)
+    spoil(hub)
+    with pytest.raises((BundleError, CorruptError, PellucidError)):
+        pellucid.load(NAME, engine="torch")
+    assert {path.name for path in tmp_path.iterdir()} <= {"cache"}
+    assert not list((tmp_path / "cache").rglob("evil*"))
+    assert not list((tmp_path / "cache").rglob(".tmp-*"))
+    assert not any(name.startswith("f") or "evil" in name for name in hub.fetched)
