@@ -422,6 +422,55 @@ def test_a_word_between_two_of_a_pair_does_not_tear_it():
     assert span == (0, 4)
 
 
+def test_where_the_alignment_is_unclear_the_position_decides():
+    """The model has never seen the last two words, and attends to both alike."""
+    links = [
+        ((0, 3), (4, 7), 1.0),
+        ((4, 7), (0, 3), 1.0),
+        ((8, 11), (8, 11), 0.45),
+        ((12, 15), (8, 11), 0.55),
+        ((8, 11), (12, 15), 0.55),
+        ((12, 15), (12, 15), 0.45),
+    ]
+    pair = SentencePair.of("aaa bbb ccc ddd", "eee fff ggg hhh", links)
+    assert Placer(pair).place([3], (0, 4), [])[0] == (3, 4)
+    # What is clear stays, wherever it is.
+    assert Placer(pair).place([0], (0, 4), [])[0] == (1, 2)
+
+
+def test_an_article_that_attends_to_its_noun_goes_to_the_article_of_the_source():
+    links = [((0, 1), (4, 9), 0.45), ((2, 8), (4, 9), 0.55), ((2, 8), (10, 17), 1.0)]
+    pair = SentencePair.of("a strong", "mit einem starken", links)
+    assert Placer(pair).place([1], (0, 3), [])[0] == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "inside", "wanted"),
+    [
+        # text that is the same, though each of its words is there twice
+        ("part X.X and Y", "Teil X.X und Y", "X.X", "X.X"),
+        # the brackets of both, with words that are not aligned
+        ("it is [UNDER WORK] here", "es ist als [IN ARBEIT] hier", "[UNDER WORK]", "[IN ARBEIT]"),
+        # no sign alone for a word
+        ("come, red one", "komm! rote", "red", "rote"),
+    ],
+)
+def test_without_an_alignment_what_is_the_same_decides(
+    source: str, target: str, inside: str, wanted: str
+):
+    sign = target.index("!") if "!" in target else 0
+    links = [((source.index(inside), source.index(inside) + 3), (sign, sign + 1), 1.0)]
+    if sign:
+        begin = target.index(wanted)
+        links += [(links[0][0], (begin, begin + 4), 0.4), ((0, 4), (begin, begin + 4), 0.6)]
+    pair = SentencePair.of(source, target, links)
+    begin = source.index(inside)
+    units = pair.source_inside(begin, begin + len(inside))
+    start, stop = Placer(pair).place(units, (0, len(pair.target_units)), [])[0]
+    found = target[pair.target_units[start].start : pair.target_units[stop - 1].end]
+    assert found == wanted
+
+
 def test_no_link_or_mark_of_a_long_sentence_reads_all_of_its_units(monkeypatch: pytest.MonkeyPatch):
     """Two thousand of them would read four million units."""
     reads = []
