@@ -10,6 +10,7 @@ import contextvars
 import ctypes
 import dataclasses
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -19,7 +20,6 @@ import signal
 import stat
 import tempfile
 import threading
-import time
 import uuid
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -241,6 +241,8 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
     with write_errors(path):
         try:
             with temporary.open("xb") as file:
+                with contextlib.suppress(OSError):  # as in _hold, until it is closed
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 yield file
                 # Synced before the rename: else, after a power cut, the new name may belong to a
                 # file whose bytes never reached the disk.
@@ -327,8 +329,10 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
 
+        held: int | None = None
         try:
             temporary.mkdir()
+            held = _hold(temporary)
             fill(temporary)
 
             # The manifest comes last of the files: a folder without one is never taken for whole.
@@ -337,6 +341,9 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+        finally:
+            if held is not None:
+                os.close(held)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -516,17 +523,17 @@ def _signals_later() -> Iterator[None]:
             signal.raise_signal(each)
 
 
-def remove_leftovers(folder: Path, *, idle_seconds: float = 0.0) -> list[Path]:
+def remove_leftovers(folder: Path, *, unless_held: bool = False) -> list[Path]:
     """Delete the temporary files and folders that a killed process left behind.
 
-    Only what has a name that this package gives is deleted: others may be the user's. Those in
-    which something was written in the last ``idle_seconds`` stay.
+    Only what has a name that this package gives is deleted: others may be the user's. With
+    ``unless_held`` what another process is writing stays, whatever the clocks say.
     """
     found = list(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
     leftovers = [
         path
         for path in found
-        if _LEFTOVER.fullmatch(path.name) and time.time() - _last_write(path) >= idle_seconds
+        if _LEFTOVER.fullmatch(path.name) and not (unless_held and _is_held(path))
     ]
     for leftover in leftovers:
         if leftover.is_dir() and not leftover.is_symlink():
@@ -536,13 +543,32 @@ def remove_leftovers(folder: Path, *, idle_seconds: float = 0.0) -> list[Path]:
     return leftovers
 
 
-def _last_write(path: Path) -> float:
-    """When a file, or a file in a folder, was last written to; in seconds since the epoch."""
-    latest = 0.0
-    for each in (path, *path.rglob("*")):
-        with contextlib.suppress(OSError):  # renamed meanwhile
-            latest = max(latest, each.lstat().st_mtime)
-    return latest
+def _hold(path: Path) -> int | None:
+    """A descriptor that says that this process writes a file or folder, until it is closed or the
+    process ends, however it ends; None where the file system has no locks.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a process writes a file or folder, or may, as the file system cannot tell."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False  # renamed meanwhile, or a link
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def sync_folder(folder: Path) -> None:

@@ -511,7 +511,9 @@ def _pieces(
             mark = Open(number, token.meta["kind"])
         elif token.type == "link_open":
             inner = _label_end(raw)
-            sources[number] = (raw[:1], raw[inner:])
+            # Of one whose address is elsewhere, the text is the name of the address: it stays so.
+            is_name = raw[inner:] in ("]", "][]")
+            sources[number] = (raw[:1], f"][{raw[1:inner]}]" if is_name else raw[inner:])
             asides += _title_in(token, raw[inner:], number, 1, 0)
             opened.append(number)
             mark = Open(number, "label")

@@ -51,6 +51,7 @@ _ALONE = re.compile(
     r"|\{:?[ ]*[.#:][^{}]*\}"  # {: .class}, {#id}, {:toc}
     r"|\{\{[<%].*[%>]\}\}|\{%.*%\}"
     r"|\([\w.:-]{1,100}\)="  # a target of MyST
+    r"|::[A-Za-z][\w-]{0,40}(?:\[[^\[\]]*\])?(?:\{[^{}]*\})?"  # ::include{file=a.md}
     r"|\*\[[^\]]{1,60}\]:.*"  # an abbreviation
     r"|%%.*%%|\{/\*.*\*/\}"
     r"|\\[A-Za-z]{2,40}\*?(?:\[[^\[\]]*\]|\{[^{}]*\})*"  # a command of LaTeX
@@ -73,7 +74,7 @@ _INLINE = re.compile(
     r"\$\$[^$]{1,1000}\$\$"
     r"|(?<![\w$\\])\$(?![\s$]|\d[\d.,]*\s+[A-Za-z]{2,})(?:[^$\n]{0,300}?[^\s$\\])\$(?![\w$])"
     r"|\\\((?P<round>[^\n]{1,300}?)\\\)|\\\[(?P<square>.{1,1000}?)\\\]"
-    r"|!?\[\[[^\[\]\n]{1,200}\]\](?!\()|\[TOC\]"
+    r"|!?\[\[[^\[\]\n]{1,200}\]\](?!\()|\[TOC\]|@\[[\w-]{1,40}\]\([^()\n]{0,300}\)"
     r"|\{\{[<%].{1,1000}?[>%]\}\}|\{\{[^{}\n]{1,300}\}\}|\{%[^\n]{1,300}?%\}|\{/\*.{1,500}?\*/\}"
     r"|\{[\w:+-]{1,40}\}`{1,2}[^`\n]{1,200}`{1,2}"  # a role of MyST
     r"|(?P<attributes>\{:?[ ]*[.#:][^{}\n]{1,200}\}(?:\{:?[ ]*[.#:][^{}\n]{1,200}\})?"
@@ -96,7 +97,7 @@ _PAIR = re.compile(
 PAIR = "pair"
 """The markup of a link's token that stands for such marks."""
 _KINDS: dict[str, Kind] = {"script": "script", "note": "badge"}
-_BEGINS = frozenset("$\\![{%^~=<")
+_BEGINS = frozenset("$\\![{%^~=<@")
 _WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4,}")
 """A word, which a text between escaped brackets has and a formula does not."""
 

@@ -120,6 +120,10 @@ FORMS = (
         "%%s",
         "program",
     ),
+    Form("Mailchimp", r"\*\|[A-Za-z][\w:]{0,60}\|\*", "*|FNAME|*", "program"),
+    Form("Thymeleaf, Twig", r"\[\[ ?[$#@]?\{?[A-Za-z][\w.]{0,60}\}? ?\]\]", "[[count]]", "program"),
+    Form("e-mail templates", r"(?<![\w#])##[A-Za-z]\w{0,60}##(?![\w#])", "##order##", "program"),
+    Form("e-mail templates", r"\[[A-Z][A-Z0-9]{0,30}_[A-Z0-9_]{1,60}\]", "[FIRST_NAME]", "program"),
     Form("i18next", r"\$t\([^()\n]{1,200}\)", "$t(key)", "program"),
     Form(
         "shells, browsers' add-ons",

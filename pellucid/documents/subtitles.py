@@ -20,7 +20,8 @@ _TIMES = re.compile(r"[ \t\ufeff]*\d[\d:.,]*[ \t]*--?>[ \t]*\d[\d:.,]*(?:[ \t][^
 """A line of SubRip with times, as tools write it: commas or dots, few digits, one hyphen."""
 _CAPITALS = "A-Z\u00c0-\u00deΆ-ΫЀ-Я"
 _SPEAKER = (
-    rf"(?:^|(?<=[>}}]))(?:(?:[-–—]|>>) ?)?[{_CAPITALS}][{_CAPITALS}0-9 .,'’&#()-]{{0,29}}:(?=\s)"
+    rf"(?:^|(?<=[>}}]))(?:(?:[-–—]|>>) ?)?\[?[{_CAPITALS}]"
+    rf"[{_CAPITALS}0-9 .,'’&#()-]{{0,29}}\]?:(?=\s)"
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _SOUND = (

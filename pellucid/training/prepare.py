@@ -6,7 +6,7 @@
     OUT/config.toml   the config, with the cleaned text and the cache
 
 Each folder appears when it is whole; called again after a kill, what is there is checked and used,
-and what the killed process left is removed after ten minutes. One process at a time works in OUT.
+and what the killed process left is removed. One process at a time works in OUT.
 """
 
 import dataclasses
@@ -33,8 +33,6 @@ from pellucid.training.preparation import prepared_tokenizers, tokenized_files
 
 TEXT_FOLDER = "text"
 CACHE_FOLDER = "cache"
-_IDLE_SECONDS = 600.0
-"""A temporary folder in which nothing was written for so long is of a process that was killed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +71,7 @@ def prepare(
     try:
         for folder in (out, out / CACHE_FOLDER):
             # A run may be using the cache too, with another vocabulary: what it writes is not old.
-            remove_leftovers(folder, idle_seconds=_IDLE_SECONDS)
+            remove_leftovers(folder, unless_held=True)
         return _prepare(prepared, files, out, rules, in_order)
     finally:
         os.close(lock)

@@ -342,10 +342,34 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Pa
     kept = [".tmp-of-the-user", "kept"]
     for name in kept:
         (tmp_path / name).touch()
-    assert remove_leftovers(tmp_path, idle_seconds=1000.0) == []
     assert len(remove_leftovers(tmp_path)) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == kept
     assert remove_leftovers(tmp_path / "no folder") == []
+
+
+def test_what_a_living_process_writes_is_no_leftover_whatever_the_clock_says(tmp_path: Path):
+    found: list[Path] = []
+
+    def fill(folder: Path) -> None:
+        (folder / "a").write_bytes(b"a")
+        for each in (folder, folder / "a"):
+            os.utime(each, (0, 0))  # written fifty years ago, by the clock of another process
+        found.extend(remove_leftovers(tmp_path, unless_held=True))
+
+    write_folder(tmp_path / "whole", fill, details={})
+    with open_replacement(tmp_path / "file") as file:
+        file.write(b"b")
+        found.extend(remove_leftovers(tmp_path, unless_held=True))
+    assert found == []
+    assert (tmp_path / "whole" / "a").exists()
+    assert (tmp_path / "file").read_bytes() == b"b"
+
+    # A process that is killed holds nothing.
+    child = os.fork()
+    if child == 0:
+        write_folder(tmp_path / "killed", lambda _: os._exit(0), details={})
+    os.waitpid(child, 0)
+    assert len(remove_leftovers(tmp_path, unless_held=True)) == 1
 
 
 def test_a_folder_is_removed_whole(tmp_path: Path):

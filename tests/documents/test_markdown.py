@@ -92,6 +92,13 @@ def said(source: str) -> str:
             "PRESS <kbd>Ctrl</kbd> AND <code>a *b*</code>\n",
         ),
         ("- <i>red</i>\n\n  <p>old</p>\n", "- <i>RED</i>\n\n  <p>OLD</p>\n"),
+        # links whose address has their text as its name, leaf directives, embedded films
+        (
+            "see [red] or [old][] x\n\n[red]: a\n[old]: b\n",
+            "SEE [RED][red] OR [OLD][old] X\n\n[red]: a\n[old]: b\n",
+        ),
+        ("::include{file=red.md}\n\nold\n", "::include{file=red.md}\n\nOLD\n"),
+        ("@[youtube](abc) red\n", "@[youtube](abc) RED\n"),
         # formulas, and what looks like one
         ("red $x_1^2$ and $$y$$ old\n", "RED $x_1^2$ AND $$y$$ OLD\n"),
         ("red \\(a_b\\) and \\[c = d\\] old\n", "RED \\(a_b\\) AND \\[c = d\\] OLD\n"),

@@ -63,7 +63,9 @@ def test_subrip_in_the_wild(source: str, found: str):
     assert said(source, "a.srt") == found
 
 
-@pytest.mark.parametrize("line", ["ANN: red", "- ANN: red", "<i>ANN: red</i>", "{\\an8}ANN: red"])
+@pytest.mark.parametrize(
+    "line", ["ANN: red", "- ANN: red", "[ANN]: red", "<i>ANN: red</i>", "{\\an8}ANN: red"]
+)
 def test_the_name_of_a_speaker_is_not_translated(line: str):
     [segment] = read_document(f"{HEAD}{line}\n".encode(), "srt", "a.srt").segments
     assert "".join(piece for piece in segment.pieces if isinstance(piece, str)).strip() == "red"
