@@ -34,8 +34,11 @@ SETTINGS = [
     "training.log_every=1",
     "training.threads=1",
     "training.precision=fp32",
+    "decoding.max_length=6",
 ]
-"""Dropout, accumulation and a moving average are on: whatever could differ after a resume."""
+"""Dropout, accumulation and a moving average are on: whatever could differ after a resume.
+
+So young a model seldom stops by itself: without ``max_length`` a run would mostly search."""
 
 BUNDLE_STEPS = 4
 """How many updates the run behind ``tiny_run`` has; checkpoints at 3 and 4, a bundle at 4."""

@@ -146,7 +146,8 @@ def test_a_hostile_file_in_a_marian_folder_is_a_named_error(
 
 
 def test_a_search_that_would_never_end_is_refused(bundle: Path):
-    change_config(bundle, "beam_size = ", "max_length = 1000000000\nbeam_size = 1000000")
+    change_config(bundle, "max_length = 6\n", "max_length = 1000000000\n")
+    change_config(bundle, "beam_size = ", "beam_size = 1000000")
     with pytest.raises(PellucidError) as caught:
         load(bundle, "torch")
     assert "max_length must be at most 131072, got 1000000000" in str(caught.value)
