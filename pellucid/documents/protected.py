@@ -174,7 +174,7 @@ def _alternatives() -> str:
 
 @functools.cache  # compiled where it is first used: it takes as long as importing a small library
 def _pattern(*, keep_numbers: bool) -> re.Pattern[str]:
-    """What is not translated, with a group for each kind."""
+    """The expression of what is not translated, with a group for each kind."""
     return re.compile("|".join((_alternatives(), _NUMBER)) if keep_numbers else _alternatives())
 
 

@@ -12,7 +12,7 @@ _ROWS = 4096
 
 
 def window_blocks(word_count: int, window: int, sets: int = 1) -> tuple[int, int]:
-    """How many blocks a text is cut into, a multiple of ``sets``, and how many centers each has.
+    """The number of blocks of a text, a multiple of ``sets``, and of the centers of each.
 
     Block k has the words k · height to (k + 1) · height as centers. With ``window`` words more on
     either side it holds all their neighbors, as 2 · window ≤ height.
@@ -24,7 +24,7 @@ def window_blocks(word_count: int, window: int, sets: int = 1) -> tuple[int, int
 def near_in_blocks(
     sentence_of: Int[Tensor, " padded"], height: int, window: int
 ) -> Bool[Tensor, "block center context"]:
-    """Which words of its block are neighbors of each center: the pairs of ``skipgram_pairs``.
+    """Whether each word of a block is a neighbor of each center: the pairs of ``skipgram_pairs``.
 
     ``sentence_of`` numbers the sentence of each word; it begins with ``window`` words of no
     sentence, numbered -1, and ends with them too: (blocks + 1) · height words.

@@ -136,7 +136,7 @@ class SkipGram(SequenceModel):
         return drawn.to(self.counts.device), weights
 
     def _is_kept(self, ids: Int[Tensor, "sentence length"]) -> Bool[Tensor, "sentence length"]:
-        """Which words stay when frequent ones are thinned out, before neighbors are taken."""
+        """Whether each word stays as frequent ones are thinned out, before neighbors are taken."""
         # a word of the validation text may have no count
         kept_share = keep_probability(self.counts.clamp(min=1.0), self.config.subsample)
         draws = self.dropout_source.uniform(ids.shape).to(ids.device)
