@@ -47,12 +47,14 @@ docs: $(VENV)/.demo
 	$(BIN)/python scripts/document_equations.py
 	$(BIN)/python scripts/document_parts.py
 	$(BIN)/python -m book scenes
+	$(BIN)/python -m book live --again
 
-# A small model, trained for some minutes, as one page that translates by itself: build/live.html.
+# A small model, trained for some minutes, as one page that translates by itself: docs/live.html.
+# After a change of the explorer or the engine `python -m book live --again` is enough.
 live: $(VENV)/.demo
 	$(BIN)/python -m book live
 
-# Into build/site: open index.html. After `make live` the first page opens with that model.
+# Into build/site: open index.html, whose first screen is that page.
 # Strict: a link that leads nowhere ends the build.
 site: $(VENV)/.site
 	$(BIN)/python scripts/prepare_site.py

@@ -12,9 +12,13 @@ from book.examples.page import print_example
 from book.examples.work import work_out
 from book.exercises import exercise
 from book.figures.equations import draw_equations, figure_names
+from book.live import EXAMPLE, PAGE, train_live, translated, write_live
 from book.scenes import STORED, scenes_text
 from book.thread import STORED as STORED_SENTENCE
 from book.thread import store as store_sentence
+from book.variations import measure as measure_variations
+from book.variations import table_of as table_of_variations
+from pellucid.backends.web.export import remake_page
 from pellucid.core.errors import PellucidError
 
 
@@ -45,6 +49,7 @@ def figures(names: tuple[str, ...], out: Path, dark: bool) -> None:
       jacobians            softmax Jacobians as heat maps (EQ-48)
       label-smoothing      smoothed targets, and the loss (EQ-120)
       learning-rate        the schedule of the paper
+      lengths              BLEU by length: one vector, attention, Transformer
       masks                which query may attend to which key (EQ-70 to EQ-75)
       positions            sinusoidal positional encoding as a heat map (EQ-24)
       wavelengths          its features as waves (EQ-26)
@@ -102,6 +107,23 @@ def complexity(keeps: bool) -> None:
 
 
 @cli.command()
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=Path("build/variations"),
+    help="Folder for the runs.  [default: build/variations]",
+)
+def variations(runs: Path) -> None:
+    """Train Table 3 of the paper small: a base and 18 variations of it, on the phrasebook.
+
+    Prints a table beside the paper's, with a sentence for each row. Takes about forty minutes of
+    one core, and goes on where it was stopped.
+    """
+    found = measure_variations(runs, lambda each: click.echo(f"{each}", err=True))
+    click.echo(table_of_variations(found))
+
+
+@cli.command()
 @click.argument("chapter")
 @click.argument("number", type=int)
 @click.argument("answer")
@@ -129,16 +151,21 @@ def check(chapter: str, number: int, answer: str) -> None:
     "-o",
     "--out",
     type=click.Path(path_type=Path),
-    default=Path("build/live.html"),
-    help="File for the page.  [default: build/live.html]",
+    default=PAGE,
+    help="File for the page.  [default: docs/live.html]",
 )
-def live(run: Path, out: Path) -> None:
+@click.option("--again", is_flag=True, help="Keep the model of the page; write its code again.")
+def live(run: Path, out: Path, again: bool) -> None:
     """Train a small French-English model and write it as a page that translates by itself.
 
     Takes some minutes on one core, and goes on where it was stopped. The page is smaller than 1.5
-    MB; `make site` puts it on the first page of the site.
+    MB; the first screen of the site is that page. After a change of the explorer or the engine,
+    --again writes the page with that code, around the model and the film that it has.
     """
-    from book.live import EXAMPLE, train_live, translated, write_live
+    if again:
+        out.write_text(remake_page(out.read_text("utf-8")), encoding="utf-8")
+        click.echo(out)
+        return
 
     train_live(run)
     size = write_live(run, out)

@@ -5,8 +5,9 @@
 What changes on the way: formulas become MathML, which browsers draw without a script or a font;
 links to source code lead to pages of the site that show these very lines; pictures follow the
 palette that the reader chose; the notebooks become pages; entries of the book of equations get
-their toys; a page is added on which one searches all entries; and the first page opens with the
-model that `make live` has made, where there is one.
+their toys and parts of a live model, exercises a cell that says right or wrong; a page is added on
+which one searches all entries; and the first screen is the model at work of docs/live.html, whose
+steps and equations then lead to the chapters.
 """
 
 import argparse
@@ -22,10 +23,12 @@ from pathlib import Path
 
 from latex2mathml.converter import convert
 
+from book.exercises import exercises
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = ROOT / "build" / "pages"
-LIVE = ROOT / "build" / "live.html"
+LIVE = DOCS / "live.html"
 """A page with a model at work, made by `make live`."""
 TOYS = {
     ("attention", "Temperature"): "softmax",
@@ -36,6 +39,34 @@ TOYS = {
     ("search", "Length penalty"): "penalty",
 }
 """Chapter and entry of the book for each toy of docs/site/toys.js."""
+_WEIGHTS = "encoder.layers.0.self_attention.heads.0.weights"
+LIVE_PARTS = {
+    ("masks", "Causal mask"): (
+        "decoder.layers.0.self_attention.heads.0.weights",
+        "Press *Drop the mask*: the decoder, which was trained under the mask, may look at words"
+        " that follow. What it says then stands beside what it said.",
+    ),
+    ("attention", "Attention weights"): (
+        _WEIGHTS,
+        "Hold a row by hand: drag a bar below the matrix, and the other weights of the row give way"
+        " so that their sum stays 1. The model goes on with the row as you hold it.",
+    ),
+    ("attention", "Temperature"): (
+        "output",
+        "Move *Temperature* below the picture: each word is then drawn from the softmax of its"
+        " logits divided by it, and the higher it is, the more often an unlikely one comes.",
+    ),
+    ("positions", "Why positions are needed"): (
+        "encoder.embedding",
+        "Press *Drop the positions*: what is left of the sentence is a bag of words.",
+    ),
+    ("heads", "What each head adds"): (
+        "decoder.layers.1.cross_attention",
+        "Press *Switch parts off* and click the small squares of a layer, one head after the other:"
+        " some the translation needs, others it does not.",
+    ),
+}
+"""Chapter and entry for each part of the live model: what it opens, and what to do there."""
 MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^(```|~~~).*?^\1$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
@@ -81,8 +112,8 @@ def main() -> None:
     prepare(parser.parse_args().out.resolve())
 
 
-def prepare(out: Path, live: Path = LIVE) -> None:
-    """Write the pages to ``out``, whatever it held before; ``live`` need not exist."""
+def prepare(out: Path) -> None:
+    """Write the pages to ``out``, whatever it held before."""
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(DOCS, out, ignore=shutil.ignore_patterns("*.md", "*.toml", "*.ipynb"))
 
@@ -94,14 +125,14 @@ def prepare(out: Path, live: Path = LIVE) -> None:
         [entry for name, text in sorted(chapters.items()) for entry in entries_of(name.stem, text)]
     )
 
-    if live.is_file():
-        shutil.copyfile(live, out / live.name)
-        first = Path("index.md")
-        texts[first] = with_live(texts[first], live.name)
+    live = LIVE.read_text("utf-8")
+    (out / LIVE.name).write_text(with_address_of_the_book(live), "utf-8")
+    first = Path("index.md")
+    texts[first] = with_live(texts[first], LIVE.name)
 
     sources: set[Path] = set()
     for name, text in texts.items():
-        page = with_toys(name.stem, text) if name in chapters else text
+        page = with_played(name.stem, text) if name in chapters else text
         page = outside_fences(page, partial(with_links, page=name, sources=sources))
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text(MATH.sub(lambda match: formula(match[1]), page), "utf-8")
@@ -248,25 +279,52 @@ def _links(title: str, links: tuple[tuple[str, str], ...]) -> str:
 
 
 def with_live(text: str, address: str) -> str:
-    """The first page with the model at work below its title, before any code."""
-    title, _, rest = text.partition("\n")
-    frame = (
-        f'<iframe class="live" src="{address}" title="A translation model at work"></iframe>\n\n'
-        f"A model of 0.5 million parameters, at work in your browser: change a word, click a layer."
-        f' <a href="{address}">Open it alone</a>; [what it shows](web.md).'
-    )
-    return f"{title}\n\n{frame}\n{rest}"
+    """The first page, whose first screen is the model at work, without menus beside it."""
+    frame = f'<iframe class="live" src="{address}" title="A translation model at work"></iframe>'
+    return f"---\nhide:\n  - navigation\n  - toc\n---\n\n{frame}\n\n{text}"
 
 
-def with_toys(chapter: str, text: str) -> str:
-    """The page of a chapter, with a toy behind the first formula of each entry that has one."""
+def with_address_of_the_book(page: str) -> str:
+    """The page of a model, whose steps and equations then lead to the chapters beside it."""
+    unknown, here = (f'<meta name="pellucid-book" content="{each}">' for each in ("", "."))
+    assert unknown in page
+    return page.replace(unknown, here)
+
+
+def with_played(chapter: str, text: str) -> str:
+    """The page of a chapter with its toys, its live parts and the cells of its exercises."""
+    for (place, title), (part, task) in LIVE_PARTS.items():
+        if place == chapter:
+            address = f"../{LIVE.name}#part={part}&amp;embedded"
+            frame = f'<iframe class="live-part" loading="lazy" src="{address}" title="{title}">'
+            text = _after_formula(text, title, f"{task}\n\n{frame}</iframe>")
     for (place, title), toy in TOYS.items():
         if place == chapter:
-            start = text.index(f"## {title}\n")
-            end = MATH.search(text, start)
-            assert end is not None, f"{chapter}: {title} has no formula"
-            box = f'\n\n<div class="toy" data-toy="{toy}"></div>'
-            text = text[: end.end()] + box + text[end.end() :]
+            text = _after_formula(text, title, f'<div class="toy" data-toy="{toy}"></div>')
+    return with_cells(chapter, text)
+
+
+def _after_formula(text: str, title: str, addition: str) -> str:
+    """``text`` with the addition behind the first formula of an entry, or at its end."""
+    start = text.index(f"## {title}\n")
+    end = text.index("\n## ", start)
+    formula_of_entry = MATH.search(text, start, end)
+    place = (
+        text.index("\n\n<details", start) if formula_of_entry is None else formula_of_entry.end()
+    )
+    return f"{text[:place]}\n\n{addition}{text[place:]}"
+
+
+def with_cells(chapter: str, text: str) -> str:
+    """The page of a chapter, with a cell below each exercise that says right or wrong."""
+    if chapter in ("index", "find"):
+        return text
+    for each in exercises(chapter):
+        question = f"**{each.number}.** {each.question}\n"
+        assert question in text, f"{chapter}: no exercise {each.number}"
+        answer = html.escape(json.dumps(each.answer))
+        cell = f'<form class="cell" data-number="{each.number}" data-answer="{answer}"></form>'
+        text = text.replace(question, f"{question}\n{cell}\n")
     return text
 
 

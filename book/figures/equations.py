@@ -17,6 +17,7 @@ from book.figures.attention_equations import (
     draw_masks,
 )
 from book.figures.complexity_figures import draw_complexity
+from book.figures.length_figures import draw_lengths
 from book.figures.position_equations import draw_positions, draw_wavelengths
 from book.figures.training_equations import draw_label_smoothing, draw_learning_rate
 from pellucid.core.config import did_you_mean
@@ -42,6 +43,7 @@ FigureName = Literal[
     "jacobians",
     "label-smoothing",
     "learning-rate",
+    "lengths",
     "masks",
     "positions",
     "wavelengths",
@@ -55,6 +57,7 @@ NUMBERS: dict[FigureName, str] = {
     "jacobians": "EQ-48",
     "label-smoothing": "EQ-120, ER-48",
     "learning-rate": "Vaswani et al. (2017), eq. (3)",
+    "lengths": "as in Bahdanau et al. (2014), figure 2",
     "masks": "EQ-70 to EQ-75, ER-01, ER-41",
     "positions": "EQ-24, EQ-32",
     "wavelengths": "EQ-26, EQ-27, ER-31",
@@ -140,6 +143,8 @@ def _draw(name: FigureName, theme: Theme) -> "Figure":
             return draw_label_smoothing(theme)
         case "learning-rate":
             return draw_learning_rate()
+        case "lengths":
+            return draw_lengths(theme)
         case "masks":
             return draw_masks(theme)
         case "positions":

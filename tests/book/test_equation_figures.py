@@ -4,6 +4,7 @@ import base64
 import builtins
 import functools
 import io
+import json
 import math
 import re
 from pathlib import Path
@@ -33,6 +34,7 @@ from book.figures.equations import (
     draw_figure,
     figure_names,
 )
+from book.figures.length_figures import MEASURED, SYSTEMS
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.equations.notation.jacobian import jacobian_statistics
 from pellucid.equations.positions import sinusoidal_positions
@@ -48,7 +50,7 @@ PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "equations"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 IMAGE = re.compile(r'data:image/png;base64,([^"]+)')
 
-WITHOUT_NUMBER = {"complexity", "learning-rate"}
+WITHOUT_NUMBER = {"complexity", "learning-rate", "lengths"}
 """None of the five texts has a learning rate or a table of operations; the paper's place stands."""
 
 
@@ -288,6 +290,23 @@ def test_smoothed_labels_sum_to_one_and_the_loss_is_least_there():
     assert dots == pytest.approx([0.9 + 0.1 / 6, 0.8 + 0.2 / 6], abs=1e-3)
 
 
+def test_the_lines_by_length_are_the_measured_ones_and_the_chapter_says_them():
+    [panel] = drawn("lengths").axes
+    rows = json.loads(MEASURED.read_text("utf-8"))["rows"]
+    chapter = (PICTURES.parents[1] / "equations" / "before.md").read_text("utf-8")
+    for name, title in SYSTEMS.items():
+        [row] = [row for row in rows if (row["corpus"], row["system"]) == ("multi30k", name)]
+        scores = [part["bleu"] for part in row["by_length"].values()]
+        assert list(lines_of(panel)[title][1]) == scores
+        assert f"{scores[0]:.1f}" in chapter
+        assert f"{scores[-1]:.1f}" in chapter
+    one, attention = (
+        lines_of(panel)[SYSTEMS[name]][1] for name in ("rnn", "rnn-attention, additive")
+    )
+    assert one[-1] / one[0] < 0.35
+    assert attention[-1] / attention[0] > 0.5
+
+
 def test_no_name_means_all_and_a_repeated_one_counts_once():
     assert figure_names(()) == FIGURE_NAMES
     assert figure_names(("masks", "jacobians", "masks")) == ("jacobians", "masks")
@@ -301,7 +320,7 @@ def test_unknown_names_are_all_told_with_what_was_meant():
     )
     assert caught.value.hint == (
         "there are complexity, dot-products, exp-cosine, jacobian-statistics, jacobians,"
-        " label-smoothing, learning-rate, masks, positions and wavelengths"
+        " label-smoothing, learning-rate, lengths, masks, positions and wavelengths"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from book.exercises import PAGES, Exercise, exercises
 from pellucid.equations.attention import attention, attention_weights
 from pellucid.equations.losses import smooth_labels
 from pellucid.equations.penalties import length_penalty
@@ -99,23 +100,23 @@ def test_every_entry_of_the_book_is_on_the_page_of_all_equations(preparing: Modu
     assert set(re.findall(r"\(([\w-]+\.md#[^)]+)\)", chapters)) == found
 
 
-def test_the_first_page_opens_with_the_model_where_there_is_one(
-    preparing: ModuleType, tmp_path: Path
-):
-    live = tmp_path / "live.html"
-    preparing.prepare(tmp_path / "without", live)
-    live.write_text("<!doctype html><title>a model</title>")
-    preparing.prepare(tmp_path / "with", live)
-    before, after = (
-        (tmp_path / folder / "index.md").read_text("utf-8") for folder in ("without", "with")
-    )
-    assert "iframe" not in before
-    title, _, rest = after.partition("\n")
-    assert title == before.partition("\n")[0]
-    assert rest.lstrip().startswith('<iframe class="live" src="live.html"')
-    assert rest.index("iframe") < rest.index("```")
-    assert (tmp_path / "with" / "live.html").read_bytes() == live.read_bytes()
-    assert not (tmp_path / "without" / "live.html").exists()
+def test_the_first_screen_is_the_model_at_work(site: Path, browser: Any):
+    """And a step of its tour leads to a chapter of the same site."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "index.html").as_uri())
+    box = page.locator("iframe.live").bounding_box()
+    assert box["y"] < 100
+    assert box["y"] + box["height"] >= 890
+    assert box["width"] >= 1260
+    model = page.frame_locator("iframe.live")
+    model.locator("html[data-ready]").wait_for()
+    assert model.locator("#target").inner_text() == "i see a black cat"
+    model.locator(".tour-start").click()
+    model.locator(".tour-next").click()
+    link = model.locator(".tour-chapter a").get_attribute("href")
+    assert link == f"{(site / 'equations' / 'tokens.html').as_uri()}#vocabulary-and-ids"
+    assert 'id="vocabulary-and-ids"' in (site / "equations" / "tokens.html").read_text("utf-8")
+    page.close()
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +160,64 @@ def test_a_toy_answers_its_sliders(page: Any, browser: Any):
     assert shares.all_inner_texts() == ["0.644", "0.237", "0.087", "0.032"], "e², e, 1 and 1/e"
     page.locator("[data-toy=softmax] input").first.fill("0.1")
     assert shares.all_inner_texts()[0] == "1.000"
+
+
+@pytest.mark.parametrize(
+    ("chapter", "title", "tool"),
+    [
+        ("masks", "Causal mask", "Drop the mask"),
+        ("positions", "Why positions are needed", "Drop the positions"),
+    ],
+)
+def test_a_chapter_embeds_the_model_with_what_it_is_about(
+    site: Path, page: Any, browser: Any, chapter: str, title: str, tool: str
+):
+    page.goto((site / "equations" / f"{chapter}.html").as_uri())
+    page.locator(f"iframe[title='{title}']").scroll_into_view_if_needed()
+    part = page.frame_locator(f"iframe[title='{title}']")
+    part.locator(".card").wait_for()
+    assert part.locator(".panel-tour").is_hidden()
+    part.get_by_role("button", name=tool).click()
+    part.locator(".before-after").wait_for()
+    assert page.errors == []
+
+
+def test_a_row_can_be_held_within_the_chapter_about_weights(site: Path, page: Any, browser: Any):
+    page.goto((site / "equations" / "attention.html").as_uri())
+    page.locator("iframe[title='Attention weights']").scroll_into_view_if_needed()
+    part = page.frame_locator("iframe[title='Attention weights']")
+    part.locator(".hold-bar").first.focus()
+    page.keyboard.press("End")
+    part.locator(".changes button", has_text="held in").wait_for()
+
+
+def test_a_cell_says_right_or_wrong(page: Any, browser: Any):
+    cell = page.locator("form.cell[data-number='2']")
+    for given, said in (
+        ("0.5", "wrong"),
+        ("0.881", "right"),
+        ("half", "wrong"),
+        (".8808", "right"),
+    ):
+        cell.locator("input").fill(given)
+        assert cell.locator("output").inner_text() == ""
+        cell.get_by_role("button").click()
+        assert cell.locator("output").inner_text() == said, given
+
+
+def test_the_cells_judge_as_the_command_does(page: Any, browser: Any):
+    texts = ["0.5", "0.501", "0.5026", "0.49", "-.5", " .5 ", "5e-1", "half", "", "1,632", "'LO'"]
+    for answer in (0.5, 0.0, 1632, "lo", -0.5):
+        one = Exercise(1, "?", answer, "")
+        for text in texts:
+            found = page.evaluate("([answer, text]) => isAnsweredBy(answer, text)", [answer, text])
+            assert found == one.is_answered_by(text), (answer, text)
+
+
+def test_every_exercise_has_its_cell(site: Path):
+    for path in PAGES.glob("*.toml"):
+        text = (site / "equations" / f"{path.stem}.html").read_text("utf-8")
+        assert len(re.findall(r"<form[^>]*class=.?cell", text)) == len(exercises(path.stem)) == 3
 
 
 def test_pages_ask_nothing_of_the_network_and_fit_a_phone(site: Path, page: Any, browser: Any):

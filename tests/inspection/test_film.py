@@ -1,6 +1,7 @@
 """A film of a run: one sentence, read by what the run has kept of itself."""
 
 import itertools
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.files import MANIFEST_NAME
 from pellucid.inspection.capture import inspect
 from pellucid.inspection.film import Film, KeptModel, _spread, film, kept_models
+from pellucid.inspection.report.film_content import film_content
 from pellucid.training.journal import read_history
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -108,6 +110,25 @@ def test_of_many_frames_some_are_taken_closer_together_at_the_beginning():
     assert _spread(kept[:8], 8) == kept[:8]
 
 
+def test_a_film_of_what_is_drawn_is_a_fraction_of_the_whole(found: Film):
+    whole, drawn = (film_content(found, drawn_only=each)["frames"][0] for each in (False, True))
+    assert drawn["words"] == whole["words"]
+    left_out = whole["matrices"].keys() - drawn["matrices"].keys()
+    assert drawn["matrices"].keys() < whole["matrices"].keys()
+    assert {name.rpartition(".")[2] for name in left_out} >= {"query", "key", "value", "scores"}
+    assert not any(name.endswith((".weights", ".hidden")) for name in left_out)
+
+
+def test_a_film_without_room_is_cut_by_what_it_holds_itself(found: Film):
+    """Its frames share the budget, and the pages of a report, which it does not have, take none."""
+    size = len(json.dumps(film_content(found)))
+    frames = film_content(found, budget=size * 5 // 4)["frames"]
+    assert all(each["shape"] == each["of"] for each in frames[0]["matrices"].values())
+    few = film_content(found, budget=size // 2)
+    assert len(json.dumps(few)) < 0.75 * size
+    assert any(each["shape"] != each["of"] for each in few["frames"][0]["matrices"].values())
+
+
 def test_a_film_needs_a_report(run: Path):
     refused = pellucid("inspect", run, SOURCE, "--film")
     assert refused.code == 2
@@ -141,6 +162,8 @@ def test_an_exported_page_has_the_film_too(browser: Browser, run: Path, tmp_path
     page.locator("#explorer").scroll_into_view_if_needed()
     page.locator(".film input").fill("0")
     assert page.locator(".film-told").inner_text().startswith("Before the first update")
+    assert page.locator(".tower .frame").count() > 20
+    assert page.locator(".tower .frame.missing").count() == 0
     first = film(run, SOURCE).frames[0].capture.confidences
     assert shown(page) == pytest.approx(first, abs=2e-3)
     page.fill("#source", "le chat")  # something else to show: the film steps back

@@ -1,5 +1,6 @@
 """Every number of a report is the model's own, and every formula holds between its matrices."""
 
+import base64
 import json
 import math
 from pathlib import Path
@@ -51,6 +52,14 @@ def test_packed_numbers_come_back_to_sixteen_bits(numbers: list[float]):
 
 def test_what_is_hidden_stays_hidden():
     assert list(unpack_numbers(pack_numbers(torch.tensor([-math.inf, 0.0])))) == [-math.inf, 0.0]
+
+
+def test_eight_bits_keep_two_digits_and_leave_a_byte_of_zeros():
+    numbers = torch.linspace(-3, 3, 101)
+    packed = pack_numbers(numbers, 8)
+    assert base64.b64decode(packed)[::3] == bytes(101)
+    found = torch.tensor(list(unpack_numbers(packed)))
+    torch.testing.assert_close(found, numbers, rtol=1 / 256, atol=0)
 
 
 def test_every_matrix_is_that_of_a_forward_pass(bundle: Bundle):

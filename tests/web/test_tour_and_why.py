@@ -1,6 +1,8 @@
 """The exported file in Chromium: why a word and not another, and every step of the tour."""
 
 import dataclasses
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from pellucid.backends.web.export import make_page
+from pellucid.backends.web.scripts import read_asset
 from pellucid.bundle import Bundle
 from pellucid.inspection.why import Why, why
 
@@ -94,12 +97,16 @@ TASKS = {
     "attention": lambda page: page.locator(
         "[data-part='encoder.layers.0.self_attention.heads.1']"
     ).click(),
+    "query": lambda page: page.locator(".card-steps [data-step='query']").click(),
+    "key": lambda page: page.locator(".card-steps [data-step='key']").click(),
     "weights": lambda page: page.locator(
         "[data-part='encoder.layers.0.self_attention.heads.0.scores']"
     ).click(),
+    "value": lambda page: page.locator(".card-steps [data-step='head']").click(),
     "network": lambda page: page.locator("[data-part='encoder.layers.0.feed_forward']").click(),
     "crossing": lambda page: page.locator(".said-word").nth(1).click(),
     "next": lambda page: page.locator("[data-part='output']").first.click(),
+    "loss": lambda page: page.fill("#source", "a b"),
     "why": lambda page: page.locator(".why-rival").select_option(index=1),
     "break": lambda page: page.get_by_role("button", name="Drop the positions").click(),
 }
@@ -108,7 +115,10 @@ TASKS = {
 MOVES = {
     **dict.fromkeys(("tokens", "vectors", "attention", "network", "next", "break"), ".stressed"),
     "crossing": ".column.cross-attention.stressed",
+    "query": ".card h3:text-is('Weights')",
+    "key": ".card h3:text-is('Queries')",
     "weights": ".card h3:text-is('Weights')",
+    "value": ".card h3:text-is('Values')",
     "why": ".said-word[aria-pressed='true']",
 }
 """What a step shows of the picture; the first one leaves it as it is, and asks for another text."""
@@ -139,3 +149,63 @@ def test_the_tour_can_be_left_and_goes_back(page: Page):
     assert page.locator(".tour-back").is_disabled()
     page.locator(".tour-end").click()
     assert page.evaluate("document.activeElement.className") == "tool tour-start"
+
+
+def test_escape_ends_the_tour_also_where_it_has_opened_a_part(page: Page):
+    page.locator(".tour-start").click()
+    for _ in range(4):
+        page.locator(".tour-next").click()
+    page.locator(".tour[data-step='query'][data-is-listening]").wait_for()
+    page.locator(".card").wait_for()
+    page.keyboard.press("Escape")
+    page.locator(".tour").wait_for(state="detached")
+    assert page.locator(".card").count() == 1
+    page.keyboard.press("Escape")
+    page.locator(".card").wait_for(state="detached")
+
+
+def test_the_card_of_the_tour_covers_nothing(page: Page):
+    """At each step its box and those of the text and of both towers have no point in common."""
+    page.locator(".tour-start").click()
+    for name in TASKS:
+        page.locator(f".tour[data-step='{name}'][data-is-listening]").wait_for()
+        boxes = page.evaluate(
+            "[...document.querySelectorAll('.tour, #desk, .tower')].map((each) => {"
+            " const { left, right, top, bottom } = each.getBoundingClientRect();"
+            " return [each.className || each.id, left, right, top, bottom]; })"
+        )
+        [tour] = [each for each in boxes if each[0] == "tour"]
+        for box in boxes:
+            apart = box[2] <= tour[1] or tour[2] <= box[1] or box[4] <= tour[3] or tour[4] <= box[3]
+            assert box is tour or apart, (name, box, tour)
+        page.locator(".tour-next").click()
+
+
+def test_the_step_of_the_loss_says_what_the_probabilities_cost(page: Page):
+    page.locator(".tour-start").click()
+    while page.locator(".tour[data-step='loss'][data-is-listening]").count() == 0:
+        page.locator(".tour[data-is-listening]").wait_for()
+        if page.locator(".tour[data-step='loss']").count() == 0:
+            page.locator(".tour-next").click()
+    shares = page.evaluate(
+        "[...document.querySelectorAll('.said-word')]"
+        ".map((each) => Number(each.style.getPropertyValue('--share')))"
+    )
+    losses = [-math.log(share) for share in shares]
+    told = page.locator(".tour-text").inner_text()
+    for loss in losses[:6]:
+        assert f"= {loss:.2f}" in told
+    assert f"their mean is {sum(losses) / len(losses):.2f}" in told
+
+
+def test_each_step_leads_to_a_section_of_the_book():
+    """Where the page knows the address of the book; a section is a heading of a chapter."""
+    chapters = re.findall(r'chapter: "([^"]+)"', read_asset("ui/tour.js"))
+    assert len(chapters) == len(TASKS) + 2, "and two of recurrent models"
+    book = Path(__file__).parents[2] / "docs" / "equations"
+    for chapter in chapters:
+        page, _, anchor = chapter.partition("#")
+        text = (book / page.replace(".html", ".md")).read_text("utf-8")
+        titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+        assert anchor in anchors | {""}, chapter

@@ -3,19 +3,23 @@
 import base64
 import html
 import json
+import re
+import zlib
 from pathlib import Path
 from typing import Any
 
-from pellucid.backends.web.content import web_content
+from pellucid.backends.web.content import FORMAT, web_content
 from pellucid.backends.web.scripts import engine_script, page_policy, page_script, read_asset
 from pellucid.backends.web.weights import WeightsType
 from pellucid.bundle import Bundle
-from pellucid.core.errors import OutputExistsError
+from pellucid.core.errors import BundleError, OutputExistsError
 from pellucid.core.files import write_user_file
 from pellucid.inspection.film import Film
 from pellucid.inspection.report.film_content import film_content
 from pellucid.inspection.report.page import embed_json
 from pellucid.inspection.report.plan import explorer_plan
+from pellucid.model.build import build_model
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.languages import UNKNOWN
 
@@ -77,32 +81,68 @@ def make_page(
     name: str = "",
     example: str = "",
     film: Film | None = None,
+    film_budget: int = _FILM_BUDGET,
     book: str = "",
 ) -> str:
-    """The whole page as text. Raises BundleError as ``export_web`` does."""
+    """The whole page as text; ``film_budget`` are the bytes of the film before they are packed.
+
+    Raises BundleError as ``export_web`` does.
+    """
     name = name or (bundle.path.name if bundle.path is not None else "model")
     content = web_content(bundle, name, weights, example)
-    header = content.header
+    frames = None if film is None else film_content(film, budget=film_budget, drawn_only=True)
+    packed = base64.b64encode(content.weights).decode()
+    return _page(content.header, bundle.model, packed, _packed(frames), book)
 
+
+def remake_page(page: str) -> str:
+    """The page of the same model and the same film as this code makes it: nothing is trained.
+
+    For a page that is kept beside the code, which changes. Raises BundleError if ``page`` was made
+    by a version whose pages held a model otherwise.
+    """
+    held = {
+        each: re.search(rf'<script [^>]*id="pellucid-{each}">([^<]*)</script>', page)
+        for each in ("model", "weights", "film")
+    }
+    texts = {each: match[1] for each, match in held.items() if match is not None}
+    header = json.loads(texts.get("model", "{}"))
+    if texts.keys() != held.keys() or header.get("format") != FORMAT:
+        raise BundleError("this page holds no model as this version writes it")
+
+    sizes = {each["name"]: each["shape"][0] for each in header["tensors"]}
+    target = sizes["output_weight"]
+    source = sizes.get("source_embedding.weight", target)
+    model = build_model(parse_model_config(header["config"]), source, target, seed=0)
+    return _page(header, model, texts["weights"], texts["film"], book="")
+
+
+def _page(header: dict[str, Any], model: SequenceModel, weights: str, film: str, book: str) -> str:
+    """The template filled with a model, of which only the shapes are looked at, and its parts."""
     source, target = _titles(header)
     parts = {
         "policy": page_policy(),
-        "title": html.escape(f"{name} · Pellucid"),
+        "title": html.escape(f"{header['name']} · Pellucid"),
         "book": html.escape(book),
-        "about": html.escape(_about(bundle, name)),
+        "about": html.escape(_about(model, header["name"])),
         "source": html.escape(source),
         "target": html.escape(target),
         **_WORDS[header["source_reads"]],
         "style": "".join(read_asset(each) for each in _STYLES),
         "model": embed_json(header),
-        "plan": embed_json(explorer_plan(bundle.model)),
-        "film": "null" if film is None else embed_json(film_content(film, budget=_FILM_BUDGET)),
-        "scenes": embed_json(json.loads(read_asset("page/scenes.json"))),
-        "weights": base64.b64encode(content.weights).decode(),
+        "plan": _packed(explorer_plan(model)),
+        "film": film,
+        "scenes": _packed(json.loads(read_asset("page/scenes.json"))),
+        "weights": weights,
         "engine": engine_script(),
         "page": page_script(),
     }
     return _filled(read_asset("page/page.html"), parts)
+
+
+def _packed(value: Any) -> str:
+    """JSON as deflated base64, which a browser inflates: a sixth of the size."""
+    return base64.b64encode(zlib.compress(json.dumps(value).encode(), 9)).decode()
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:
@@ -125,5 +165,6 @@ def _titles(header: dict[str, Any]) -> tuple[str, str]:
     )
 
 
-def _about(bundle: Bundle[SequenceModel], name: str) -> str:
-    return f"{name} · {bundle.parameter_count:,} parameters · {bundle.config.summary()}"
+def _about(model: SequenceModel, name: str) -> str:
+    count = sum(each.numel() for each in model.parameters())
+    return f"{name} · {count:,} parameters · {model.config.summary()}"

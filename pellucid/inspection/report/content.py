@@ -74,16 +74,7 @@ def report_content(
         capture.config, Vocabularies(source_size, vocabulary_size, shown=len(shown))
     )
 
-    matrices = {
-        name: _matrix(capture.entry(name), shown) for name in _needed(pages) if name in capture
-    }
-
-    # The page shows only some columns of the logits; with the normalizer of all of them it can
-    # still compute their softmax.
-    logits = capture["logits"].double()
-    matrices["log_normalizer"] = Matrix(
-        logits.logsumexp(-1, keepdim=True), Axis("steps", "words"), Axis("log Σ exp", "single")
-    )
+    matrices = _matrices(capture, _needed(pages), shown)
 
     parameter_count = None
     if model is not None:
@@ -117,6 +108,57 @@ def report_content(
     encoded, limits = encode_matrices(matrices, budget - taken)
 
     return {**content, "cut": _cut_notice(limits), "matrices": encoded}
+
+
+def frame_content(capture: Capture, *, budget: int, drawn_only: bool = False) -> dict[str, Any]:
+    """The parts of a report that differ between two states of a model, ready for JSON.
+
+    With ``drawn_only`` it has the matrices from which the picture of the whole model is painted,
+    to 8 significant bits, and none of those that only an open part shows.
+    """
+    shown = _shown_words(capture)
+    size = capture["logits"].shape[-1]
+    pages = walk_through(capture.config, Vocabularies(size, size, shown=len(shown)))
+    matrices = _matrices(capture, _drawn(pages) if drawn_only else _needed(pages), shown)
+
+    content = {
+        "sentence": _sentence(capture),
+        "words": _words(capture, shown),
+        "predictions": plain_predictions(capture.predictions),
+    }
+    taken = len(json.dumps(content)) + sum(len(name) + _ENTRY_BYTES for name in matrices)
+    encoded, _ = encode_matrices(matrices, budget - taken, bits=8 if drawn_only else 16)
+    return {**content, "matrices": encoded}
+
+
+def _matrices(capture: Capture, names: Iterable[str], shown: dict[int, str]) -> dict[str, Matrix]:
+    """The matrices with these names that the capture has, and the normalizer of its logits."""
+    matrices = {name: _matrix(capture.entry(name), shown) for name in names if name in capture}
+
+    # The page shows only some columns of the logits; with the normalizer of all of them it can
+    # still compute their softmax.
+    logits = capture["logits"].double()
+    normalizer = logits.logsumexp(-1, keepdim=True)
+    axes = Axis("steps", "words"), Axis("log Σ exp", "single")
+    return {**matrices, "log_normalizer": Matrix(normalizer, *axes)}
+
+
+def _drawn(pages: Iterable[Page]) -> list[str]:
+    """The names of the matrices that ``closedParts`` of ui/towers.js and its heads paint."""
+    names: dict[str, None] = {"logits": None, "probabilities": None}
+    for page in pages:
+        made = [step.symbols[-1].matrix for step in page.steps if step.symbols]
+        found = [name for name in made if name is not None]
+        # Of these kinds a closed column shows what they hand on, and weights or hidden units.
+        if page.kind in ("self-attention", "cross-attention", "feed-forward"):
+            found = [name for name in found[:-1] if name.endswith(_PAINTED)] + found[-1:]
+        for name in found:
+            heads = range(page.head_count) if HEAD in name else range(1)
+            names |= {name.replace(HEAD, str(head)): None for head in heads}
+    return list(names)
+
+
+_PAINTED = (".weights", ".hidden")
 
 
 def _needed(pages: Iterable[Page]) -> list[str]:

@@ -56,10 +56,14 @@ LADDER: tuple[Limits, ...] = (
 """From everything to little: parameters are cut first, words last."""
 
 
-def encode_matrices(matrices: dict[str, Matrix], budget: int) -> tuple[dict[str, Any], Limits]:
+def encode_matrices(
+    matrices: dict[str, Matrix], budget: int, bits: int = 16
+) -> tuple[dict[str, Any], Limits]:
     """Every matrix for JSON, cut by the same limits so that all take at most ``budget`` bytes.
 
-    Equal values are written once; the second matrix names the first in ``same_as``.
+    Equal values are written once; the second matrix names the first in ``same_as``. ``bits`` are
+    the significant ones of a number: with fewer than 16 it takes as many bytes, which can be packed
+    better.
 
     If even the last limits of ``LADDER`` are too large, they are used nevertheless.
     """
@@ -74,22 +78,23 @@ def encode_matrices(matrices: dict[str, Matrix], budget: int) -> tuple[dict[str,
     # By their encoded values, so that equal matrices under two names are found without comparing
     # tensors.
     for name, matrix in matrices.items():
-        entry = _encode(matrix, limits)
+        entry = _encode(matrix, limits, bits)
         # In a post-norm model, for example, the output of a block is its last norm.
         twin = first.setdefault(entry["data"], name)
         encoded[name] = entry if twin == name else {**entry, "data": "", "same_as": twin}
     return encoded, limits
 
 
-def pack_numbers(values: Tensor) -> str:
-    """Values as base64 of the upper three bytes of each float32, rounded to 16 significant bits.
+def pack_numbers(values: Tensor, significant: int = 16) -> str:
+    """Values as base64 of the upper three bytes of each float32, rounded to so many bits.
 
-    The relative error is below 1 / 130,000, so that 4 digits are always correct. Infinity stays
-    infinity.
+    With 16 significant bits the relative error is at most 1 / 65,536, so that 4 digits are always
+    correct; with 8 it is at most 1 / 256. Infinity stays infinity.
     """
     bits = values.detach().float().contiguous().cpu().numpy().astype("<f4").view("<u4")
-    # Adding half of the byte that is dropped rounds to nearest; a carry into the exponent is right.
-    rounded = (bits.astype(np.uint64) + 0x80).astype("<u4")
+    # Adding half of what is dropped rounds to nearest; a carry into the exponent is right.
+    unit = 1 << (24 - significant)
+    rounded = ((bits.astype(np.uint64) + unit // 2) // unit * unit).astype("<u4")
     # Little-endian: the first of the four bytes is the one to drop.
     upper = rounded.reshape(-1, 1).view(np.uint8)[:, 1:]
     return base64.b64encode(np.ascontiguousarray(upper).tobytes()).decode("ascii")
@@ -116,7 +121,7 @@ def _size(matrix: Matrix, limits: Limits) -> int:
     return rows * columns * BYTES_PER_NUMBER
 
 
-def _encode(matrix: Matrix, limits: Limits) -> dict[str, Any]:
+def _encode(matrix: Matrix, limits: Limits, bits: int) -> dict[str, Any]:
     rows, columns = _kept(matrix, limits)
     return {
         "shape": [rows, columns],
@@ -124,5 +129,5 @@ def _encode(matrix: Matrix, limits: Limits) -> dict[str, Any]:
         "rows": matrix.rows.name,
         "columns": matrix.columns.name,
         "scale": matrix.scale,
-        "data": pack_numbers(matrix.values[:rows, :columns]),
+        "data": pack_numbers(matrix.values[:rows, :columns], bits),
     }

@@ -50,10 +50,16 @@ function equationEntry(number, entry) {
 
 /** The page of the equation in the book, if the page was written with an address of one; null otherwise. */
 function bookLink(number) {
+  const name = equationNames([number]);
+  const href = bookAddress(`equations/find.html#${name}`);
+  if (href === null) return null;
+  return make("p", {}, make("a", { href, target: "_blank", rel: "noopener noreferrer" }, `${name} in the book of equations`));
+}
+
+/** The address of a page of the book, such as `equations/find.html`; null if this page knows none. */
+export function bookAddress(path) {
   const given = document.querySelector("meta[name='pellucid-book']")?.content;
   if (!given) return null;
-  const name = equationNames([number]);
-  const { protocol, href } = new URL(`equations/find.html#${name}`, new URL(given.replace(/\/?$/, "/"), location.href));
-  if (!["http:", "https:", "file:"].includes(protocol)) return null;
-  return make("p", {}, make("a", { href, target: "_blank", rel: "noopener noreferrer" }, `${name} in the book of equations`));
+  const { protocol, href } = new URL(path, new URL(given.replace(/\/?$/, "/"), location.href));
+  return ["http:", "https:", "file:"].includes(protocol) ? href : null;
 }

@@ -299,10 +299,10 @@ export function mountExplorer(element, provider, options = {}) {
   element.classList.toggle("is-live", explorer.isLive);
   element.replaceChildren(
     panels.get("tour"),
-    panels.get("film"),
-    ...(bar ? [bar.element] : []),
     make("div", { class: "towers" }, ...towers.map((tower) => tower.element), bus.element),
     summary,
+    ...(bar ? [bar.element] : []),
+    panels.get("film"),
     panels.get("why"),
   );
   element.addEventListener("keydown", (event) => {

@@ -1,23 +1,36 @@
 // A tour for someone who has read nothing: from a text to the next word, each step with one thing to try.
 //
-// `mountTour(explorer)` puts a bar above the picture of a live model of any kind. A step moves something on the screen,
-// says in a few words what it is, and notices when its task was tried; nobody has to, "Next" always goes on. Steps about
-// parts that a model does not have are left out.
+// `mountTour(explorer)` puts a bar above the picture of a live model of any kind, and the tour beside the picture, so that
+// it covers nothing. A step moves something on the screen, says in a few words what it is, and notices when its task was
+// tried; nobody has to, "Next" always goes on, and Escape ends the tour. Steps about parts that a model does not have are
+// left out. Where the page knows the address of the book, each step leads to its chapter.
 
-import { make } from "./dom.js";
+import { digits, make } from "./dom.js";
+import { bookAddress } from "./equations.js";
 import { scenesView } from "./scenes.js";
 
 /**
  * Put the invitation into the panel "tour"; returns `{ start(), go(index), end(), steps }`. `scenes` are the worked
- * examples that scenes.py wrote; without any there is no button for them.
+ * examples that scenes.py wrote; without any there is no button for them. `hasFilm` says whether the page shows how the
+ * model learned.
  */
-export function mountTour(explorer, { scenes = [] } = {}) {
-  const steps = stepsOf(explorer);
+export function mountTour(explorer, { scenes = [], hasFilm = false } = {}) {
+  const steps = stepsOf(explorer, hasFilm);
   const tried = steps.map(() => false);
   const now = { index: null, stop: [] };
   const panel = explorer.panel("tour");
   const acts = { steps, start: () => acts.go(0), go, end };
   invite();
+  // in the capturing phase: an open card, which Escape would close, may be one that a step has opened
+  document.addEventListener("keydown", endByEscape, { capture: true });
+
+  function endByEscape(event) {
+    const isOther = document.querySelector(".popover:not([hidden])") !== null; // Escape closes that first
+    if (event.key !== "Escape" || now.index === null || isOther) return;
+    event.preventDefault();
+    event.stopPropagation();
+    end();
+  }
 
   function invite() {
     const button = make("button", { type: "button", class: "tool tour-start" }, "Take the tour");
@@ -54,12 +67,21 @@ export function mountTour(explorer, { scenes = [] } = {}) {
     draw(step);
     await step.show();
     if (now.index !== index) return;
+    draw(step); // its text may be about what it has moved
     // what the step itself moved was no try
     now.stop = step.watch(() => {
       tried[index] = true;
       draw(step);
     });
+    if (typeof step.text === "function") now.stop.push(explorer.on("state", () => draw(step)));
     panel.querySelector(".tour").dataset.isListening = "true"; // from now on a try is noticed
+  }
+
+  function chapterLink(chapter) {
+    const href = bookAddress(`equations/${chapter}`);
+    if (href === null) return null;
+    const link = make("a", { href, target: "_blank", rel: "noopener noreferrer" }, "The chapter about it");
+    return make("p", { class: "tour-chapter" }, link);
   }
 
   function leaveStep() {
@@ -90,13 +112,14 @@ export function mountTour(explorer, { scenes = [] } = {}) {
         { class: "tour", "aria-label": "Tour", "data-step": step.name },
         make("p", { class: "tour-place" }, `Step ${index + 1} of ${steps.length}`),
         make("h3", {}, step.title),
-        make("p", {}, step.text),
+        make("p", { class: "tour-text" }, typeof step.text === "function" ? step.text() : step.text),
         make(
           "p",
           { class: `tour-task ${tried[index] ? "is-done" : ""}`, role: "status" },
           make("b", {}, tried[index] ? "✓ Done. " : "Try: "),
           tried[index] ? step.after : step.task,
         ),
+        chapterLink(step.chapter),
         make(
           "div",
           { class: "tour-buttons" },
@@ -106,14 +129,15 @@ export function mountTour(explorer, { scenes = [] } = {}) {
         ),
       ),
     );
-    if (had) panel.querySelector(`.${had.split(" ").at(-1)}`)?.focus();
+    if (now.stop.length > 0) panel.querySelector(".tour").dataset.isListening = "true";
+    if (had) panel.querySelector(`.${had.split(" ").at(-1)}`)?.focus({ preventScroll: true });
   }
 
   return acts;
 }
 
 /** The steps; `watch(done)` listens for the task and returns what ends the listening. */
-function stepsOf(explorer) {
+function stepsOf(explorer, hasFilm) {
   const { reads, config } = explorer.provider.plan;
   const columns = explorer.towers.flatMap((tower) => tower.blocks.flatMap((block) => block.columns));
   const namesOf = (kind) => columns.filter((each) => each.kind === kind).map(({ name }) => name);
@@ -124,11 +148,14 @@ function stepsOf(explorer) {
   const [states] = ofSide("recurrent");
   const crossing = namesOf("cross-attention");
   const closed = () => explorer.close();
+  // where the tour does not stand beside the picture, the reader stays at its words
+  const opened = (name) => () => explorer.open(name, { scrolls: window.matchMedia("(min-width: 60rem)").matches });
   const stress = (names) => () => {
     explorer.close();
     explorer.highlight(names);
   };
   const onOpen = (pattern) => (done) => [explorer.on("open", (name) => pattern.test(name ?? "") && done())];
+  const atStep = (title) => (done) => [explorer.on("open", () => stepIs(title) && done())];
   const within = (pattern) => new RegExp(`^${side}\\.${pattern}`);
   const oneOf = (names, rest = "") => new RegExp(`^(${names.join("|").replaceAll(".", "\\.")})${rest}`);
   const about = TEXTS[reads];
@@ -140,6 +167,7 @@ function stepsOf(explorer) {
       text: `${about.text} Everything that you see is computed now, by the model in this file.`,
       task: "change a word of the text at the top of the page.",
       after: "Every number of the picture was computed again.",
+      chapter: "index.html",
       show: closed,
       watch: (done) => {
         const before = explorer.state?.sentence.source;
@@ -152,6 +180,7 @@ function stepsOf(explorer) {
       text: "A token is a word or a piece of one. Each has a number in a list of all tokens that the model knows. In the picture each token is a row, all the way through.",
       task: "click the heading “Embedding”.",
       after: "The first step there is a table that has each token and its number.",
+      chapter: "tokens.html#vocabulary-and-ids",
       show: stress([`${side}.embedding`]),
       watch: onOpen(/^(en|de)coder\.embedding/),
     },
@@ -161,6 +190,7 @@ function stepsOf(explorer) {
       text: `The number of a token picks a row of learned numbers, its vector.${states ? "" : " Where it stands in the text is part of what the model reads."} Blue is above zero, orange below.`,
       task: "open the embedding, and point at a cell.",
       after: "A line there says how this number was computed.",
+      chapter: "embeddings.html#embedding",
       show: stress([`${side}.embedding`]),
       watch: onOpen(within("(embedding|lookup|positions|input)")),
     },
@@ -170,6 +200,7 @@ function stepsOf(explorer) {
       text: "A recurrent layer reads the words in their order. Its state after a word is computed from that word and from the state before it, so that each row remembers what came earlier.",
       task: "open the states of a layer.",
       after: "Row by row: each needs the row above it.",
+      chapter: "before.html",
       show: stress([states]),
       watch: onOpen(within("layers")),
     },
@@ -179,17 +210,49 @@ function stepsOf(explorer) {
       text: `In self-attention each word fetches something from ${reads === "target" ? "itself and the words before it" : "the others"}. A strong line means: much of this word’s new vector comes from there. Several heads do this side by side, each in its own way.`,
       task: "open a head: one of the small squares below the lines.",
       after: "This square has a row for each word that asks and a column for each word that it asks.",
+      chapter: "heads.html#multi-head-attention-all-heads",
       show: stress([reading]),
       watch: onOpen(oneOf(ofSide("self-attention"), "\\.heads\\.\\d+")),
     },
     reading && {
+      name: "query",
+      title: "What a word asks for: its query",
+      text: "Each head has three learned matrices. The first makes a query of each word’s vector: what this word looks for in the others.",
+      task: "open “Queries” of this head, below the picture.",
+      after: "A row for each word. A number of it is a sum of products, of the word’s vector and a column of the matrix.",
+      chapter: "attention.html#attention",
+      show: opened(`${reading}.heads.0.weights`),
+      watch: atStep("query"),
+    },
+    reading && {
+      name: "key",
+      title: "What a word can be found by: its key",
+      text: "The second matrix makes a key of each word’s vector. A query is compared with every key: where the two fit, their product is large.",
+      task: "open “Keys” of this head.",
+      after: "Queries and keys have the same width, so that each pair has a product.",
+      chapter: "attention.html#attention-scores",
+      show: opened(`${reading}.heads.0.query`),
+      watch: atStep("key"),
+    },
+    reading && {
       name: "weights",
       title: "How much from whom: the weights",
-      text: "Two vectors that fit each other have a large product. A softmax makes shares of these products, and each row of shares sums to one.",
+      text: "The product of a query and a key is a score. A softmax makes shares of the scores, and each row of shares sums to one.",
       task: "open “Scores” of this head, the numbers before the softmax.",
       after: "A score is a sum of products: point at a cell and read it.",
-      show: () => explorer.open(`${reading}.heads.0.weights`),
-      watch: (done) => [explorer.on("open", () => isAtScores() && done())],
+      chapter: "attention.html#attention-weights",
+      show: opened(`${reading}.heads.0.weights`),
+      watch: atStep("scores"),
+    },
+    reading && {
+      name: "value",
+      title: "What is handed over: the value",
+      text: "The third matrix makes a value of each word’s vector. The head’s answer for a word is the mean of all values, by the weights of its row: a lookup in a table, where every entry counts as much as its key fits.",
+      task: "open “Values”, then “Output of the head”.",
+      after: "Each row there is the sum of weights times values.",
+      chapter: "attention.html#attention",
+      show: opened(`${reading}.heads.0.value`),
+      watch: atStep("head"),
     },
     network && {
       name: "network",
@@ -197,6 +260,7 @@ function stepsOf(explorer) {
       text: `Behind the attention, every word passes two layers of numbers by itself.${crossing.length > 0 ? " In the decoder two attentions come first: to the words before, and to the source." : ""} Then all of it again: layer upon layer, and the vectors come to mean the word in this sentence.`,
       task: "open a feed-forward part.",
       after: "Hidden units at zero are switched off for this word.",
+      chapter: "feed-forward.html#feed-forward-network",
       show: stress([network]),
       watch: onOpen(oneOf(namesOf("feed-forward"))),
     },
@@ -206,6 +270,7 @@ function stepsOf(explorer) {
       text: "The decoder has written some words and needs the next. Its attention to the encoder fetches from the rows there: here the translation comes from the source.",
       task: "click a word of the translation at the right edge.",
       after: "The words of the source from which it fetched are tinted.",
+      chapter: "applications.html#cross-attention",
       show: stress(crossing),
       watch: (done) => [explorer.on("pick", (position) => position !== null && done())],
     },
@@ -215,8 +280,22 @@ function stepsOf(explorer) {
       text: `${states ? "From the last row the model computes a number for every token." : "The last vector is compared with the vector of every token."} ${about.next}`,
       task: "open the last column, where the words are, and find the runner-up.",
       after: "The words beside each other are candidates for the same place.",
+      chapter: "embeddings.html#output-logits",
       show: stress(["output"]),
       watch: onOpen(/^(output|logits|probabilities)/),
+    },
+    {
+      name: "loss",
+      title: "The loss: what training makes smaller",
+      text: () => `The loss of a word is −log of the probability that the model gave it: 0 if it was sure, large if it was surprised. ${lossesOf(explorer.state)} Training moves every number a little, so that the losses of the right words become smaller.`,
+      task: hasFilm ? "move the slider of “How it learned” to the left, and read the losses here." : "change a word of the text, and read the losses again.",
+      after: hasFilm ? "The same words, read by the model as it was then: each of them surprised it." : "Where the model hesitates, a loss is large.",
+      chapter: "loss.html#cross-entropy",
+      show: closed,
+      watch: (done) => {
+        const before = meanLoss(explorer.state);
+        return [explorer.on("state", (state) => Math.abs(meanLoss(state) - before) > 1e-3 && done())];
+      },
     },
     !config.kind.startsWith("rnn") && {
       name: "why",
@@ -224,6 +303,7 @@ function stepsOf(explorer) {
       text: "The lead of the chosen word is a sum: each head and each sublayer adds its part, for it or against it. Below the picture the parts are bars, with the words behind each head.",
       task: "choose another word to compare with, in the question below the picture.",
       after: "The same parts, another difference. Click a bar to open its part.",
+      chapter: "attribution.html",
       show: async () => {
         explorer.close();
         if (explorer.state) explorer.pick(explorer.picked ?? Math.min(1, explorer.state.words.says.length - 1));
@@ -241,6 +321,7 @@ function stepsOf(explorer) {
           text: "The translation is made of likely words. With a temperature above zero each word is drawn instead: the higher it is, the more often an unlikely word comes.",
           task: "move “Temperature” up.",
           after: "The translation without it stands beside the drawn one. “Undo all” gives it back.",
+          chapter: "search.html#sampling",
           show: closed,
           watch: (done) => [explorer.on("state", () => explorer.search.temperature > 0 && done())],
         }
@@ -250,6 +331,7 @@ function stepsOf(explorer) {
           text: `What a part does shows when it is missing. ${about.without}`,
           task: `press “Switch parts off” and click parts of the last layer${crossing.length > 0 ? "’s cross-attention" : ""}, or drop the positions.`,
           after: "“Undo all” gives the model back as it was.",
+          chapter: "masks.html#causal-mask",
           show: stress([crossing.at(-1) ?? ofSide("self-attention").at(-1)]),
           watch: (done) => [
             explorer.on("edits", (edits) => {
@@ -261,9 +343,22 @@ function stepsOf(explorer) {
   return steps.filter(Boolean);
 }
 
-/** Whether the open card shows scores: its steps are opened by the part's name. */
-function isAtScores() {
-  return document.querySelector(".towers .card-steps [aria-current]")?.dataset.step?.endsWith("scores") === true;
+/** Whether the open card shows this step: its steps are opened by the part's name. */
+function stepIs(name) {
+  return document.querySelector(".towers .card-steps [aria-current]")?.dataset.step === name;
+}
+
+const meanLoss = (state) => state.sentence.confidences.reduce((sum, share) => sum - Math.log(share), 0) / state.sentence.confidences.length;
+
+const MOST_LOSSES = 6;
+
+/** The loss of each word of the translation and their mean, in words. */
+function lossesOf(state) {
+  if (!state) return "";
+  const { words, sentence } = state;
+  const each = sentence.confidences.map((share, row) => `“${words.says[row]}” −log ${digits(share)} = ${(-Math.log(share)).toFixed(2)}`);
+  const rest = each.length > MOST_LOSSES ? " …" : "";
+  return `Here: ${each.slice(0, MOST_LOSSES).join(", ")}${rest}; their mean is ${meanLoss(state).toFixed(2)}.`;
 }
 
 const TEXTS = {

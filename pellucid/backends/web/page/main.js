@@ -18,27 +18,28 @@ const REMEMBERED = 200; // sentences whose translations are kept
 const BUSY_AFTER_MS = 250;
 
 const field = byId("source");
-const header = readJson("pellucid-model");
-const plan = readJson("pellucid-plan");
-const film = readJson("pellucid-film");
-const scenes = readJson("pellucid-scenes");
+const header = JSON.parse(take("pellucid-model"));
 const isTranslator = header.source_reads === "pairs";
 const listeners = [];
 const known = new Map();
 let engine = null;
 let isAsking = false;
 
-function readJson(id) {
+/** The text of an element, which is removed: it is as large as what is read of it. */
+function take(id) {
   const element = byId(id);
-  const value = JSON.parse(element.textContent);
-  element.remove(); // the text is as large as what was read of it
-  return value;
+  const text = element.textContent;
+  element.remove();
+  return text;
 }
 
-function readWeights() {
-  const element = byId("pellucid-weights");
-  const packed = element.textContent;
-  element.remove();
+/** The JSON of an element as `_packed` of export.py wrote it. */
+function readPacked(id) {
+  const inflated = new Blob([bytesOf(take(id))]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(inflated).json();
+}
+
+function bytesOf(packed) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(packed);
   const text = atob(packed); // an older browser
   const bytes = new Uint8Array(text.length);
@@ -234,9 +235,11 @@ async function start() {
   });
   if (field.value === "") field.value = header.example; // a browser may keep what was typed before
   onType();
+  let views = null;
   try {
     const script = byId("pellucid-engine").textContent;
-    engine = await startEngine(script, header, readWeights());
+    engine = await startEngine(script, header, bytesOf(take("pellucid-weights")));
+    views = await Promise.all(["pellucid-plan", "pellucid-film", "pellucid-scenes"].map(readPacked));
   } catch (problem) {
     byId("notice-text").textContent = `This browser cannot open the model: ${problem.message}`;
     byId("notice").hidden = false;
@@ -244,6 +247,7 @@ async function start() {
   }
   await askNow();
   document.documentElement.dataset.ready = "true";
+  const [plan, film, scenes] = views;
   mountViews(byId("explorer"), {
     engine: { ...engine, onChange: (listener) => listeners.push(listener) },
     plan,

@@ -6,12 +6,17 @@ import { liveProvider } from "../ui/live.js";
 import { mountTour } from "../ui/tour.js";
 import { liveWhy, mountWhy } from "../ui/why.js";
 
-/** Mount the views in `element`; they follow what the page translates. */
+/**
+ * Mount the views in `element`; they follow what the page translates. An address that ends with `#part=NAME` opens that
+ * part, and with `&embedded` the page is a picture within another page: the text, the model, and what can be done to it.
+ */
 export function mountViews(element, { engine, plan, film, scenes, header, setText }) {
   if (plan === null) {
     element.hidden = true;
     return;
   }
+  const asked = new URLSearchParams(location.hash.slice(1));
+  document.documentElement.classList.toggle("is-embedded", asked.has("embedded"));
   const { beam_size, length_penalty } = header.decoding;
   let explorer = null;
   let latest = null;
@@ -33,8 +38,12 @@ export function mountViews(element, { engine, plan, film, scenes, header, setTex
       onWord: (state, row) => selectWord(state, row),
     });
     if (!header.config.kind.startsWith("rnn")) mountWhy(mounted, liveWhy(mounted));
-    mountTour(mounted, { scenes });
+    mountTour(mounted, { scenes, hasFilm: film !== null });
     if (film !== null) mountFilm(mounted, film);
+    const openOnce = mounted.on("state", () => {
+      openOnce();
+      if (asked.has("part")) mounted.open(asked.get("part"), { scrolls: false });
+    });
     return mounted;
   };
   engine.onChange((change) => {

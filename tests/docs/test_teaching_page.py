@@ -1,0 +1,60 @@
+"""The page about teaching: its sum, its commands in their order, and the steps that it names."""
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from commands import pellucid
+
+from pellucid.backends.web.scripts import read_asset
+
+PAGE = Path(__file__).parents[2] / "docs" / "teaching.md"
+TEXT = PAGE.read_text("utf-8")
+FEWER = {
+    "training.max_steps=400": "training.max_steps=4",
+    "training.validate_every=200": "training.validate_every=2",
+}
+
+
+def test_the_sum_on_paper_is_what_the_equations_give():
+    [session] = re.findall(r"^```pycon\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    example = doctest.DocTestParser().get_doctest(session, {}, "teaching", str(PAGE), 0)
+    result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example)
+    assert result.attempted >= 5
+    assert result.failed == 0
+
+
+def test_the_lab_runs_from_start_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Its blocks in their order, with four updates for 400 and four sentences for 100."""
+    monkeypatch.chdir(tmp_path)
+    lab = TEXT[TEXT.index("## A lab") :]
+    for language, block in re.findall(r"^```(python)?\n(.*?)^```$", lab, re.MULTILINE | re.DOTALL):
+        if language:
+            exec(compile(block.replace("4000, 100", "4000, 4"), str(PAGE), "exec"), {})
+            continue
+        for line in block.splitlines():
+            echo, _, command = line.rpartition(" | ")
+            words = [FEWER.get(word, word) for word in shlex.split(command)[1:]]
+            typed = " ".join(shlex.split(echo)[1:]) + "\n"
+            done = pellucid(*words, folder=tmp_path, stdin=typed.encode())
+            assert done.code == 0, (line, done.err)
+
+    difference = re.search(r"tensor\((\S+?)\)", capsys.readouterr().out)
+    assert difference is not None
+    assert float(difference[1]) < 1e-6
+    assert (tmp_path / "lab.html").stat().st_size > 100_000
+    assert len((tmp_path / "lab.fr").read_text("utf-8").splitlines()) == 4
+
+
+def test_the_lesson_names_the_steps_of_the_tour_by_their_numbers():
+    names = re.findall(r'^ +name: "(\w+)",\n +title', read_asset("ui/tour.js"), re.MULTILINE)
+    steps = [name for name in names if name not in ("states", "chance")]
+    assert steps[0:4] == ["text", "tokens", "vectors", "attention"]
+    assert steps[4:8] == ["query", "key", "weights", "value"]
+    assert steps[8:12] == ["network", "crossing", "next", "loss"]
+    told = re.findall(r"[Ss]teps (\d+) to (\d+)", TEXT)
+    assert told == [("1", "4"), ("5", "8"), ("9", "12")]
