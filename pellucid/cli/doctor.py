@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bundle", required=False)
+@click.option(
+    "--machine", is_flag=True, help="Only say what this machine has, and what that means."
+)
 @json_option
-def doctor(bundle: str | None, as_json: bool) -> int:
+def doctor(bundle: str | None, machine: bool, as_json: bool) -> int:
     """Print what is installed; check the laws of the architecture on tiny models and on BUNDLE.
 
     Ends with exit code 1 if a law is broken.
@@ -28,7 +31,12 @@ def doctor(bundle: str | None, as_json: bool) -> int:
     Examples:
       pellucid doctor
       pellucid doctor runs/en-de --json
+      pellucid doctor --machine
     """
+    if machine:
+        _print_machine(as_json=as_json)
+        return 0
+
     from pellucid.bundle import load_bundle
     from pellucid.inspection.doctor import examine_installation
     from pellucid.inspection.laws import check_kernels, check_laws, tiny_models
@@ -63,6 +71,19 @@ def doctor(bundle: str | None, as_json: bool) -> int:
     else:
         click.echo(f"\nall {len(results)} checks hold on this machine")
     return 1 if broken else 0
+
+
+def _print_machine(*, as_json: bool) -> None:
+    from pellucid.backends.machine import examine_machine
+
+    findings = examine_machine()
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(each) for each in findings], ensure_ascii=False))
+        return
+    for each in findings:
+        click.echo(f"{each.name:18} {each.found}")
+        if each.meaning:
+            click.echo(f"{'':18}   {each.meaning}")
 
 
 def _describe(installation: "Installation") -> str:

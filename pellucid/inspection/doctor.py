@@ -1,28 +1,13 @@
 """Describes this machine and installation: versions, devices, threads and extras."""
 
 import dataclasses
-import importlib.metadata
 import os
 import platform
-import re
 
 import torch
 
-_PACKAGE = "pellucid"
-
-
-@dataclasses.dataclass(frozen=True)
-class Extra:
-    """An optional part of Pellucid and the packages it needs."""
-
-    name: str
-    versions: dict[str, str | None]
-    """The installed version of each package; None if it is missing."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every package is installed."""
-        return all(version is not None for version in self.versions.values())
+from pellucid.core.extras import Extra, requirements, version_of
+from pellucid.core.installation import PACKAGE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,49 +26,21 @@ class Installation:
 
 def examine_installation() -> Installation:
     """Describe this installation; uses no network and changes nothing."""
-    core, extras = _requirements()
+    core, extras = requirements()
     return Installation(
         versions={
             "python": platform.python_version(),
-            _PACKAGE: _version(_PACKAGE),
-            **{name: _version(name) for name in core},
+            PACKAGE: version_of(PACKAGE),
+            **{name: version_of(name) for name in core},
         },
         system=platform.platform(),
         devices=_devices(),
         threads=_threads(),
         extras=tuple(
-            Extra(name, {package: _version(package) for package in packages})
+            Extra(name, {package: version_of(package) for package in packages})
             for name, packages in extras.items()
         ),
     )
-
-
-def _requirements() -> tuple[list[str], dict[str, list[str]]]:
-    """The packages that are always needed, and those of each extra."""
-    try:
-        # From the metadata of the installation, so that the list is that of pyproject.toml.
-        lines = importlib.metadata.requires(_PACKAGE) or []
-    except importlib.metadata.PackageNotFoundError:  # run from a source tree, not installed
-        return ["torch", "numpy"], {}
-
-    core: list[str] = []
-    extras: dict[str, list[str]] = {}
-    for line in lines:
-        # A requirement is a name, a version range and markers (PEP 508): `rich>=13; extra == "x"`.
-        name = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
-        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", line)
-        if extra is None:
-            core.append(name)
-        elif name != _PACKAGE:
-            extras.setdefault(extra[1], []).append(name)
-    return core, extras
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _devices() -> tuple[str, ...]:
