@@ -1,26 +1,35 @@
-"""Configs of tiny Transformers that between them meet every pair of settings of two switches."""
+"""Configs of tiny Transformers that between them meet every pair of settings of two switches.
+
+The module is held to the page of equations under each of them, and so are exports and backends. A
+choice of ``pellucid.equations.choices`` is among them by itself; a setting needs a line here.
+"""
 
 import itertools
 import random
 from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from pellucid.equations.choices import Activation, DecoderReading, NormKind, PositionKind
+
+_POSITIONS: Mapping[str, Sequence[Mapping[str, object]]] = {
+    "sinusoidal": [{}, {"start_position": 1}],
+    "learned": [{"max_positions": 16}],
+    "one_hot": [{"max_positions": 16}],
+    "joint": [{"max_positions": 16, "position_hidden": 5}],
+    "summed": [{"max_positions": 16, "position_hidden": 5}],
+    "relative": [{"relative_clip": 2}],
+}
+"""What some positions need beside their name."""
 
 SWITCHES: Mapping[str, Sequence[Mapping[str, object]]] = {
     "norm": [{"norm": "post"}, {"norm": "pre"}],
-    "norm_kind": [{"norm_kind": kind} for kind in ("layer", "rms", "l2", "l2_centered")],
+    "norm_kind": [{"norm_kind": kind} for kind in get_args(NormKind)],
     "norm_affine": [{"norm_affine": True}, {"norm_affine": False}],
     "norm_eps": [{"norm_eps": 1e-6}, {"norm_eps": 0.1}],
     "positions": [
-        {"positions": "sinusoidal"},
-        {"positions": "sinusoidal", "start_position": 1},
-        {"positions": "sinusoidal_t2t"},
-        {"positions": "learned", "max_positions": 16},
-        {"positions": "one_hot", "max_positions": 16},
-        {"positions": "joint", "max_positions": 16, "position_hidden": 5},
-        {"positions": "summed", "max_positions": 16, "position_hidden": 5},
-        {"positions": "relative", "relative_clip": 2},
-        {"positions": "rotary"},
-        {"positions": "alibi"},
-        {"positions": "none"},
+        {"positions": kind, **more}
+        for kind in get_args(PositionKind)
+        for more in _POSITIONS.get(kind, [{}])
     ],
     "embedding": [{"embedding": "linear"}, {"embedding": "mlp", "position_hidden": 5}],
     "start_symbol": [{"start_symbol": "token"}, {"start_symbol": "zero"}],
@@ -31,9 +40,9 @@ SWITCHES: Mapping[str, Sequence[Mapping[str, object]]] = {
         {"heads": 5, "d_k": 4, "d_v": 1},
         {"heads": 2, "projection": "two_stage"},
     ],
-    "decoder": [{"decoder": "self-attention"}, {"decoder": "ssru"}],
+    "decoder": [{"decoder": kind} for kind in get_args(DecoderReading)],
     "scale_attention": [{"scale_attention": True}, {"scale_attention": False}],
-    "activation": [{"activation": kind} for kind in ("relu", "gelu", "swish")],
+    "activation": [{"activation": kind} for kind in get_args(Activation)],
     "scale_embeddings": [{"scale_embeddings": True}, {"scale_embeddings": False}],
     "share": [
         {"share_embeddings": True, "tie_output": True},

@@ -37,9 +37,10 @@ class GrowingFile:
 
     def __enter__(self) -> Self:
         """Start or continue; what a killed process wrote after its last block is cut off."""
+        if not self._partial.exists():
+            # Killed within ``finish`` or ``finish_into``: a state without its file is of nothing.
+            self._state.unlink(missing_ok=True)
         if self.path.exists():
-            if not self._partial.exists():
-                self._state.unlink(missing_ok=True)  # the process was killed within ``finish``
             raise OutputExistsError(
                 f"{self.path} is already there", hint="choose another --out, or remove it"
             )

@@ -253,7 +253,7 @@ class ParagraphReader:
         """The texts of a holder and whatever else is in it, in order."""
         for child in holder:
             name = local_name(child)
-            if _is_property(child, self._words) if name else False:
+            if name and _is_property(child, self._words):
                 continue
             if name != "r":
                 if name not in self._words.dropped:

@@ -1,4 +1,4 @@
-"""Reads the parameters of a model from a file."""
+"""Fills a model with stored parameters, once they are known to fit it."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -108,7 +108,7 @@ class Teacher:
         return model.output_states(batch.source, batch.target_input)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Views:
     """R-Drop, SimCut and distillation: one or two passes over a batch under different dropout.
 
@@ -120,7 +120,7 @@ class Views:
     r_drop: float
     """α of R-Drop; above 0 the batch is read twice, with different dropout masks."""
     word_dropout: float
-    teacher: Teacher | None
+    teacher: Teacher | None = None
     simcut: float = 0.0
     """α of SimCut; above 0 the batch is read twice, the second time without some words."""
     cut_rate: float = 0.05
@@ -176,12 +176,12 @@ def build_objective(config: TrainingConfig, teachers: Sequence[SequenceModel] = 
     if teachers:
         teacher = Teacher(teachers, config.teacher_weight, config.teacher_temperature)
     return Views(
-        config.label_smoothing,
-        config.r_drop,
-        config.word_dropout,
-        teacher,
-        config.simcut,
-        config.simcut_rate,
+        smoothing=config.label_smoothing,
+        r_drop=config.r_drop,
+        word_dropout=config.word_dropout,
+        teacher=teacher,
+        simcut=config.simcut,
+        cut_rate=config.simcut_rate,
     )
 
 

@@ -108,14 +108,18 @@ def verify_resume(
         if name not in ("max_minutes", "max_epochs", "patience")
     }
     data = {"cache": str(folder / "data")} | table["data"]
-    with write_errors(path):
-        path.write_text(write_toml({**table, "training": training, "data": data}), encoding="utf-8")
+
+    def write() -> None:
+        with write_errors(path):
+            text = write_toml({**table, "training": training, "data": data})
+            path.write_text(text, encoding="utf-8")
+
+    write()
     _to_its_end(start(path, unbroken))
 
     # ``auto`` might choose another precision for the second run.
     training["precision"] = read_journal(unbroken / JOURNAL_FILE)[0]["precision"]
-    with write_errors(path):
-        path.write_text(write_toml({**table, "training": training, "data": data}), encoding="utf-8")
+    write()
 
     # Each kill falls into its own share of the updates, so that the run progresses in between, and
     # not beyond the last update but one: a run that has ended cannot be killed.

@@ -19,7 +19,7 @@ FILES = {
     "A length penalty": 2,
     "A tokenizer": 2,
     "A metric": 1,
-    "A model setting": 6,
+    "A model setting": 7,
     "A layer kind": 9,
     "A model kind": 4,
     "An exporter": 3,
@@ -30,7 +30,7 @@ COUNTS = {
     2: "two files",
     3: "three files",
     4: "four files",
-    6: "six files",
+    7: "seven files",
     9: "nine files",
 }
 
@@ -301,7 +301,10 @@ def apply(patch: str, folder: Path) -> set[str]:
         is_new = before == ""
         assert is_new != (folder / path).exists(), f"{path} must be new if no line of it is quoted"
         text = "" if is_new else (folder / path).read_text("utf-8")
-        assert is_new or text.count(before) == 1, f"{path} must hold these lines once:\n{before}"
+        assert is_new or text.count(before) == 1, (
+            f"a recipe of CONTRIBUTING.md quotes lines that {path} does not have once: quote them"
+            f" there as they stand now:\n{before}"
+        )
         (folder / path).write_text(after if is_new else text.replace(before, after), "utf-8")
         touched.add(path)
     return touched

@@ -152,3 +152,15 @@ def test_a_file_with_the_longest_name_there_is_can_grow(tmp_path: Path):
         file.finish()
     assert path.read_bytes() == b"first\nsecond\n"
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_state_that_a_kill_left_without_its_file_is_of_nothing(tmp_path: Path):
+    """``finish_into`` removes the file, then its state; a kill may fall in between."""
+    path = begun(tmp_path / "out")
+    partial(path).unlink()
+    with GrowingFile(path, ORIGIN) as grown:
+        assert grown.line_count == 0
+        grown.append(b"one\n", 1)
+        grown.finish()
+    assert path.read_bytes() == b"one\n"
+    assert list(tmp_path.iterdir()) == [path]

@@ -49,7 +49,11 @@ REASONS = [
 def test_every_setting_of_every_kind_that_a_backend_takes_is_declared(backend: Backend):
     """A new setting fails here until each backend has said what it does with it."""
     for kind in backend.kinds:
-        assert KINDS[kind].model_fields.keys() <= backend.model.keys(), kind
+        missing = KINDS[kind].model_fields.keys() - backend.model.keys()
+        assert not missing, (
+            f"declare {', '.join(sorted(missing))} in pellucid/backends/capability.py: by"
+            " _at_default(...) in _TRANSFORMER unless every backend there computes it"
+        )
     assert set(backend.model) <= {name for kind in KINDS.values() for name in kind.model_fields}
 
 

@@ -233,8 +233,9 @@ def test_both_passes_of_r_drop_miss_words_of_their_own():
 @pytest.mark.parametrize("alpha", [0.0, 5.0])
 def test_a_teacher_that_nobody_listens_to_changes_nothing(alpha: float):
     model = learner()
-    without = Views(0.1, alpha, 0.0, None)
-    beside = Views(0.1, alpha, 0.0, Teacher([tiny_model(seed=7)], 0.0, 2.0))
+    without = Views(smoothing=0.1, r_drop=alpha, word_dropout=0.0)
+    taught = Teacher([tiny_model(seed=7)], 0.0, 2.0)
+    beside = Views(smoothing=0.1, r_drop=alpha, word_dropout=0.0, teacher=taught)
     expected = without(seeded(model), BATCH)
     got = beside(seeded(model), BATCH)
     assert torch.equal(got.loss, expected.loss)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pellucid.backends.capability import KERNELS, shown_setting
 from pellucid.backends.copied_engine import CopiedEngine, ask, balanced_batches, line_refusals
-from pellucid.backends.kernels.library import Library, Model, Search, installed_library
+from pellucid.backends.kernels.library import BOUNDS, Library, Model, Search, installed_library
 from pellucid.backends.kernels.opening import open_model
 from pellucid.backends.kernels.weights import MOST_POSITIONS, Numbers
 from pellucid.bundle import Bundle
@@ -28,7 +28,8 @@ _MOST_BEAM = 64
 def setting_refusals(settings: DecodingConfig, is_numbered: bool) -> tuple[str, ...]:
     """Everything in ``settings`` that the kernels do not support.
 
-    ``is_numbered``: the model has a table of so many positions that was made for the kernels.
+    ``is_numbered``: the kernels read its positions from a table, which ends, where the model's own
+    positions go on.
     """
     problems = [shown_setting(name, getattr(settings, name)) for name in KERNELS.lacking(settings)]
     if settings.beam_size > _MOST_BEAM:
@@ -181,7 +182,9 @@ def _search(
     settings: DecodingConfig,
 ) -> Search:
     beam_size = settings.beam_size
-    bound = 0 if settings.length_penalty >= 0 else 1
+    bound = "at the limit" if settings.length_penalty >= 0 else "at the next token"
+    if settings.stop_bound == "current":
+        bound = "now"
     return Search(
         sources=sources,
         limits=limits,
@@ -189,7 +192,7 @@ def _search(
         beam_size=beam_size,
         kept=beam_size if settings.stop_bound == "current" else settings.n_best,
         n_best=settings.n_best,
-        bound=2 if settings.stop_bound == "current" else bound,
+        bound=BOUNDS.index(bound),
         # patience ends a beam search, and a greedy one never
         enough=settings.patience * beam_size if beam_size > 1 else 1.0,
         free_stop=settings.forced_stop == "free",

@@ -285,6 +285,8 @@ class Blocks:
                 error = graph.add("Erf", [graph.add("Mul", [x, root], f"{name}/z")], f"{name}/erf")
                 gate = graph.add("Add", [error, one], f"{name}/gate")
                 return graph.add("Mul", [graph.add("Mul", [x, gate], f"{name}/twice"), half], name)
+            case other:
+                raise AssertionError(f"the table of capabilities refuses {other}")
 
 
 def encoder_graph(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor]) -> Graph:

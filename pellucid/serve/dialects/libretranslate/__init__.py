@@ -43,7 +43,7 @@ RULES = Rulebook(
 
 
 def libretranslate(service: Service, documents: Documents) -> Dialect:
-    """All of it."""
+    """The dialect of LibreTranslate: its routes, rules, bounds and examples."""
     limits = service.limits
     text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
 
