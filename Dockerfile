@@ -5,9 +5,10 @@
 #   docker run --rm --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges \
 #     -p 127.0.0.1:8000:8000 -e PELLUCID_API_KEY -v "$PWD/runs/en-de:/models/en-de:ro" pellucid-serve
 #
-# With PyTorch as well, for models and searches that CTranslate2 does not have:
+# With PyTorch as well, for models and searches that CTranslate2 does not have; README.md gives the
+# address of its index of builds for CPUs:
 #
-#   docker build --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu -t pellucid-serve .
+#   docker build --build-arg TORCH_INDEX=... -t pellucid-serve .
 
 # A full version; a digest is better, and known to whoever pulls the image:
 #   docker build --build-arg BASE=python@sha256:... -t pellucid-serve .

@@ -3,8 +3,8 @@
     python scripts/install_torch.py
 
 On Linux pip takes the build for CUDA, several gigabytes. Without an NVIDIA card this takes the
-build for CPUs from PyTorch's own index. Where that cannot be reached, pip takes what its own
-settings give, as behind a mirror. macOS and Windows have one build each.
+build for CPUs from PyTorch's own index, whose address README gives. Where that cannot be reached,
+pip takes what its own settings give, as behind a mirror. macOS and Windows have one build each.
 """
 
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # nothing is installed yet
 
-from pellucid.core.installation import CPU_INDEX, has_nvidia_card  # noqa: E402
+from pellucid.core.installation import cpu_index, has_nvidia_card  # noqa: E402
 
 
 def pinned() -> str:
@@ -31,8 +31,10 @@ def commands(requirement: str, *, is_linux: bool, has_card: bool) -> list[list[s
     What torch needs comes with the rest of Pellucid: its own index has other versions of it.
     """
     by_itself = ["install", "-q", "--no-deps", requirement]
-    of_cpu = [*by_itself, "--index-url", CPU_INDEX, "--retries", "0"]
-    return [of_cpu, by_itself] if is_linux and not has_card else [by_itself]
+    index = cpu_index((ROOT / "README.md").read_text(encoding="utf-8"))
+    if not is_linux or has_card or index is None:
+        return [by_itself]
+    return [[*by_itself, "--index-url", index, "--retries", "0"], by_itself]
 
 
 def main() -> int:

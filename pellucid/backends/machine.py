@@ -12,8 +12,8 @@ from pathlib import Path
 from pellucid.backends.ctranslate2.support import int8_problem
 from pellucid.core.extras import requirements, version_of
 from pellucid.core.installation import (
-    CPU_INDEX,
     TORCH_EXTRA,
+    cpu_index,
     has_nvidia_card,
     install_command,
     kind_of_installation,
@@ -72,8 +72,8 @@ def _torch(version: str | None) -> Finding:
         meaning = (
             "the card is not used: this is the build for CPUs"
             if has_card
-            else f"most of its gigabytes are CUDA, which is not used: --index-url {CPU_INDEX}"
-            " has the build for CPUs"
+            else "most of its gigabytes are CUDA, which is not used; the build for CPUs is a"
+            f" fifth of it: pip install torch --index-url {cpu_index()}"
         )
     else:
         meaning = "the right build for this machine"

@@ -4,8 +4,10 @@ The same words do not work everywhere: a tool of uv or pipx has an environment o
 checkout is installed from its folder, and an environment may have no pip.
 """
 
+import importlib.metadata
 import importlib.util
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -16,8 +18,6 @@ from typing import Any, Literal, assert_never
 PACKAGE = "pellucid"
 TORCH_EXTRA = "train"
 """The extra that needs PyTorch, which has a build for CPUs and one for each CUDA version."""
-CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-"""PyTorch's own index of its builds for CPUs, as its installation page gives it."""
 _NVIDIA_DRIVER = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
 """Files of NVIDIA's driver: on Linux, and in the Windows Subsystem for Linux."""
 
@@ -33,6 +33,22 @@ def has_torch() -> bool:
 def has_nvidia_card() -> bool:
     """Whether a driver of NVIDIA is loaded; imports nothing."""
     return any(path.exists() for path in _NVIDIA_DRIVER)
+
+
+def cpu_index(readme: str | None = None) -> str | None:
+    """The address of PyTorch's own index of builds for CPUs, which README names; None without it.
+
+    README is part of the metadata of every installation; ``readme`` is its text where nothing is
+    installed yet.
+    """
+    if readme is None:
+        try:
+            metadata = importlib.metadata.metadata(PACKAGE)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+        readme = str(metadata.get_payload() or metadata.get("Description", ""))  # type: ignore[attr-defined]
+    found = re.search(r"--index-url (https://[\w./-]+/cpu)\b", readme)
+    return None if found is None else found[1]
 
 
 def kind_of_installation() -> Kind:
@@ -68,10 +84,10 @@ def install_command(extra: str) -> str:
         case "uv":
             return f"uv pip install {by_uv}{shlex.quote(wanted)}"
         case "pip":
-            first = f"{_pip()} install torch --index-url {CPU_INDEX} && "
+            command = f"{_pip()} install {shlex.quote(wanted)}"
             is_cuda_else = sys.platform == "linux" and not has_nvidia_card()
-            needs_choice = extra == TORCH_EXTRA and is_cuda_else
-            return f"{first if needs_choice else ''}{_pip()} install {shlex.quote(wanted)}"
+            index = cpu_index() if extra == TORCH_EXTRA and is_cuda_else else None
+            return f"{_pip()} install torch --index-url {index} && {command}" if index else command
         case "checkout":
             folder = _source_folder()
             assert folder is not None

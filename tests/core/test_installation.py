@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.core import installation
-from pellucid.core.installation import CPU_INDEX, install_command, kind_of_installation
+from pellucid.core.installation import cpu_index, install_command, kind_of_installation
 
 
 @pytest.fixture
@@ -18,6 +18,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setattr(installation.shutil, "which", lambda _: str(tmp_path / "bin" / "pip"))
     monkeypatch.setattr(installation, "has_nvidia_card", lambda: False)
+    monkeypatch.setattr(installation, "cpu_index", lambda: "https://cpu.example/cpu")
     monkeypatch.setattr(sys, "platform", "linux")
     _set_pip(monkeypatch, True)
     return tmp_path
@@ -44,9 +45,21 @@ def test_pytorch_without_cuda_unless_there_is_a_card(
     environment: Path, monkeypatch: pytest.MonkeyPatch
 ):
     whole = "pip install 'pellucid[train]'"
-    assert install_command("train") == f"pip install torch --index-url {CPU_INDEX} && {whole}"
+    first = "pip install torch --index-url https://cpu.example/cpu"
+    assert install_command("train") == f"{first} && {whole}"
+    monkeypatch.setattr(installation, "cpu_index", lambda: None)
+    assert install_command("train") == whole, "an installation without its README"
     monkeypatch.setattr(installation, "has_nvidia_card", lambda: True)
     assert install_command("train") == whole
+
+
+def test_the_index_for_cpus_is_the_one_that_the_readme_names():
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    found = cpu_index(readme)
+    assert found is not None
+    assert f"--index-url {found}`" in readme
+    assert cpu_index() == found, "by the metadata of the installation"
+    assert cpu_index("no address") is None
 
 
 def test_uv_has_environments_without_pip(environment: Path, monkeypatch: pytest.MonkeyPatch):
