@@ -132,7 +132,8 @@ def measure(
     for number_, (name, settings, seed) in enumerate(runs):
         run = folder / f"{number_:02}"
         config = read_config("demo", [*base, *settings, f"training.seed={seed}"])
-        train(config, run, resume=run.exists())
+        if not run.exists() or read_history(run).end is None:
+            train(config, run, resume=run.exists())
         found.append(_measured(run, name, seed))
         done(found[-1])
     return found

@@ -185,6 +185,8 @@ _NO_CONSTRAINTS = _at_default(
     "repredict",
 )
 """Searches that our own engine alone has."""
+_OF_QUALITY = ("below", "doubtful")
+"""Settings that judge a translation by a scale that a bundle keeps, and no export has."""
 
 CTRANSLATE2 = Backend(
     name="CTranslate2",
@@ -200,7 +202,7 @@ CTRANSLATE2 = Backend(
         **_all_any("replace_unknown", "token_log_probs"),
         "length_penalty_kind": _only("gnmt", "power"),
         # The translator applies these itself too, and asks without them.
-        **_at_default("copy_symbols", "recase", "mark_terms"),
+        **_at_default("copy_symbols", "recase", "mark_terms", *_OF_QUALITY),
         **_at_default("min_length", "no_repeat_ngram", "stop_bound"),
         # Without a cache and without groups another setting decides.
         **_at_default("use_cache", "diversity_strength"),
@@ -229,7 +231,7 @@ KERNELS = Backend(
         "length_penalty_kind": _only("gnmt", "power"),
         "stop_bound": _only("exact", "current"),
         # The translator applies these itself too, and asks without them.
-        **_at_default("copy_symbols", "recase", "mark_terms"),
+        **_at_default("copy_symbols", "recase", "mark_terms", *_OF_QUALITY),
         **_at_default("min_length", "no_repeat_ngram"),
         **_at_default("use_cache", "diversity_strength"),
     },
@@ -260,6 +262,7 @@ ONNX = Backend(
             "recase",
             "mark_terms",
             "copy_symbols",
+            *_OF_QUALITY,
         ),
     },
     has_free_widths=True,
@@ -285,6 +288,7 @@ MARIAN = Backend(
         # transformers copies no symbol, and marks no term, as it has no glossary.
         **_all_any("copy_symbols", "mark_terms"),
         "recase": _only(None, False),
+        **_at_default(*_OF_QUALITY),
         **_at_default(
             "coverage_penalty", "mbr", "replace_unknown", "max_length_ratio", "max_length_extra"
         ),
@@ -352,7 +356,7 @@ WEB = Backend(
         "forced_stop": _only("counted", "free"),
         # A page has no glossary whose terms it could mark.
         **_all_any("mark_terms"),
-        **_at_default("coverage_penalty", "mbr", "replace_unknown"),
+        **_at_default("coverage_penalty", "mbr", "replace_unknown", *_OF_QUALITY),
     },
     has_free_widths=True,
 )

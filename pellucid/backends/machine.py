@@ -1,4 +1,4 @@
-"""What this machine and installation have for Pellucid, and what follows; needs no PyTorch.
+"""Findings about this machine and installation, and what each means; needs no PyTorch.
 
 Nothing of a user's text or models is in it, so it may stand in a report of an error.
 """

@@ -31,6 +31,7 @@ def examine_installation() -> Installation:
         versions={
             "python": platform.python_version(),
             PACKAGE: version_of(PACKAGE),
+            "torch": version_of("torch"),
             **{name: version_of(name) for name in core},
         },
         system=platform.platform(),

@@ -47,7 +47,7 @@ class SkipGram(SequenceModel):
         """How often each word occurs in the training text; not trained."""
         self.row_gradients = False
         """Whether gradients are sparse tensors of the rows that a batch looks up, and no other."""
-        self._ladder: tuple[tuple[int, int], Tensor] | None = None
+        self._ladder: tuple[Tensor, Tensor] | None = None
 
     def count(self, blocks: Iterable[Int[Tensor, " _"]]) -> None:
         """Count how often each word occurs in the training text, given in blocks of ids."""
@@ -123,11 +123,11 @@ class SkipGram(SequenceModel):
             return torch.arange(len(chances), device=chances.device), wanted * chances
 
         # Inverse transform sampling. The sums are made again where the counts have changed.
-        state = self.counts.data_ptr(), self.counts._version
-        if self._ladder is None or self._ladder[0] != state:
+        counts = self.counts.detach()
+        if self._ladder is None or not torch.equal(self._ladder[0], counts):
             # in float64: many small chances are summed
-            ladder = noise_distribution(self.counts.detach()).cpu().double().cumsum(0)
-            self._ladder = state, ladder
+            ladder = noise_distribution(counts).cpu().double().cumsum(0)
+            self._ladder = counts.clone(), ladder
         ladder = self._ladder[1]
 
         draws = self.dropout_source.uniform(torch.Size([sets * _SHARED_NOISE])).double()

@@ -17,7 +17,7 @@ from tiny_runs import tiny_run
 
 import pellucid
 from pellucid.cli.main import COMMAND_NAMES, MEMORY_ERROR, cli
-from pellucid.core import errors
+from pellucid.core import errors, installation
 from pellucid.core.config import Config, apply_overrides, configs_in, fields_of
 from pellucid.core.errors import PellucidError
 from pellucid.training.config import RunConfig
@@ -331,6 +331,9 @@ def test_the_messages_shown_are_those_that_come(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
+    # The hint has the words that work where Pellucid was installed by pip.
+    monkeypatch.setattr(installation, "kind_of_installation", lambda: "pip")
+    monkeypatch.setattr(installation, "_pip", lambda: "pip")
     with pytest.raises(PellucidError) as caught:
         SAID[case](tmp_path)
     hint = f"; hint: {caught.value.hint}" if caught.value.hint else ""

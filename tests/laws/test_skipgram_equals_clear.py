@@ -76,7 +76,6 @@ def test_neighbors_are_the_pairs_of_the_equation():
     assert pairs_of(words, near) == [*skipgram_pairs([4, 5, 6, 7, 8], 2), (9, 4), (4, 9)]
 
 
-@pytest.mark.property
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 95, 97])
 def test_a_text_of_several_blocks_has_the_pairs_of_the_whole(count: int):
     """EQ-17: wherever a sentence is cut by the end of a block, also where a block is full."""

@@ -55,7 +55,9 @@ def test_its_bill_of_materials_names_all_that_it_may_need(site: Path):
         needed += [line for line in lines if not line.startswith("pellucid[")]
 
     def named(lines: Iterable[str]) -> set[str]:
-        return {re.split("[^a-z0-9-]", line.lower(), maxsplit=1)[0] for line in lines}
+        return {
+            re.split("[^a-z0-9-]", line.lower().replace("_", "-"), maxsplit=1)[0] for line in lines
+        }
 
     listed = {each["name"]: each["scope"] for each in bill["components"]}
     assert set(listed) == named(needed)

@@ -287,9 +287,9 @@ function stepsOf(explorer, hasFilm) {
     {
       name: "loss",
       title: "The loss: what training makes smaller",
-      text: () => `The loss of a word is −log of the probability that the model gave it: 0 if it was sure, large if it was surprised. ${lossesOf(explorer.state)} Training moves every number a little, so that the losses of the right words become smaller.`,
+      text: () => `The loss of a word is −log of the probability that the model gave it: 0 if it was sure, large if it expected another word. ${lossesOf(explorer.state)} Training moves every number a little, so that the losses of the right words become smaller.`,
       task: hasFilm ? "move the slider of “How it learned” to the left, and read the losses here." : "change a word of the text, and read the losses again.",
-      after: hasFilm ? "The same words, read by the model as it was then: each of them surprised it." : "Where the model hesitates, a loss is large.",
+      after: hasFilm ? "The same words, read by the model as it was then: it expected none of them." : "Where the model hesitates, a loss is large.",
       chapter: "loss.html#cross-entropy",
       show: closed,
       watch: (done) => {
