@@ -307,8 +307,11 @@ class Batcher:
         """Note what one request takes, from a batch that left others waiting.
 
         In a batch that had room for more a request takes longer than under load; so it counts only
-        if it was faster than the last ones, as after a pause of the whole machine.
+        if it was faster than the last ones, as after a pause of the whole machine. Lone work,
+        such as a walk, says nothing of translations.
         """
+        if not isinstance(batch[0][0].settings, DecodingConfig):
+            return
         each = seconds / sum(ticket.job_share for ticket, _ in batch)
         last = self._request_seconds
         if self._queue or (last is not None and each < last):
