@@ -63,6 +63,8 @@ class Board:
                     if key != "step" and (value := number(event, key)) is not None:
                         self._writer.add_scalar(f"{event['event']}/{key}", value, step)
                 self._writer.flush()
+            elif event["event"] == "end":
+                self.close()
             else:
                 return
 
@@ -70,6 +72,12 @@ class Board:
 
     def _begin(self, step: int) -> None:
         """Begin a file; readers drop what earlier ones have from this step on."""
+        self.close()
+        self._writer = self._open(str(self._folder), purge_step=step)
+        self._writer.flush()  # a thread writes; what the disk refuses is told here
+
+    def close(self) -> None:
+        """Write what is left and end the thread that writes."""
         if self._writer is not None:
             self._writer.close()
-        self._writer = self._open(str(self._folder), purge_step=step)
+            self._writer = None

@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +110,18 @@ def test_the_listener_hears_as_before(read: Reader, tmp_path: Path):
     with_board(tmp_path, heard.append)(start())
     with_board(tmp_path, None)(start())
     assert heard == [start()]
+
+
+def test_the_first_file_is_there_at_once_and_no_thread_writes_after_the_end(
+    read: Reader, tmp_path: Path
+):
+    before = threading.active_count()
+    board = Board(tmp_path / "b")
+    board.hear(start())
+    (file,) = (tmp_path / "b").iterdir()
+    assert file.stat().st_size
+    tell(board, trained(2), ended(2, "max_steps"))
+    assert threading.active_count() == before
 
 
 def test_a_disk_that_does_not_take_it_is_told(read: Reader, tmp_path: Path):
