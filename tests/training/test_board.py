@@ -115,13 +115,13 @@ def test_the_listener_hears_as_before(read: Reader, tmp_path: Path):
 def test_the_first_file_is_there_at_once_and_no_thread_writes_after_the_end(
     read: Reader, tmp_path: Path
 ):
-    before = threading.active_count()
+    before = set(threading.enumerate())
     board = Board(tmp_path / "b")
     board.hear(start())
     (file,) = (tmp_path / "b").iterdir()
     assert file.stat().st_size
     tell(board, trained(2), ended(2, "max_steps"))
-    assert threading.active_count() == before
+    assert not set(threading.enumerate()) - before
 
 
 def test_a_disk_that_does_not_take_it_is_told(read: Reader, tmp_path: Path):
