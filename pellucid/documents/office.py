@@ -1,7 +1,7 @@
 """Word and PowerPoint files (Office Open XML): their parts, and the texts in them.
 
-Paragraphs are read and written by ``pellucid.documents.office_paragraphs``. Parts without
-paragraphs are copied.
+Paragraphs are read by ``office_reader`` and written by ``office_writer``. Parts without paragraphs
+are copied.
 """
 
 import dataclasses
@@ -15,11 +15,11 @@ from pellucid.documents.office_paragraphs import (
     PARAGRAPHS,
     ElementNames,
     Paragraph,
-    ParagraphReader,
-    ParagraphWriter,
     value_of,
 )
 from pellucid.documents.office_parts import EMBEDDED, has_text, related_parts
+from pellucid.documents.office_reader import ParagraphReader
+from pellucid.documents.office_writer import ParagraphWriter
 from pellucid.documents.segments import Segment
 
 _SHOWN_ATTRIBUTES = ("descr", "title")

@@ -348,7 +348,7 @@ def searches_of(body: str) -> int:
 
     def count(frame: FrameType, event: str, _argument: object) -> None:
         nonlocal found
-        found += event == "call" and frame.f_code is office_paragraphs._Runs._search.__code__
+        found += event == "call" and frame.f_code is office_paragraphs.Runs._search.__code__
 
     sys.setprofile(count)
     try:

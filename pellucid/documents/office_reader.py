@@ -1,0 +1,287 @@
+"""The runs of a paragraph as the pieces of a segment, with marks where the formatting changes."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from pellucid.documents.containers import Element, local_name
+from pellucid.documents.office_paragraphs import (
+    ElementNames,
+    Field,
+    Part,
+    Runs,
+    content_of,
+    is_property,
+    value_of,
+)
+from pellucid.documents.segments import (
+    OUTERMOST,
+    Alone,
+    Close,
+    Kind,
+    Open,
+    Piece,
+    Range,
+    Ranges,
+    joined,
+)
+
+_Item = tuple[str | None, Part]
+"""A text with its part, or None with anything else."""
+_Atom = tuple[list[Piece], Element | None]
+"""Pieces with the run of a text; None for what has no formatting of its own."""
+
+
+class ParagraphReader:
+    """Reads one paragraph, and changes nothing in it."""
+
+    def __init__(self, names: ElementNames, scripts: frozenset[str]) -> None:
+        """``scripts``: the styles that raise or lower a text."""
+        self._names, self._scripts = names, scripts
+        self._next = 0
+        self._ranges = Ranges()
+        self.opened: dict[int, Element | Field] = {}
+        self.alone: dict[int, tuple[Part, ...]] = {}
+        self.bases: dict[int, Element | None] = {}
+        self._runs = Runs(names)
+        self._formats: dict[Element, tuple[bytes, Kind]] = {}
+        """By run, the formatting of all of its texts, and their role in a sentence."""
+
+    def pieces_of(self, paragraph: Element) -> list[Piece]:
+        """The pieces of a paragraph."""
+        return joined(self._merged(self._atoms(list(self._items(paragraph))), OUTERMOST))
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _items(self, holder: Element) -> Iterator[_Item]:
+        """The texts of a holder and whatever else is in it, in order."""
+        for child in holder:
+            name = local_name(child)
+            if name and is_property(child, self._names):
+                continue
+            if name != "r":
+                if name not in self._names.dropped:
+                    yield None, Part(child)
+                continue
+
+            for part in child:
+                kind = local_name(part)
+                if kind in ("rPr", "softHyphen") or kind in self._names.dropped:
+                    continue
+                if kind == "t":
+                    if part.text:
+                        yield part.text, Part(part, child)
+                elif kind == "noBreakHyphen":
+                    yield "\u2011", Part(part, child)
+                elif kind == "ruby" and (text := _base_text(part)):
+                    yield text, Part(part, child)
+                else:
+                    yield None, Part(part, child)
+
+    def _atoms(self, items: Sequence[_Item]) -> list[_Atom]:
+        """The pieces of items; inner holders and fields are read already."""
+        fields = _fields(items)
+        atoms: list[_Atom] = []
+        at = 0
+        while at < len(items):
+            if at in fields:
+                end, shown = fields[at]
+                begin = None if shown is None else shown + 1 - at
+                atoms.append((self._field(items[at : end + 1], begin), None))
+                at = end + 1
+            else:
+                atoms.append(self._atom(*items[at]))
+                at += 1
+        return atoms
+
+    def _field(self, items: Sequence[_Item], begin: int | None) -> list[Piece]:
+        """The pieces of a field, whose text begins at this item and ends before the last."""
+        parts = tuple(part for _, part in items)
+        if begin is None:
+            # What a field shows is computed, such as the number of a page.
+            return [self._alone(parts, _shown(items))]
+        return self._pair(Field(parts[:begin], parts[-1:]), items[begin:-1])
+
+    def _atom(self, text: str | None, part: Part) -> _Atom:
+        """The pieces of an item that is no field."""
+        if text is not None:
+            return [text], part.run
+        if self._is_holder(part):
+            inner = list(self._items(content_of(part.element, self._names)))
+            return self._pair(part.element, inner), None
+
+        name = local_name(part.element)
+        text = _shown(list(self._items(part.element))) if name == "fldSimple" else ""
+        return [self._alone((part,), text, breaks=name in ("br", "cr", "tab"))], None
+
+    def _pair(self, opened: Element | Field, items: Sequence[_Item]) -> list[Piece]:
+        """A pair of marks that stands for ``opened``, around the pieces of items."""
+        number = self._number()
+        self.opened[number] = opened
+        return [Open(number), *self._merged(self._atoms(items), number), Close(number)]
+
+    def _alone(self, parts: tuple[Part, ...], text: str = "", *, breaks: bool = False) -> Alone:
+        number = self._number()
+        self.alone[number] = parts
+        ends = self._ranges.ended_by(number, _range_of(parts[0]))
+        return Alone(number, text, breaks, ends)
+
+    def _is_holder(self, part: Part) -> bool:
+        """Whether it holds runs of this paragraph, and no paragraph of its own."""
+        name = local_name(part.element)
+        if part.run is not None or name not in self._names.containers:
+            return False
+        if name == "fldSimple" and not _shows_text(value_of(part.element, "instr")):
+            return False
+        return not any(local_name(each) == "p" for each in content_of(part.element, self._names))
+
+    def _merged(self, atoms: Sequence[_Atom], holder: int) -> list[Piece]:
+        """The pieces, with a pair around each stretch whose formatting is not the common one."""
+        for _, run in atoms:
+            if run is not None and run not in self._formats:
+                self._formats[run] = self._formatting(run), self._kind(run)
+        base = self._commonest(atoms)
+        self.bases[holder] = base
+        common = None if base is None else self._formats[base][0]
+
+        merged: list[Piece] = []
+        number = -1
+        current = common
+        for pieces, run in atoms:
+            # White space has no formatting that a reader sees, so it ends no stretch.
+            if all(isinstance(piece, str) and not piece.strip() for piece in pieces):
+                merged += pieces
+                continue
+
+            wanted, kind = (common, None) if run is None else self._formats[run]
+            if wanted != current:
+                if current != common:
+                    merged.append(Close(number))
+                if wanted != common:
+                    assert run is not None
+                    assert kind is not None
+                    number = self._number()
+                    self.opened[number] = run
+                    merged.append(Open(number, kind))
+                current = wanted
+            merged += pieces
+
+        if current != common:
+            merged.append(Close(number))
+        return merged
+
+    def _commonest(self, atoms: Sequence[_Atom]) -> Element | None:
+        """The first run with the formatting that most characters have; None without any run."""
+        sizes: dict[bytes, int] = {}
+        runs: dict[bytes, Element] = {}
+        for pieces, run in atoms:
+            if run is None:
+                continue
+            key, _ = self._formats[run]
+            size = sum(len(piece.strip()) for piece in pieces if isinstance(piece, str))
+            sizes[key] = sizes.get(key, 0) + size
+            runs.setdefault(key, run)
+
+        # Of equals the first, so that a file is read the same way every time.
+        return runs[max(sizes, key=lambda key: sizes[key])] if sizes else None
+
+    def _kind(self, run: Element) -> Kind:
+        """Return the role of a run's text in a sentence: raised, lowered, or in another format."""
+        properties = self._runs.properties_of(run)
+        if properties is None:
+            return "format"
+        if properties.get("baseline", "0").strip("0%") not in ("", "-"):
+            return "script"
+        for child in properties:
+            name, value = local_name(child), value_of(child, "val")
+            is_raised = name == "vertAlign" and value in ("superscript", "subscript")
+            if is_raised or (name == "position" and value.strip("0-")):
+                return "script"
+            if name == "rStyle" and value in self._scripts:
+                return "script"
+        return "format"
+
+    def _formatting(self, run: Element) -> bytes:
+        """The properties of a run that a reader sees, as bytes to compare."""
+        properties = self._runs.properties_of(run)
+        if properties is None:
+            return b""
+        ignored = self._names.ignored
+        attributes = sorted(
+            f"{name}={value}" for name, value in properties.attrib.items() if name not in ignored
+        )
+        children = sorted(
+            "".join(f"{each.tag}{sorted(each.attrib.items())}" for each in child.iter())
+            for child in properties
+            if local_name(child) not in ignored
+        )
+        return "\n".join([*attributes, *children]).encode()
+
+
+def _shows_text(instruction: str) -> bool:
+    """Whether a field shows text that people wrote, and nothing that is computed."""
+    return instruction.split()[:1] in (["HYPERLINK"], ["TOC"], ["QUOTE"])
+
+
+def _shown(items: Sequence[_Item]) -> str:
+    """Return the text of a computed field, which is read as a word: the 1 of "Figure 1"."""
+    return "".join(text for text, _ in items if text is not None)
+
+
+def _base_text(ruby: Element) -> str:
+    """The words below a reading; the reading says how those of the original are spoken."""
+    texts = (
+        each.text or ""
+        for base in ruby
+        if local_name(base) == "rubyBase"
+        for each in base.iter()
+        if local_name(each) == "t"
+    )
+    return "".join(texts)
+
+
+def _range_of(part: Part) -> Range | None:
+    """The bookmark, comment, move or permission that an element begins or ends."""
+    name = local_name(part.element)
+    kind = name.removesuffix("Start").removesuffix("End")
+    if part.run is not None or kind == name:
+        return None
+    ids = [value for key, value in part.element.attrib.items() if key.endswith("}id")]
+    return (kind, ids[0], name.endswith("End")) if ids else None
+
+
+@dataclasses.dataclass
+class _OpenField:
+    """A field whose end was not read yet."""
+
+    begin: int
+    instruction: str = ""
+    separator: int | None = None
+    """The item between the instruction and what the field shows."""
+
+
+def _fields(items: Sequence[_Item]) -> dict[int, tuple[int, int | None]]:
+    """By the item that begins a field: its last item, and where the text that it shows begins;
+    None if that is computed. A field that ends in another paragraph is not among them.
+    """
+    found: dict[int, tuple[int, int | None]] = {}
+    opened: list[_OpenField] = []
+    for number, (_, part) in enumerate(items):
+        name = local_name(part.element)
+        kind = value_of(part.element, "fldCharType") if name == "fldChar" else ""
+
+        if kind == "begin":
+            opened.append(_OpenField(number))
+        elif not opened:
+            continue
+        elif name == "instrText":
+            opened[-1].instruction += part.element.text or ""
+        elif kind == "separate":
+            if opened[-1].separator is None:
+                opened[-1].separator = number
+        elif kind == "end":
+            field = opened.pop()
+            is_text = _shows_text(field.instruction)
+            found[field.begin] = number, field.separator if is_text else None
+    return found
