@@ -137,7 +137,7 @@ class Story:
         if kill is None:
             work()
             return True
-        return die_at(kill, self.run, work).finished
+        return die_at(kill, self.run, work)
 
     def _save_and_tidy(self) -> None:
         with torch.no_grad():

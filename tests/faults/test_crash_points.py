@@ -1,11 +1,11 @@
 """T1, T6, T9: wherever a save is cut off, by a kill or by a power loss, a checkpoint is left."""
 
-import shutil
+import functools
 from pathlib import Path
 
 import pytest
 import torch
-from crash_points import die_at, lose_power
+from crash_points import deaths_of, lose_power
 
 from pellucid.core.files import verify_folder
 from pellucid.core.tensors import load_tensors
@@ -21,7 +21,6 @@ from pellucid.training.step import build_optimizer
 TINY = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
 CONFIG = TrainingConfig(max_steps=1)
 BIAS = "encoder.layers.0.feed_forward.inner.bias"
-MOST_EVENTS = 400
 
 
 def save_and_tidy(run: Path, model: Seq2Seq, mark: float, step: int) -> None:
@@ -34,10 +33,6 @@ def save_and_tidy(run: Path, model: Seq2Seq, mark: float, step: int) -> None:
     remove_old(run, keep=1)
 
 
-def sizes(run: Path) -> dict[int, int]:
-    return {each.stat().st_ino: each.stat().st_size for each in run.rglob("*") if each.is_file()}
-
-
 @pytest.mark.parametrize(
     ("step", "power_is_lost"),
     [(2, False), (1, False), (2, True)],
@@ -48,27 +43,19 @@ def test_wherever_a_save_is_cut_off_the_newest_whole_checkpoint_is_found(
 ):
     """At every single dealing with the disk; a rename whose folder was not synced is undone."""
     model = build_model(parse_model_config(TINY), 5, 5)
-    save_and_tidy(tmp_path / "before", model, mark=1.0, step=1)
+    run = tmp_path / "run"
+    save_and_tidy(run, model, mark=1.0, step=1)
     found = []
-    for event in range(MOST_EVENTS):
-        run = shutil.copytree(tmp_path / "before", tmp_path / str(event))
-        long_there = sizes(run)
-        death = die_at(event, run, lambda run=run: save_and_tidy(run, model, 2.0, step))
+    saving = functools.partial(save_and_tidy, run, model, 2.0, step)
+    for death in deaths_of(run, saving, tmp_path / "left"):
         if power_is_lost:
-            death.synced.update(long_there)
-            rename = death.unsynced_rename
-            if rename is not None and rename[1].exists() and not rename[0].exists():
-                rename[1].rename(rename[0])
-            lose_power(death, run)
+            lose_power(death)
         else:
-            for folder in checkpoints_of(run):
+            for folder in checkpoints_of(death.folder):
                 verify_folder(folder)  # none is ever half there under its own name
-        newest = newest_intact(run)
-        assert newest is not None, f"nothing is left after event {event}"
+        newest = newest_intact(death.folder)
+        assert newest is not None, f"nothing is left in {death.folder}"
         found.append(load_tensors(newest / "model.safetensors")[BIAS][0].item())
-        if death.finished:
-            break
-    assert death.finished
     assert len(found) > 20
     assert set(found) == {1.0, 2.0}
     assert found == sorted(found)  # once the new one is there it stays
