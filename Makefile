@@ -8,7 +8,9 @@ INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 # Compiled at once on all cores, where pip takes one; what no test imports, a third, is left out.
 UNUSED := /(tests?|ray|transformers/models)/
 
-# Each worker begins with half of the tests, so that a module's fixtures are mostly made once.
+# One worker more than cores, as a fifth of the tests' time is waiting. Each begins with its share of
+# the tests, so that a module's fixtures are mostly made once.
+WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 7 ? cores + 1 : 8)))
 TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --dist worksteal
 
 .PHONY: demo test quick explore lint types docs live site clean
@@ -16,14 +18,14 @@ TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -
 demo: $(VENV)/.demo
 	$(BIN)/pellucid demo
 
-# One thread for each of the two processes: more would stand in each other's way. Modules are
-# compiled once, also where the environment says otherwise, as many tests start a process.
+# One thread for each process: more would stand in each other's way. Modules are compiled once, also
+# where the environment says otherwise, as many tests start a process.
 test: $(VENV)/.test
-	$(TESTS) -n 2
+	$(TESTS) -n $(WORKERS)
 
 # Some of each area, for every change: under two minutes on two cores.
 quick: $(VENV)/.test
-	$(TESTS) -n 2 @tests/quick.txt
+	$(TESTS) -n $(WORKERS) @tests/quick.txt
 
 # At night: properties with examples drawn at random, sweeps, clusters, foreign clients; damaged
 # files and kills at size; every break of scripts/breaks.toml, which a test must notice.

@@ -105,7 +105,9 @@ WRONG_COMBINATIONS: list[tuple[list[str], int, str]] = [
 ]
 IN_FORKS = """
 import json, os, sys
+from pellucid.cli import train
 from pellucid.cli.main import main
+from pellucid.training import presets
 
 for number, arguments in enumerate(json.loads(sys.argv[1])):
     if os.fork() == 0:

@@ -89,7 +89,10 @@ def test_several_runs_are_drawn_into_one_picture(folder: Path, tmp_path: Path):
     assert size_of(tmp_path / "curves.png") == (2160, 1120)
 
 
-@pytest.mark.parametrize("horizontal", ["steps", "minutes", "tokens"])
+@pytest.mark.parametrize(
+    "horizontal",
+    ["minutes", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("steps", "tokens"))],
+)
 def test_an_svg_names_what_it_shows_and_is_the_same_each_time(
     horizontal: str, folder: Path, tmp_path: Path
 ):

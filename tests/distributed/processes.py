@@ -15,6 +15,7 @@ PRELOADED = [
     "pellucid.cli.train",
     "pellucid.cli.display",
     "pellucid.training.train",
+    "sacrebleu.metrics",
     "torch._dynamo",  # a model whose parameters are only counted lies on the meta device
     "torch.distributed.fsdp",
     "torch.distributed.launcher.api",

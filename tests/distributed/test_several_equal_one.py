@@ -116,10 +116,20 @@ def parameters(model: SequenceModel) -> dict[str, np.ndarray]:
     return {name: each.detach().numpy().copy() for name, each in model_tensors(model).items()}
 
 
+PAPER, BIASES = "paper", "biases, untied, unshared"
+
+
 @pytest.mark.parametrize(
-    ("sharding", "optimizer"), [("none", "adam"), ("fsdp", "adam"), ("none", "muon")]
+    ("sharding", "optimizer", "variant"),
+    [
+        ("none", "adam", PAPER),
+        ("fsdp", "adam", BIASES),
+        ("none", "muon", PAPER),
+        pytest.param("none", "adam", BIASES, marks=pytest.mark.nightly),
+        pytest.param("fsdp", "adam", PAPER, marks=pytest.mark.nightly),
+        pytest.param("none", "muon", BIASES, marks=pytest.mark.nightly),
+    ],
 )
-@pytest.mark.parametrize("variant", ["paper", "biases, untied, unshared"])
 def test_two_processes_learn_what_one_learns(sharding: str, optimizer: str, variant: str):
     """One update is left out everywhere, as the gradient of one process is not finite."""
     alone = learn(sharding, variant, optimizer)

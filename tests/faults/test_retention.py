@@ -10,7 +10,7 @@ from retention_stories import stories, tell
 @example((2, [("save", None), ("harm", 0, 0), ("save", None)])).via("a damaged one does not count")
 @example((1, [("keep_bundle", None, 5), ("keep_bundle", None, 1)])).via("the latest stays")
 @example((1, [("find_good",), ("save", None), ("save", None)])).via("so does the good one")
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 def test_whatever_comes_between_saves_an_intact_checkpoint_and_the_best_bundle_are_left(
     story: tuple[int, list[tuple[Any, ...]]],
 ):

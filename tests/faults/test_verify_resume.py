@@ -72,7 +72,7 @@ TENSORS = ["average", "model", "optimizer"]
     ("plant", "files", "key"),
     [
         (forget_the_dropout, TENSORS, "dropout"),
-        (forget_the_place, TENSORS, "sampler"),
+        pytest.param(forget_the_place, TENSORS, "sampler", marks=pytest.mark.nightly),
         (forget_the_count, [], "progress"),
     ],
 )

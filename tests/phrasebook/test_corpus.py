@@ -14,7 +14,7 @@ from pellucid.phrasebook.corpus import FAMOUS_PAIR, Pair, generate, new_pairs, s
 from pellucid.phrasebook.inflection import begins_with_vowel
 from pellucid.phrasebook.lexicon import AVOIR, PLAIN, lexicon_entries
 
-MANY = 200_000
+MANY = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_no_two_content_words_are_synonyms():
 
 def test_nothing_is_left_unshortened_or_uncontracted(pairs: list[Pair]):
     before_vowel = {"le", "la", "je", "me", "te", "ne", "de", "que", "ma", "ta", "ce"}
-    for source, _ in pairs[:60_000]:
+    for source, _ in pairs[:20_000]:
         words = source.split()
         for word, following in pairwise(words):
             assert not (word in before_vowel and begins_with_vowel(following)), source
@@ -92,7 +92,7 @@ def test_nothing_is_left_unshortened_or_uncontracted(pairs: list[Pair]):
 
 
 def test_an_is_said_before_vowels_and_only_there(pairs: list[Pair]):
-    for _, target in pairs[:60_000]:
+    for _, target in pairs[:20_000]:
         for article, following in re.findall(r"\b(an?) (\w+)", target):
             is_an = following[0] in "aeio"
             assert (article == "an") == is_an, target
@@ -108,7 +108,7 @@ def test_adjectives_agree_with_the_noun_beside_them(pairs: list[Pair]):
     before = {f: a for a in PLAIN.adjectives for f in (*a.french, a.liaison) if a.stands_before}
     after = {form: a for a in PLAIN.adjectives for form in a.french if not a.stands_before}
     seen = 0
-    for source, _ in pairs[:60_000]:
+    for source, _ in pairs[:20_000]:
         words = french_words(source)
         for first, second in pairwise(words):
             if first in before and second in nouns:
@@ -121,23 +121,23 @@ def test_adjectives_agree_with_the_noun_beside_them(pairs: list[Pair]):
             if first in nouns and second in after:
                 assert second == after[second].form(*nouns[first]), source
                 seen += 1
-    assert seen > 2_000
+    assert seen > 600
 
 
 def test_participles_agree_after_etre_and_stay_alone_after_avoir(pairs: list[Pair]):
     with_etre = {verb.participle for verb in PLAIN.verbs if "être" in verb.takes}
     endings = {"il": "", "elle": "e", "ils": "s", "elles": "es"}
     seen = Counter()
-    for source, _ in pairs[:60_000]:
+    for source, _ in pairs[:20_000]:
         found = re.search(r"\b(ils?|elles?) (?:n')?(?:est|sont)(?: pas| jamais)? (\w+)", source)
         if found and (stem := re.sub(r"(?<=[éiu])e?s?$", "", found[2])) in with_etre:
             assert found[2] == stem + endings[found[1]], source
             seen[found[1]] += 1
-    assert min(seen[pronoun] for pronoun in endings) > 20
+    assert min(seen[pronoun] for pronoun in endings) > 6
     with_avoir = {verb.participle for verb in PLAIN.verbs if "être" not in verb.takes}
     agreed = {participle + ending for participle in with_avoir for ending in ("e", "es")}
     auxiliaries = set(AVOIR.present)
-    for source, _ in pairs[:60_000]:
+    for source, _ in pairs[:20_000]:
         words = french_words(source)
         for first, second in pairwise(words):
             assert not (first in auxiliaries and second in agreed), source
@@ -232,7 +232,7 @@ def test_a_negated_verb_has_no_indefinite_object(pairs: list[Pair]):
     """ "pas un chat" would be "not one cat"."""
     denied = [source for source, _ in pairs if re.search(r" (pas|jamais|plus) ", source)]
     assert not any(re.search(r" (pas|jamais|plus) (un|une) ", source) for source in denied)
-    assert sum(re.search(r" pas (de |d')", source) is not None for source in denied) > 1_000
+    assert sum(re.search(r" pas (de |d')", source) is not None for source in denied) > 300
 
 
 def test_every_preposition_has_its_own_translation(pairs: list[Pair]):

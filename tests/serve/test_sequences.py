@@ -56,9 +56,9 @@ def play_some(server: ServerProcess, count: int) -> list[str]:
 def test_clients_that_hang_up_anywhere_harm_nobody(bundle: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     with serving_process(bundle, "--max-idle-seconds", "1") as server:
-        assert play_some(server, 64) == []
+        assert play_some(server, 32) == []
         files, memory = server.open_files(), server.resident_bytes()
-        assert play_some(server, 320) == []
+        assert play_some(server, 96) == []
         wait_until(lambda: server.open_files() <= files)
         assert server.resident_bytes() - memory < 20e6
 
