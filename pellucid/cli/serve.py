@@ -460,6 +460,7 @@ class _Lines(logging.Formatter):
     """One line per event: unprintable characters of a client, such as line ends, are escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the line of an event: its second, level and message."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         text = f"{moment}Z {record.levelname} {record.getMessage()}"
         return visible(text)
@@ -469,6 +470,7 @@ class _Objects(logging.Formatter):
     """One object of JSON per event, in ASCII, so that no character of a client ends its line."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the object of an event."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         entry = {
             "time": f"{moment}.{int(record.msecs):03d}Z",

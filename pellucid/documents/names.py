@@ -27,7 +27,7 @@ Format = Literal[
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
-_ENDINGS: dict[str, Format] = {
+ENDINGS: dict[str, Format] = {
     **{name: name for name in FORMATS},
     "text": "txt",
     "markdown": "md",
@@ -81,12 +81,12 @@ def ending_of(name: str) -> str:
 def is_document(name: str) -> bool:
     """Whether a file of this name is read as a document, or refused as one."""
     ending = ending_of(name)
-    return ending not in LINES and (ending in _ENDINGS or ending in _REFUSED)
+    return ending not in LINES and (ending in ENDINGS or ending in _REFUSED)
 
 
 def kind_of_ending(ending: str) -> Format | None:
     """The format of files with this ending; None if there is none that is written."""
-    return _ENDINGS.get(ending)
+    return ENDINGS.get(ending)
 
 
 def format_of(name: str) -> Format:
@@ -94,10 +94,10 @@ def format_of(name: str) -> Format:
     ending = ending_of(name)
     if ending in _REFUSED:
         raise DataError(f"a .{ending} file {_REFUSED[ending]}")
-    if ending not in _ENDINGS:
+    if ending not in ENDINGS:
         raise DataError(
             f"the format of {name!r} must be known by its end, which is"
             f" {'.' + ending if ending else 'missing'}",
             hint=f"--format names it: {', '.join(FORMATS)}",
         )
-    return _ENDINGS[ending]
+    return ENDINGS[ending]

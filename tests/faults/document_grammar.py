@@ -595,6 +595,7 @@ _IS_XML = ("docx", "pptx", "odt", "xliff", "android")
 def random_files(kind: Format, count: int, seed: int) -> Iterator[bytes]:
     """Files of random tokens; those in XML are mostly well formed, or nothing of them is read."""
     random = np.random.Generator(np.random.PCG64([seed, *kind.encode()]))
+    assert kind in TOKENS, f"write the tokens of {kind} into TOKENS of {__file__}"
     own = TOKENS[kind]
     others = (*_WORDS, *_SPACES, *_ODD)
     for _ in range(count):

@@ -171,12 +171,16 @@ def test_a_slow_model_has_a_shorter_queue(make, monkeypatch):
         now[0] += seconds
         return [said(text) for text in texts]
 
-    def run(waiting: int) -> None:
-        """Translate one batch of two requests, of which others wait for the end."""
-        batch = [(Ticket([Job(0, "a", 1)], GREEDY, LATER, Client().deliver),) for _ in range(2)]
-        batcher._queue.extend(ticket for (ticket,) in batch[:1] * waiting)
-        batcher._run([(ticket, ticket.waiting[0]) for (ticket,) in batch])
+    def run(waiting: int, settings: DecodingConfig | LoneWork = GREEDY, size: int = 2) -> None:
+        """Run one batch of requests, of which others wait for the end."""
+        tickets = [Ticket([Job(0, "a", 1)], settings, LATER, Client().deliver) for _ in range(size)]
+        batcher._queue.extend(tickets[:1] * waiting)
+        batcher._run([(ticket, ticket.waiting[0]) for ticket in tickets])
         batcher._queue.clear()
+
+    def walk(_watcher: SearchWatcher) -> str:
+        now[0] += 0.001
+        return "walked"
 
     batcher.stop()
     batcher.join(30)
@@ -186,6 +190,8 @@ def test_a_slow_model_has_a_shorter_queue(make, monkeypatch):
     assert batcher.room == 100, "a lone batch says nothing of the pace under load"
     run(waiting=1)
     assert batcher.room == 10, "2 seconds each, in 20 seconds"
+    run(waiting=1, settings=walk, size=1)
+    assert batcher.room == 10, "a walk says nothing of translations"
     seconds = 40.0
     run(waiting=1)
     assert batcher.room == 8, "never fewer"

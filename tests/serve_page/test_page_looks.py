@@ -9,7 +9,7 @@ _WIDTHS = "[document.documentElement.scrollWidth, document.documentElement.clien
 _LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenhersteller"
 
 
-def violations(page: Page, scheme: str) -> list[str]:
+def violations(page: Page, scheme: str = "light") -> list[str]:
     """What axe-core finds serious or critical, with the first element of each; in dark colors
     nothing but the colors is another.
     """
