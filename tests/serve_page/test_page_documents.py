@@ -17,9 +17,7 @@ def test_the_dialog_offers_every_ending_but_those_of_tables():
     """
     page = resources.files("pellucid.serve.page").joinpath("index.html").read_text("utf-8")
     [offered] = re.findall(r'id="document-file"[^>]*accept="([^"]*)"', page)
-    assert sorted(offered.split(",")) == sorted(
-        f".{each}" for each in ENDINGS.keys() - {"csv", "tsv"}
-    )
+    assert sorted(offered.split(",")) == sorted(f".{each}" for each in ENDINGS.keys() - NOT_OFFERED)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
