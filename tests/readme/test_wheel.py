@@ -1,45 +1,30 @@
-"""A built wheel works outside the repository: presets, phrasebook and type marker travel along."""
+"""What is in a built wheel; ``test_newcomers_hour.py`` installs and uses it."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from built_wheel import ROOT, build, built_wheel
 
 import pellucid
-
-ROOT = Path(__file__).parents[2]
-
-
-def build(folder: Path) -> Path:
-    """A wheel of the checkout."""
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    [wheel] = folder.glob("pellucid-*.whl")
-    return wheel
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("wheel"))
+    return built_wheel(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="module")
-def site(wheel: Path) -> Path:
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which the wheel has been unpacked."""
+    folder = tmp_path_factory.mktemp("site")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(wheel.parent / "site")
-    return wheel.parent / "site"
+        archive.extractall(folder)
+    return folder
 
 
 def test_built_twice_it_has_the_same_bytes(wheel: Path, tmp_path: Path):
@@ -95,32 +80,3 @@ def _files_of_pages(root: Path) -> set[str]:
     kinds = {".js", ".css", ".html", ".svg"}
     found = (path for path in (root / "pellucid").rglob("*") if path.suffix in kinds)
     return {path.relative_to(root).as_posix() for path in found}
-
-
-def test_it_trains_and_translates_from_an_empty_folder(site: Path, tmp_path: Path):
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-    small = ["phrasebook.pairs=200", "phrasebook.held_out=5", "training.max_steps=2"]
-    small += ["model.d_model=16", "model.d_ff=16", "model.heads=2", "tokenizer.vocabulary_size=400"]
-    overrides = [word for setting in small for word in ("--set", setting)]
-    code = (
-        "import pathlib, sys, pellucid\n"
-        "from pellucid.cli import main\n"
-        f"sys.argv = {['pellucid', 'train', 'demo', '--out', 'run', *overrides]!r}\n"
-        "try:\n    main()\n"
-        "except SystemExit as leaving:\n    assert not leaving.code\n"
-        "print(pathlib.Path(pellucid.__file__).parent)\n"
-        "print(len(pellucid.load('run').translate(['je suis étudiant'])))\n"
-        "from pellucid.bundle import load_bundle\n"
-        "from pellucid.backends.web.export import make_page\n"
-        "print('<title>' in make_page(load_bundle('run')))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["run", str(site / "pellucid"), "1", "True"]
