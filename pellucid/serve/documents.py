@@ -38,7 +38,7 @@ from pellucid.serve.server.errors import (
     ServiceError,
     UnavailableError,
 )
-from pellucid.serve.service import Service, glossary_of, search_settings
+from pellucid.serve.service import Service, glossary_of, require_quality, search_settings
 from pellucid.serve.shelf import Order, Record, Remarks, Shelf
 
 _LOG = logging.getLogger("pellucid.serve")
@@ -99,6 +99,8 @@ class Documents:
         keep_numbers: bool = False,
         guard_cells: bool = False,
         glossary: str | None = None,
+        below: float | None = None,
+        doubtful: Literal["mark", "leave"] = "mark",
     ) -> DocumentState:
         """Take a document of a ``client``, by whatever name tells it from others.
 
@@ -106,6 +108,7 @@ class Documents:
         """
         served = self._service.find(model)
         glossary_of(served, glossary)
+        require_quality(served, below)
         # A name of the client's: its letters are shown, and it is no path.
         name = name.replace("\\", "/").rpartition("/")[2][-_LONGEST_NAME:]
         name = "".join(each for each in name if each.isprintable())
@@ -125,6 +128,8 @@ class Documents:
             keep_numbers=keep_numbers,
             guard_cells=guard_cells,
             glossary=glossary,
+            below=below,
+            doubtful=doubtful,
         )
         try:
             is_kept = await asyncio.to_thread(self._shelf.add, order, data)
@@ -249,7 +254,8 @@ class Documents:
         """The translated file, and what its reader must know."""
         limits = self._service.limits
         served = self._service.find(order.model)
-        settings = search_settings(served.model, TranslateRequest(text=""), limits)
+        request = TranslateRequest(text="", below=order.below, doubtful=order.doubtful)
+        settings = search_settings(served.model, request, limits)
         search = QueuedSearch(
             self._service,
             served,
@@ -258,7 +264,7 @@ class Documents:
             glossary_of(served, order.glossary),
             waits_for_room=True,
         )
-        translator = ModelTranslator(served.model.translator, search)
+        translator = ModelTranslator(served.model.translator.with_settings(settings), search)
         task = DocumentTask(
             kind=format_of(order.name),
             language=translator.source_language,

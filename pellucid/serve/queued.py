@@ -46,7 +46,8 @@ class QueuedSearch:
         self.deadline = deadline
         self._waits_for_room = waits_for_room
         self._service, self._served = service, served
-        self._settings, self._glossary = settings, glossary
+        # What is doubtful is marked or left by whoever joins the sentences, as a whole.
+        self._settings, self._glossary = settings.model_copy(update={"below": None}), glossary
         self._loop = asyncio.get_running_loop()
         self._waits_for: concurrent.futures.Future[Any] | None = None
 

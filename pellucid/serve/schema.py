@@ -59,6 +59,11 @@ class TranslateRequest(_Message):
     """Whether a text is translated sentence by sentence."""
     truncate: bool = True
     """Whether a sentence that is too long is cut, with ``truncated`` in the answer, or refused."""
+    below: float | None = Field(default=None, ge=0, le=1)
+    """A sentence whose ``quality`` is lower is doubtful. The model must have been calibrated."""
+    doubtful: Literal["mark", "leave"] = "mark"
+    """With ``below``: put ``[?]`` before a doubtful translation, or keep its source instead. Its
+    tokens, confidences and alignment stay those of the translation."""
     stream: bool = False
     """Whether to send each sentence as soon as it is translated, as lines of JSON."""
 

@@ -327,6 +327,7 @@ class Service:
             _refuse(problems_of_translate(request, self.limits))
         served = self.find(request.model)
         glossary_of(served, request.glossary)
+        require_quality(served, request.below)
         limit = served.model.source_limit(self.limits.max_source_tokens)
         try:
             async with asyncio.timeout(max(deadline - time.monotonic(), 0)):
@@ -500,6 +501,13 @@ def glossary_of(served: Served, name: str | None) -> Glossary | None:
     return served.model.glossaries[name]
 
 
+def require_quality(served: Served, below: float | None) -> None:
+    """Raise InvalidError if doubtful sentences are asked for and the model has no quality."""
+    if below is not None and served.model.bundle.quality_points is None:
+        rule = "needs a model whose quality was calibrated, and this one was not"
+        raise InvalidError([FieldProblem("below", rule, shown(below))])
+
+
 def _with_terms(text: str, glossary: Glossary | None) -> str | Request:
     """A sentence with the terms that its translation must have."""
     return text if glossary is None else Request(text, terms=glossary.required(text))
@@ -526,8 +534,8 @@ def search_settings(
             **model.bounded_lengths(max_length, limits.max_new_tokens),
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
             "align": request.alignment and model.has_attention,
-            # Answers have the quality; what is done with a doubtful one is left to the client.
-            "below": None,
+            "below": own.below if request.below is None else request.below,
+            "doubtful": own.doubtful if request.below is None else request.doubtful,
         }
     )
 

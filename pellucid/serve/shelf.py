@@ -44,6 +44,8 @@ class Order:
     keep_numbers: bool = False
     guard_cells: bool = False
     glossary: str | None = None
+    below: float | None = None
+    doubtful: Literal["mark", "leave"] = "mark"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """The routes of documents: upload, progress and download."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
@@ -70,15 +71,21 @@ def make_document_routes(documents: Documents) -> APIRouter:
         response_model=DocumentState,
         status_code=202,
         responses=documented(404, 422, 429),
-        openapi_extra=form_schema("model", "columns", "keep_numbers", "guard_cells", "glossary"),
+        openapi_extra=form_schema(
+            *("model", "columns", "keep_numbers", "guard_cells", "glossary", "below", "doubtful")
+        ),
     )
     async def upload_document(request: Request) -> Response:
         """Begin to translate a file; its format is that of its name. ``columns`` are those of a
         table, with commas between; ``keep_numbers`` and ``guard_cells``, which puts an apostrophe
         before cells that a spreadsheet may run, are ``true`` or ``false``; ``glossary`` names one
-        from ``GET /v1/models``, whose terms are in the translation.
+        from ``GET /v1/models``, whose terms are in the translation. Segments whose quality is less
+        than ``below`` (0 to 1) get a mark, or with ``doubtful=leave`` stay as they are.
         """
-        known = ("model", "columns", "keep_numbers", "guard_cells", "glossary", "api_key")
+        known = (
+            *("model", "columns", "keep_numbers", "guard_cells", "glossary", "below", "doubtful"),
+            "api_key",
+        )
         upload = uploaded(request, *known)
         fields = upload.fields
         state = await documents.add(
@@ -90,6 +97,8 @@ def make_document_routes(documents: Documents) -> APIRouter:
             keep_numbers=_flag(fields, "keep_numbers"),
             guard_cells=_flag(fields, "guard_cells"),
             glossary=fields.get("glossary"),
+            below=_quality(fields),
+            doubtful=_doubtful(fields),
         )
         return JSONResponse(state.model_dump(), status_code=202)
 
@@ -131,6 +140,26 @@ def _flag(fields: Mapping[str, str], name: str) -> bool:
     if value not in ("true", "false"):
         raise InvalidError([FieldProblem(name, "must be true or false", value)])
     return value == "true"
+
+
+def _quality(fields: Mapping[str, str]) -> float | None:
+    given = fields.get("below")
+    if given is None:
+        return None
+    # as JSON writes a number, and nothing that float() takes besides
+    if not re.fullmatch(r"[01](\.[0-9]{1,10})?", given) or float(given) > 1:
+        raise InvalidError([FieldProblem("below", "must be a number from 0 to 1", given)])
+    return float(given)
+
+
+def _doubtful(fields: Mapping[str, str]) -> Literal["mark", "leave"]:
+    match fields.get("doubtful", "mark"):
+        case "mark":
+            return "mark"
+        case "leave":
+            return "leave"
+        case other:
+            raise InvalidError([FieldProblem("doubtful", "must be mark or leave", other)])
 
 
 def file_of(name: str, data: bytes) -> Response:
