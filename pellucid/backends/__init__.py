@@ -9,3 +9,6 @@ from typing import Literal
 EngineName = Literal["auto", "torch", "ctranslate2", "kernels"]
 ComputeType = Literal["auto", "float32", "int8", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]
+
+HUB_PREFIX = "hf://"
+"""How the name of a model of the Hugging Face Hub begins; it is no path."""

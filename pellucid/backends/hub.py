@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pellucid.backends import HUB_PREFIX
 from pellucid.backends.ctranslate2.cache import locked_folder, user_cache
 from pellucid.core.errors import (
     BundleError,
@@ -41,7 +42,6 @@ from pellucid.core.files import (
     write_file,
 )
 
-PREFIX = "hf://"
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,95})"
 _ADDRESS = re.compile(rf"hf://({_PART})/({_PART})(?:@([A-Za-z0-9](?:[A-Za-z0-9._/-]{{0,99}})))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -62,12 +62,20 @@ _MOST_FILES = 100
 _FIRST = ""
 """The name under which the revision that was fetched first is kept."""
 
-_log = logging.getLogger("pellucid.backends")
+_log = logging.getLogger("pellucid.hub")
 
 
 def is_hub_address(path: object) -> bool:
     """Whether this names a model of the Hub, and no folder."""
-    return isinstance(path, str) and path.startswith(PREFIX)
+    return isinstance(path, str) and path.startswith(HUB_PREFIX)
+
+
+def folder_of(path: str) -> Path:
+    """The folder that a command names: the path itself, or that of a model of the Hub.
+
+    Raises as ``fetch`` does.
+    """
+    return fetch(path) if is_hub_address(path) else Path(path)
 
 
 def fetch(address: str) -> Path:

@@ -142,6 +142,11 @@ def load(
     )
 
 
+def is_marian_folder(path: Path) -> bool:
+    """Whether a folder may hold a Marian model as transformers stores it, and holds no bundle."""
+    return (path / "config.json").is_file() and not (path / "config.toml").exists()
+
+
 def load_parts(
     path: Path | str,
     engine: EngineName = "auto",
@@ -287,7 +292,7 @@ def _bundle_problems(bundle: Bundle) -> list[str]:
 
 def _open(path: Path, device: str, seconds: float, engine: EngineName) -> Bundle:
     """Open a bundle or a Marian folder; for the engine torch the model is read now."""
-    if (path / "config.json").is_file() and not (path / "config.toml").exists():
+    if is_marian_folder(path):
         from pellucid.backends.huggingface.import_folder import read_huggingface
 
         bundle = read_huggingface(path)

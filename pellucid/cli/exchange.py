@@ -48,11 +48,10 @@ def import_huggingface(folder: str, out: Path) -> None:
     Otherwise nothing is downloaded. Nothing in FOLDER is run. The bundle is held to Marian's own
     definition on a few sentences before it is written.
     """
-    from pellucid.backends.hub import fetch, is_hub_address
+    from pellucid.backends.hub import folder_of
     from pellucid.backends.huggingface.import_folder import import_huggingface as read_and_write
 
-    path = fetch(folder) if is_hub_address(folder) else Path(folder)
-    bundle = read_and_write(path, out)
+    bundle = read_and_write(folder_of(folder), out)
     # A tied matrix counts once, as ``parameters`` yields it once.
     parameters = sum(each.numel() for each in bundle.model.parameters())
     click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)

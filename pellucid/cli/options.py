@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from pellucid.backends import ComputeType, Device, EngineName
+from pellucid.backends import HUB_PREFIX, ComputeType, Device, EngineName
 from pellucid.core.files import require_model_folder
 
 if TYPE_CHECKING:
@@ -298,7 +298,8 @@ def open_translator(
     """
     # A mistyped name is told before the imports, which take half a second.
     for path in (bundle, *others):
-        require_model_folder(Path(path))
+        if not path.startswith(HUB_PREFIX):
+            require_model_folder(Path(path))
 
     from pellucid.backends.load import load
 
@@ -324,9 +325,10 @@ def open_translator(
         if names:
             raise click.UsageError(f"--with cannot be used with {' and '.join(names)}.")
 
+        from pellucid.backends.hub import folder_of
         from pellucid.decoding.ensemble import load_ensemble
 
-        translator = load_ensemble([bundle, *others])
+        translator = load_ensemble([folder_of(each) for each in (bundle, *others)])
     else:
         translator = load(
             bundle,

@@ -168,7 +168,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]
 @serve_options
 @click.pass_context
 def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
-    """Answer requests over HTTP with each BUNDLE: a bundle folder or a run folder.
+    """Answer requests over HTTP with each BUNDLE: a bundle folder, a run folder or hf://ORG/NAME.
 
     The printed address shows a page to try it, and describes its interface at /docs. The
     environment variable PELLUCID_API_KEY may hold a key as well. SIGTERM lets running requests
@@ -369,6 +369,7 @@ def _url_of(listener: socket.socket) -> str:
 
 def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPlace]":
     """The models to serve. Raises ConfigError, and InputMissingError if one does not exist."""
+    from pellucid.backends.load import is_marian_folder
     from pellucid.bundle import find_bundle
     from pellucid.serve.models import ModelPlace, name_places
     from pellucid.text.glossary import Glossary
@@ -388,7 +389,8 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
 
     places = []
     for name, path in name_places(list(bundles)):
-        find_bundle(path)  # fails now, with a clear message, instead of in a worker
+        if not is_marian_folder(path):
+            find_bundle(path)  # fails now, with a clear message, instead of in a worker
         pair = given.get(name, given.get(""))
         engine, compute_type = options["engine"], options["compute_type"]
         places.append(ModelPlace(name, path, pair, engine, compute_type, tuple(glossaries)))

@@ -273,7 +273,7 @@ def translate(
     guard_cells: bool,
     as_json: bool,
 ) -> int:
-    """Translate FILE, or stdin, with BUNDLE: a bundle folder or a run folder.
+    """Translate FILE, or stdin, with BUNDLE: a bundle folder, a run folder or hf://ORG/NAME.
 
     Every line in gives one line out, an empty one an empty one. A line of several sentences is
     split if the model was trained on single ones. With --n-best each line gives

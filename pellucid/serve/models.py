@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from pellucid.backends import ComputeType, EngineName
+from pellucid.backends.hub import folder_of
 from pellucid.backends.load import load_parts
 from pellucid.bundle import Bundle, StoredModel
 from pellucid.core.installation import has_torch
@@ -177,13 +178,14 @@ def open_model(place: ModelPlace, cache: TranslationCache | None = None) -> Load
 def name_places(specifications: list[str]) -> list[tuple[str, Path]]:
     """Names and paths from ``NAME=PATH`` or ``PATH``; the default name is the folder's.
 
-    Of equal names the later ones get a number.
+    Of equal names the later ones get a number. ``PATH`` may be ``hf://ORG/NAME``, which is fetched
+    once and whose revision stays while the server runs; raises as ``fetch`` does.
     """
     found: list[tuple[str, Path]] = []
     taken: set[str] = set()
     for specification in specifications:
         name, separator, rest = specification.partition("=")
-        path = Path(rest if separator else specification)
+        path = folder_of(rest if separator else specification)
         stem = name if separator else (path.resolve().name or "model")
         # A bundle of a run is RUN/bundles/STEP: the run's name is more telling than the step.
         if not separator and path.resolve().parent.name == "bundles":

@@ -3,12 +3,14 @@
 import hashlib
 import http.server
 import json
+import os
 import pickle
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import commands
 import pytest
 from marian_folders import marian_folder
 from small_bundles import small_bundle
@@ -16,6 +18,7 @@ from small_bundles import small_bundle
 import pellucid
 from pellucid.backends.hub import fetch
 from pellucid.bundle import load_bundle, save_bundle
+from pellucid.cli.serve import _places
 from pellucid.core.errors import (
     BundleError,
     ConfigError,
@@ -24,6 +27,7 @@ from pellucid.core.errors import (
     MissingExtraError,
     PellucidError,
 )
+from pellucid.serve.models import open_model
 
 NAME = "hf://acme/opus-mt-fr-en"
 
@@ -157,6 +161,29 @@ def test_a_model_is_fetched_once_pinned_and_then_needs_no_network(
     with pytest.raises(InputMissingError, match="not fetched before, and the Hub cannot be"):
         fetch("hf://acme/other")
     assert not list(first.parent.parent.rglob(".tmp-*"))
+
+
+def test_commands_take_the_name(hub: Hub, marian: Path, monkeypatch: pytest.MonkeyPatch):
+    hub.serve(marian)
+    names = ("HF_ENDPOINT", "NO_PROXY", "XDG_CACHE_HOME")
+    environment = {name: os.environ[name] for name in names}
+    line = "le chat dort"
+    done = commands.pellucid(
+        *("translate", NAME, "--engine", "torch"), stdin=line.encode(), environment=environment
+    )
+    expected = pellucid.load(marian, engine="torch").translate(line).text
+    assert (done.code, done.out) == (0, f"{expected}\n"), done.err
+    assert "1" * 40 in done.err, "the revision is shown"
+
+    # Nothing is fetched again, also where the Hub has something newer by then.
+    count = len(hub.asked)
+    options = {"languages": (), "glossary": (), "engine": "torch", "compute_type": "float32"}
+    places = _places((NAME, f"mine={NAME}"), options)
+    assert [place.name for place in places] == ["opus-mt-fr-en", "mine"]
+    model = open_model(places[0])
+    assert (model.source_language, model.target_language) == ("fr", "en")
+    assert model.translate([line], model.settings)[0].text == expected
+    assert len(hub.asked) == count
 
 
 def test_a_bundle_of_ours_comes_by_its_manifest(hub: Hub, tmp_path: Path):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pellucid.backends.load import is_marian_folder
 from pellucid.bundle import open_any_bundle
 from pellucid.core.errors import PellucidError, place_of
 from pellucid.core.processor import thread_count
@@ -90,8 +91,12 @@ class Serving:
         if "OMP_NUM_THREADS" in os.environ:
             return thread_count()
         share = max(1, thread_count() // self.workers)
-        counts = [open_any_bundle(place.path).parameter_count for place in self.places]
-        return max(1, share - 1) if max(counts) <= _SMALL_MODEL else share
+        is_small = all(
+            not is_marian_folder(place.path)  # those have 74 million parameters
+            and open_any_bundle(place.path).parameter_count <= _SMALL_MODEL
+            for place in self.places
+        )
+        return max(1, share - 1) if is_small else share
 
     def _reload(self, service: Service, cache: TranslationCache | None) -> None:
         """Read keys and models again; what cannot be read leaves the old one in place."""
