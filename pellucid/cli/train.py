@@ -11,12 +11,13 @@ import os
 import shlex
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from pellucid.cli.options import parent_option, settings_option
 from pellucid.core.run_names import CONFIG_FILE
+from pellucid.training import LoggerName
 
 if TYPE_CHECKING:
     from pellucid.training.config import RunConfig
@@ -64,7 +65,10 @@ def keep_few_kernels() -> None:
 )
 @parent_option("Fine-tune this bundle, or the best one of this run.")
 @click.option(
-    "--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder."
+    "--log-to",
+    multiple=True,
+    type=click.Choice(get_args(LoggerName)),
+    help="Another program that gets the figures; may be given many times.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @click.option("--dry-run", is_flag=True, help="Try everything once, forecast, leave nothing.")
@@ -84,7 +88,7 @@ def train(
     overrides: tuple[str, ...],
     out: Path | None,
     init: Path | None,
-    tensorboard: bool,
+    log_to: tuple[str, ...],
     resume: bool,
     dry_run: bool,
     save_config: Path | None,
@@ -151,8 +155,8 @@ def train(
         from pellucid.training.train import train as train_model
 
         world = world_of_environment()
-        if tensorboard:
-            overrides = (*overrides, "training.tensorboard=true")
+        if log_to:
+            overrides = (*overrides, f"training.log_to={json.dumps(log_to)}")
         if epochs is not None:  # ``--set`` comes last and wins
             overrides = (f"training.max_epochs={epochs}", *overrides)
         has_no_clock = epochs is not None and minutes is None

@@ -19,6 +19,7 @@ from pellucid.text.config import (
     TokenizerConfig,
     as_names,
 )
+from pellucid.training import LoggerName
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     # data
@@ -293,9 +294,10 @@ class TrainingConfig(Config):
     update on, kept for a film of how the model learned; 0 keeps none."""
     log_every: int = Field(50, ge=1)
     """Updates between lines of the journal."""
-    tensorboard: bool = False
-    """Write the journal's figures as TensorBoard's event files too, into ``tensorboard/`` in the
-    run folder (extra ``board``)."""
+    log_to: Annotated[tuple[LoggerName, ...], BeforeValidator(as_names)] = ()
+    """Other programs that get the journal's figures: ``tensorboard`` (extra ``board``; event files
+    in ``tensorboard/`` of the run folder), ``trackio``, ``wandb`` (offline, in ``wandb/``) and
+    ``mlflow`` (in ``mlflow.db``), each with the extra of its name."""
     seed: int = Field(1, ge=0, lt=2**63)
     """Seed of the initial parameters, the order of the data and every dropout mask."""
     threads: int | None = Field(None, ge=1)

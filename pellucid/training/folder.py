@@ -63,7 +63,7 @@ MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset
         "film_every",
         "log_every",
         "save_every",
-        "tensorboard",
+        "log_to",
         "validate_beam_size",
         "learning_rate",
         "warmup_steps",

@@ -20,6 +20,7 @@ from pellucid.core.run_names import (
     JOURNAL_FILE,
     LOCK_FILE,
     TOKENIZER_FOLDER,
+    WANDB_FOLDER,
 )
 from pellucid.evaluation.scoring import rank
 from pellucid.training.journal import LIMITS, History, number, read_history
@@ -35,6 +36,7 @@ _INSIDE_A_RUN = {
     FILM_FOLDER,
     TOKENIZER_FOLDER,
     BOARD_FOLDER,
+    WANDB_FOLDER,
 }
 
 

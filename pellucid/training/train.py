@@ -20,7 +20,6 @@ from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.training.averaging import Average
-from pellucid.training.board import with_board
 from pellucid.training.checkpoint import (
     CHECKPOINTS_FOLDER,
     load_checkpoint,
@@ -41,6 +40,7 @@ from pellucid.training.distributed import (
 from pellucid.training.failures import restart_rate
 from pellucid.training.folder import RunFolder, goes_on
 from pellucid.training.journal import Journal, Listener
+from pellucid.training.loggers import with_loggers
 from pellucid.training.loop import StopRequest, learn
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.notebook import notebook_listener
@@ -124,8 +124,8 @@ def train(
     device = _device(config)
 
     listener = listener or notebook_listener()
-    if config.training.tensorboard:
-        showing = with_board(out, listener)  # every process raises if the extra is missing
+    if config.training.log_to:
+        showing = with_loggers(out, config, listener)  # each process raises if an extra is missing
         listener = showing if world_of_environment().is_first else listener
 
     with (

@@ -1,0 +1,253 @@
+"""The journal's figures in other programs: TensorBoard, trackio, Weights & Biases, MLflow.
+
+What each of them gets are the numbers of training and validation, as ``train/loss`` and so on.
+They stay on this machine: Weights & Biases is offline and MLflow writes into the run folder unless
+their own environment variables say otherwise.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, assert_never
+
+from pellucid.core.errors import MissingExtraError
+from pellucid.core.files import write_errors
+from pellucid.core.run_names import BOARD_FOLDER
+from pellucid.training import LoggerName
+from pellucid.training.config import RunConfig
+from pellucid.training.journal import Event, Listener, number
+
+SHOWN = ("train", "validation")
+"""Events whose figures are shown."""
+_PROJECT = "pellucid"
+
+
+class Writer(Protocol):
+    """What writes figures for one program."""
+
+    def begin(self, step: int, /) -> None:
+        """Begin to write, when training starts or resumes and after a rollback. Figures that were
+        written from ``step`` on no longer count."""
+        ...
+
+    def write(self, figures: Mapping[str, float], step: int) -> None:
+        """Write the figures of one event."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left."""
+        ...
+
+
+def with_loggers(run: Path, config: RunConfig, listener: Listener | None) -> Listener:
+    """A listener that writes for each of ``training.log_to`` and then calls ``listener``.
+
+    Raises MissingExtraError if one is not installed.
+    """
+    loggers = [Logger(run, writer_for(name, run, config)) for name in config.training.log_to]
+
+    def hear(event: Event) -> None:
+        for logger in loggers:
+            logger.hear(event)
+        if listener is not None:
+            listener(event)
+
+    return hear
+
+
+def writer_for(name: LoggerName, run: Path, config: RunConfig) -> Writer:
+    """The writer of that name for the run in a folder. Raises MissingExtraError."""
+    try:
+        match name:
+            case "tensorboard":
+                return TensorBoard(run / BOARD_FOLDER)
+            case "trackio":
+                return Trackio(run, config)
+            case "wandb":
+                return Wandb(run, config)
+            case "mlflow":
+                return MLflow(run, config)
+            case _:
+                assert_never(name)
+    except ImportError as error:
+        extra = "board" if name == "tensorboard" else name
+        raise MissingExtraError(name, extra, f"training.log_to={name}") from error
+
+
+class Logger:
+    """A listener for the events of a run, which begin with ``start``."""
+
+    def __init__(self, run: Path, writer: Writer) -> None:
+        self._run, self._writer = run, writer
+        self._last_step = 0
+
+    def hear(self, event: Event) -> None:
+        """Record an event if it has figures to show. Raises WriteError if that fails."""
+        step = int(number(event, "step") or 0)
+        with write_errors(self._run):
+            if event["event"] == "start":
+                self._writer.begin(step + 1)
+            elif event["event"] in SHOWN:
+                if step < self._last_step:  # rolled back
+                    self._writer.begin(step)
+                self._writer.write(_figures(event), step)
+            elif event["event"] == "end":
+                self._writer.close()
+            else:
+                return
+
+        self._last_step = step
+
+
+def _figures(event: Event) -> dict[str, float]:
+    return {
+        f"{event['event']}/{key}": value
+        for key in event
+        if key != "step" and (value := number(event, key)) is not None
+    }
+
+
+class TensorBoard:
+    """Event files; each ``begin`` opens a new one, and readers drop what earlier ones have from
+    its step on."""
+
+    def __init__(self, folder: Path) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._open: Any = SummaryWriter
+        self._folder = folder
+        self._writer: Any = None
+
+    def begin(self, step: int, /) -> None:
+        """Begin a file."""
+        self.close()
+        self._writer = self._open(str(self._folder), purge_step=step)
+        self._writer.flush()  # a thread writes; what the disk refuses is told here
+
+    def write(self, figures: Mapping[str, float], step: int) -> None:
+        """Write the figures of one event."""
+        for name, value in figures.items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is left and end the thread that writes."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+class Trackio:
+    """Runs of trackio, in its own folder. Each start of training is a run of its own."""
+
+    def __init__(self, run: Path, config: RunConfig) -> None:
+        import trackio
+
+        self._open: Any = trackio.init
+        self._name, self._settings = run.resolve().name, config.to_table()
+        self._run: Any = None
+
+    def begin(self, _step: int, /) -> None:
+        """Begin a run, if there is none: after a rollback the steps come again."""
+        if self._run is None:
+            self._run = self._open(
+                project=_PROJECT, group=self._name, config=flat(self._settings), embed=False
+            )
+
+    def write(self, figures: Mapping[str, float], step: int) -> None:
+        """Write the figures of one event."""
+        self._run.log(dict(figures), step=step)
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._run is not None:
+            self._run.finish()
+            self._run = None
+
+
+class Wandb:
+    """Runs of Weights & Biases in the folder ``wandb`` of the run, offline unless WANDB_MODE says
+    otherwise. Each start of training is a run of its own."""
+
+    def __init__(self, run: Path, config: RunConfig) -> None:
+        import wandb
+
+        self._open: Any = wandb.init
+        self._folder, self._settings = run, config.to_table()
+        self._run: Any = None
+
+    def begin(self, _step: int, /) -> None:
+        """Begin a run, if there is none: after a rollback the steps come again."""
+        if self._run is not None:
+            return
+        self._run = self._open(
+            project=_PROJECT,
+            group=self._folder.resolve().name,
+            dir=str(self._folder),
+            mode=os.environ.get("WANDB_MODE", "offline"),
+            config=flat(self._settings),
+        )
+        # Its own count of steps never falls, which ours does after a rollback.
+        self._run.define_metric("*", step_metric="step")
+
+    def write(self, figures: Mapping[str, float], step: int) -> None:
+        """Write the figures of one event."""
+        self._run.log({**figures, "step": step})
+
+    def close(self) -> None:
+        """Write what is left and end the process that writes."""
+        if self._run is not None:
+            self._run.finish()
+            self._run = None
+
+
+class MLflow:
+    """Runs of MLflow in ``mlflow.db`` of the run folder, or where MLFLOW_TRACKING_URI says. Each
+    start of training is a run of its own."""
+
+    def __init__(self, run: Path, config: RunConfig) -> None:
+        from mlflow import MlflowClient
+        from mlflow.entities import Metric, Param
+
+        self._open: Any = MlflowClient
+        self._metric, self._param = Metric, Param
+        self._folder, self._settings = run, config.to_table()
+        self._client: Any = None
+        self._id = ""
+
+    def begin(self, _step: int, /) -> None:
+        """Begin a run, if there is none: after a rollback the steps come again."""
+        if self._client is not None:
+            return
+        place = f"sqlite:///{self._folder.resolve() / 'mlflow.db'}"
+        self._client = self._open(os.environ.get("MLFLOW_TRACKING_URI") or place)
+        known = self._client.get_experiment_by_name(_PROJECT)
+        number = self._client.create_experiment(_PROJECT) if known is None else known.experiment_id
+        started = self._client.create_run(number, run_name=self._folder.resolve().name)
+        self._id = started.info.run_id
+        settings = [self._param(name, str(value)) for name, value in flat(self._settings).items()]
+        self._client.log_batch(self._id, params=settings)
+
+    def write(self, figures: Mapping[str, float], step: int) -> None:
+        """Write the figures of one event."""
+        now = int(time.time() * 1000)
+        metrics = [self._metric(name, value, now, step) for name, value in figures.items()]
+        self._client.log_batch(self._id, metrics=metrics)
+
+    def close(self) -> None:
+        """Mark the run as finished."""
+        if self._client is not None:
+            self._client.set_terminated(self._id)
+            self._client = None
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The settings of a config by name, as ``training.learning_rate``."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found
