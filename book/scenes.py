@@ -174,7 +174,7 @@ def taught_sentence() -> Bundle:
 
 def _attention() -> _Scene:
     query, key, value = matrix(*QUERIES), matrix(*KEYS), matrix(*VALUES)
-    q, k, v, s, a, z = _symbols("attention", "Q", "K", "V", "S", "A", "Z")
+    q, k, v, s, a, o = _symbols("attention", "Q", "K", "V", "S", "A", "O")
     return _Scene(
         "attention",
         "Two queries, three keys",
@@ -187,9 +187,9 @@ def _attention() -> _Scene:
                 "output",
                 "Output",
                 (50, 55),
-                formula_of(z, use(a), use(v)),
+                formula_of(o, use(a), use(v)),
                 "Each row of weights takes its mean of the rows of V.",
-                (a, v, z),
+                (a, v, o),
                 {"kind": "product", "left": "A", "right": "V"},
             ),
         ),
@@ -199,7 +199,7 @@ def _attention() -> _Scene:
             "attention.V": _matrix(value, "key", "value feature"),
             "attention.S": _matrix(attention_scores(query, key), "query", "key"),
             "attention.A": _matrix(attention_weights(query, key), "query", "key", "share"),
-            "attention.Z": _matrix(attention(query, key, value), "query", "value feature"),
+            "attention.O": _matrix(attention(query, key, value), "query", "value feature"),
         },
         {"query": _numbered("q", 2), "key": _numbered("k", 3)},
     )
@@ -251,7 +251,8 @@ def _masked() -> _Scene:
     hidden = scores.masked_fill(~mask, -math.inf)
     s, m, printed, a = _symbols("masked-softmax", "S", "M", "B", "A")
     printed = dataclasses.replace(printed, meaning="the weights as the text prints them")
-    m = dataclasses.replace(m, meaning="masked scores")
+    masked = sup("S", mathml.words("masked"))
+    m = dataclasses.replace(m, letter=masked, meaning="masked scores")
     return _Scene(
         "masked-softmax",
         "A mask, and a wrong table",
@@ -265,7 +266,9 @@ def _masked() -> _Scene:
                 "Mask",
                 (70, 72),
                 row(
-                    formula_of(m, use(s)),
+                    formula_of(m, use(s), "+", leaf("M")),
+                    mathml.words(",  "),
+                    row(sub("M", row("i", "j")), "=", "0"),
                     mathml.words("  if  "),
                     row("j", "≤", "i"),
                     mathml.words(",  else  "),
@@ -456,7 +459,7 @@ _MEANINGS = {
     "V": "values",
     "S": "scores",
     "A": "attention weights",
-    "Z": "output",
+    "O": "output",
     "X": "rows",
     "x": "one-hot rows",
     "E": "embedding of each word",

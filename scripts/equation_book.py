@@ -68,6 +68,8 @@ FOLD = f'<details markdown="1"><summary>{FOLD_TITLE}</summary>'
 """Opens the fold at the end of an entry; a site needs the attribute to read Markdown inside."""
 _TENSORS = {"Float": "", "Int": "integers", "Bool": "true or false"}
 _KEYWORD = re.compile(r"\b(EQ|Source|Symbols|Raises|Differs|Law): ")
+_CITED_NUMBER = re.compile(r" \((?:EQ|ER)-\d+(?:, (?:EQ|ER)-\d+)*\)|, (?:EQ|ER)-\d+(?=\))")
+"""Numbers of the catalogues in a sentence; what a reader sees of them stands in the fold."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ def _write_entry(entry: Entry, found: dict[int, Evidence]) -> str:
         parts.append(_measured(facts["measured"]))
     if "example" in facts:
         parts.append(f"```pycon\n{run_example(facts['example'], entry.title)}\n```")
-    parts += _differences([find_place(name) for name in entry.functions])
+    parts += _differences([find_place(name) for name in entry.functions], facts.get("er", ()))
     parts += _errata(facts.get("er", ()))
     foot = "\n".join(_footer(entry, found))
     parts.append(f"{FOLD}\n\n{foot}\n\n</details>")
@@ -308,8 +310,8 @@ def find_place(name: str) -> Place:
 
 
 def plain(text: str) -> str:
-    """Docstring markup as Markdown, on one line."""
-    return " ".join(text.split()).replace("``", "`")
+    """Docstring markup as Markdown, on one line, without the numbers of the catalogues."""
+    return _CITED_NUMBER.sub("", " ".join(text.split()).replace("``", "`"))
 
 
 def _sentence(docstring: str) -> str:
@@ -436,12 +438,21 @@ def _shape(annotation: ast.expr | None) -> str:
     return ""
 
 
-def _differences(places: Sequence[Place]) -> list[str]:
-    found = [(place, section_of(place.docstring, "Differs")) for place in places]
-    found = [(place, _capital(text)) for place, text in found if text]
+def _differences(places: Sequence[Place], errata: Sequence[int]) -> list[str]:
+    """Differences from programs and papers; those that are errata of the entry are told there."""
+    found = []
+    for place in places:
+        text = section_of(place.docstring, "Differs")
+        if text and not set(errata) & _errata_in(place.docstring.partition("Differs: ")[2]):
+            found.append((place, _capital(text)))
+
     if len(found) == 1:
         return [f"**Differs.** {found[0][1]}"]
     return [f"**Differs (`{place.name}`).** {text}" for place, text in found]
+
+
+def _errata_in(text: str) -> set[int]:
+    return {int(number) for number in re.findall(r"ER-(\d+)", text)}
 
 
 def _capital(text: str) -> str:
@@ -600,10 +611,10 @@ def _errata(which: Sequence[int]) -> list[str]:
     parts = []
     for number in which:
         entry = _errata_table()[number]
-        link = f"[ER-{number:02}](../ERRATA.md#{erratum_anchor(number, entry)})"
         head = _KIND_WORDS[entry["kind"]].format(entry["source"])
+        link = f"[{head}](../ERRATA.md#{erratum_anchor(number, entry)})"
         right = "But" if entry["kind"] == "trap" else "Right"
-        sentence = f"**{head}** ({link}): {entry['says']}. {right}: {entry['right']}."
+        sentence = f"**{link}**: {entry['says']}. {right}: {entry['right']}."
         lines = [sentence]
         if figures := figures_of(entry):
             lines += ["", "| as printed | computed |", "|---|---|"]
@@ -653,8 +664,10 @@ def _footer(entry: Entry, found: dict[int, Evidence]) -> Iterator[str]:
         sources = [str(_equations()[number]["place"]) for number in entry.numbers[:1]]
     sources = list(dict.fromkeys(text for text in sources if text))
     if sources:
-        numbered = ", ".join(f"EQ-{number:02}" for number in sorted(entry.numbers))
-        yield f"- **Sources.** {'; '.join(sources)}.{f' Numbers: {numbered}.' if numbered else ''}"
+        all_numbers = [f"EQ-{number:02}" for number in sorted(entry.numbers)]
+        all_numbers += [f"ER-{number:02}" for number in entry.facts.get("er", ())]
+        numbered = f" Numbers: {', '.join(all_numbers)}." if all_numbers else ""
+        yield f"- **Sources.** {'; '.join(sources)}.{numbered}"
     also = [find_place(name).link(UP) for name in entry.facts.get("also", ())]
     if also:
         yield f"- **See also.** {', '.join(also)}."

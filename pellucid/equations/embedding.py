@@ -77,7 +77,7 @@ def shift_right(
     EQ: 106.  Source: Single Page, Training Phase; Vaswani et al. (2017), §3.1.
     Symbols: labels = Y_output, start_id = y₀, result = Y'_output.
     """
-    # row i of the input then holds word i - 1, so row i may attend to itself (ER-40)
+    # row i of the input then holds word i - 1, so row i may attend to itself
     start = torch.full_like(labels[..., :1], start_id)
     return torch.cat((start, labels[..., :-1]), dim=-1)
 

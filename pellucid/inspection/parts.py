@@ -228,7 +228,7 @@ TABLE: dict[str, Part] = {
         _MATRIX,
         (70, 72),
         "The scores with the causal mask: −∞ for every position that comes later.",
-        "S if j ≤ i, else −∞",
+        "S + M: S if j ≤ i, else −∞",
     ),
     "weights": Part(
         _MATRIX,
@@ -260,19 +260,19 @@ TABLE: dict[str, Part] = {
         _ROWS,
         (77, 79, 82),
         "The output of the sublayer: all heads, mixed by a matrix.",
-        "Z = C W^O",
+        "O = C W^O",
     ),
     "attention.output | masked": Part(
         _ROWS,
         (77, 79, 83),
         "The output of the sublayer: all heads, mixed by a matrix.",
-        "Z = C W^O",
+        "O = C W^O",
     ),
     "attention.output | cross-attention": Part(
         _ROWS,
         (77, 79, 89),
         "The output of the sublayer: all heads, mixed by a matrix.",
-        "Z = C W^O",
+        "O = C W^O",
     ),
     "attention.output + attention_bias=True": Part((), (), "A bias is added.", "… + b"),
     # an SSRU in place of the decoder's self-attention
@@ -295,11 +295,11 @@ TABLE: dict[str, Part] = {
         _ROWS,
         (),
         "The output of the sublayer: the cell with negative numbers set to 0.",
-        "Z = max(0, C)",
+        "O = max(0, C)",
     ),
     # around every sublayer
     "residual": Part(
-        _ROWS, (95,), "The residual sum: the sublayer's input plus its output.", "R = X + Z"
+        _ROWS, (95,), "The residual sum: the sublayer's input plus its output.", "R = X + O"
     ),
     "residual + cross-attention": Part(
         (), (97,), "The input here is the output of the sublayer before."
@@ -370,7 +370,7 @@ TABLE: dict[str, Part] = {
         "The hidden units after the activation, swish: each number times its own sigmoid.",
         "F = P · sigmoid(P)",
     ),
-    "feed_forward.output": Part(_ROWS, (100, 101), "The output of the sublayer.", "Z = F W₂ + b₂"),
+    "feed_forward.output": Part(_ROWS, (100, 101), "The output of the sublayer.", "O = F W₂ + b₂"),
     # the ends of blocks and stacks
     "block.output": Part(_ROWS, (104,), "The output of this encoder block."),
     "block.output | decoder": Part(_ROWS, (108,), "The output of this decoder block."),
@@ -446,11 +446,11 @@ TABLE: dict[str, Part] = {
         _ROWS, (135,), "The mean of the source states under the weights.", "C = A H"
     ),
     "recurrent.output": Part(
-        _ROWS, (136,), "tanh of context and state, mixed by a matrix.", "Z = tanh([C; h] W_c)"
+        _ROWS, (136,), "tanh of context and state, mixed by a matrix.", "O = tanh([C; h] W_c)"
     ),
     # from hidden states to words
     "logits": Part(
-        _VOCABULARY, (112,), "One number for each token of the vocabulary.", "L = Y W^S"
+        _VOCABULARY, (112,), "One number for each token of the vocabulary.", "Z = Y W^S"
     ),
     "logits + output_bias=True": Part(
         (), (112,), "Each token of the vocabulary has a bias.", "… + b"
@@ -459,7 +459,7 @@ TABLE: dict[str, Part] = {
         _VOCABULARY,
         (38, 113),
         "The softmax of the logits: how likely each token comes next.",
-        "P = softmax(L)",
+        "P = softmax(Z)",
     ),
     "words": Part(
         (),

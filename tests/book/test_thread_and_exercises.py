@@ -1,6 +1,7 @@
 """The sentence that goes through the chapters, and the exercises at their ends."""
 
 import itertools
+import json
 import re
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from click.testing import CliRunner
 
 from book.__main__ import cli
 from book.exercises import PAGES, Exercise, exercise, exercises
-from book.scenes import SENTENCE, TRANSLATION, taught_sentence
+from book.scenes import SENTENCE, STORED, TRANSLATION, taught_sentence
 from book.thread import ids, matrix, see, show, taught, weights, words
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.equations import transformer
+from pellucid.inspection.report.matrices import unpack_numbers
 
 BOOK = Path(__file__).parents[2] / "docs" / "equations"
 CHAPTERS = sorted(path.stem for path in PAGES.glob("*.toml"))
@@ -32,6 +34,23 @@ def test_it_is_the_model_of_the_exported_page():
     again = dict(taught_sentence().model.named_parameters())
     for name, parameter in taught().model.named_parameters():
         torch.testing.assert_close(parameter.float(), again[name].detach(), rtol=0, atol=2e-2)
+
+
+def test_the_chapters_and_the_page_show_the_same_numbers():
+    """Of the sentence: what a chapter prints to three decimals is what the scene holds."""
+    [scene] = (each for each in json.loads(STORED.read_text("utf-8")) if "sentence" in each)
+    held, seen = scene["matrices"], 0
+    for name, each in held.items():
+        if name.startswith("parameters.") or name in ("logits", "probabilities", "log_normalizer"):
+            continue
+        data = held[each["same_as"]]["data"] if each.get("same_as") else each["data"]
+        numbers = torch.tensor(list(unpack_numbers(data)), dtype=torch.float64)
+        # 16 significant bits are held, and six decimals of the model itself
+        torch.testing.assert_close(
+            numbers.reshape(each["shape"]), matrix(name), rtol=2e-5, atol=2e-4
+        )
+        seen += 1
+    assert seen > 50
 
 
 def test_the_chapters_and_the_model_compute_the_same():
@@ -61,9 +80,11 @@ def test_every_step_leads_to_the_chapters_around_it():
     pages = {path.stem: path.read_text("utf-8") for path in BOOK.glob("*.md")}
     steps = {name for name, text in pages.items() if "\n## The sentence: " in text}
     start = pages["tokens"].partition("## The sentence: ")[2].partition("```")[0]
-    road = re.findall(r"\]\((\w[\w-]*)\.md#the-sentence-", start)
+    main, side = start.split("Six chapters")
+    road, others = (re.findall(r"\]\((\w[\w-]*)\.md#the-sentence-", each) for each in (main, side))
     assert len(road) == 11
-    assert set(road) < steps
+    assert len(others) == 6
+    assert {"tokens", *road, *others} == steps == set(CHAPTERS)
     for before, after in itertools.pairwise(road):
         section = pages[before].partition("## The sentence: ")[2].partition("## Exercises")[0]
         back = pages[after].partition("## The sentence: ")[2].partition("## Exercises")[0]

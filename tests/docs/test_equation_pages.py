@@ -1,14 +1,20 @@
 """The book of equations and its numbers are what the code and the tests say, and miss nothing."""
 
 import importlib
+import json
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+
+from book.scenes import _MEANINGS, STORED
+from pellucid.inspection.report.walk import Vocabularies, walk_through
+from pellucid.model.config import TransformerConfig
 
 ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "docs" / "equations"
@@ -71,6 +77,54 @@ def test_every_number_leads_to_an_entry_of_the_book():
     assert len(links) == 139
     for page, anchor in links:
         assert anchor in anchors(BOOK / page), f"{page}#{anchor}"
+
+
+@pytest.mark.parametrize("page", sorted(BOOK.glob("*.md")), ids=lambda page: page.name)
+def test_numbers_of_the_catalogues_stand_in_folds(page: Path):
+    """No heading, caption, sentence or line of code has one; the index says what they are for."""
+    text = re.sub(r"<details.*?</details>", "", page.read_text("utf-8"), flags=re.DOTALL)
+    seen = re.findall(r"\b(?:EQ|ER)-\d+", re.sub(r"\]\([^)\s]+\)", "]", text))
+    assert seen == (["EQ-50"] if page.stem == "index" else [])
+
+
+def test_book_report_and_page_have_one_notation():
+    """The letters of the table of notations are those of the steps of a report and of a scene."""
+    text = (BOOK / "notation.md").read_text("utf-8")
+    table = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|", text, re.MULTILINE))
+    pages = walk_through(TransformerConfig(), Vocabularies(9, 9, 4))
+    steps = [step for page in pages for step in page.steps]
+    letters = {symbol.meaning: symbol for step in steps for symbol in step.symbols}
+    named = ("queries", "keys", "values")
+    assert [letters[f"{name} of this head"].key for name in named] == ["Q", "K", "V"]
+    assert letters["scaled scores"].key == table["scores Q K⊤ / √d_k"] == "S"
+    assert letters["attention weights"].key == table["attention weights"][0] == "A"
+    assert table["mask, 0 or −∞"] == "M"
+
+    [masking] = [step for step in steps if step.name == "masked_scores"][:1]
+    for formula in (masking.formula, *_formulas_of_scenes("Mask")):
+        written = json.dumps(formula)
+        assert '["mo", {}, "+"], ["mi", {}, "M"]' in written, "S + M"
+        assert "masked" in written
+    assert "S+M" in (BOOK / "masks.md").read_text("utf-8")
+    assert (_MEANINGS["S"], _MEANINGS["A"], _MEANINGS["O"]) == (
+        "scores",
+        "attention weights",
+        "output",
+    )
+    assert "O = A V" in table["output of attention"]
+    sentence = "O is the output of a sublayer, R = X + O the sum"
+    assert sentence in text
+    assert letters["output of the sublayer"].key == "O"
+    assert letters["the sum"].key == "R"
+    assert letters["hidden units"].key == "F"
+    assert letters["logits, of 4 words"].key == "Z"
+
+
+def _formulas_of_scenes(title: str) -> Iterator[object]:
+    scenes = json.loads(STORED.read_text("utf-8"))
+    for scene in scenes[1:]:
+        for page in scene["pages"]:
+            yield from (step["formula"] for step in page["steps"] if step["title"] == title)
 
 
 def test_what_is_missing_is_counted_and_listed_and_shown_in_its_row():

@@ -130,7 +130,7 @@ def test_no_number_of_an_equation_stands_in_a_second_place():
     [
         ("paper", {}, "encoder.layers.0.self_attention.query", "Q = X W^Q"),
         ("two-stage", {}, "encoder.layers.0.self_attention.value", "V = X W^V + b"),
-        ("two-stage", {}, "encoder.layers.0.self_attention.output", "Z = C W^O + b"),
+        ("two-stage", {}, "encoder.layers.0.self_attention.output", "O = C W^O + b"),
         ("rotary", {}, "encoder.layers.0.self_attention.query", "Q = (X W^Q) Rᵢ"),
         ("rotary", {}, "decoder.layers.0.cross_attention.query", "Q = X W^Q"),
         (
@@ -157,7 +157,7 @@ def test_no_number_of_an_equation_stands_in_a_second_place():
             "encoder.layers.0.self_attention.norm",
             "(R − μ) / √(σ² + ε)",
         ),
-        ("biases, untied, unshared", {}, "logits", "L = Y W^S + b"),
+        ("biases, untied, unshared", {}, "logits", "Z = Y W^S + b"),
         ("reversed, fed the summary", {}, "encoder.layers.0.hidden", "hₜ = RNN(xₜ, hₜ₊₁)"),
         (
             "reversed, fed the summary",

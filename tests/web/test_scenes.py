@@ -43,13 +43,14 @@ WALK_SCENE = """(scenes) => {
   const told = [];
   for (;;) {
     const { value, computed } = scenes.querySelector(".inspector")?.dataset ?? {};
-    told.push([scenes.querySelector(".scene-place").innerText, value ?? "", computed ?? ""]);
+    const written = [".inspector .value", ".inspector .computed"].map((each) => scenes.querySelector(each)?.innerText);
+    told.push([scenes.querySelector(".scene-place").innerText, value ?? "", computed ?? "", ...written]);
     const next = scenes.querySelector(".scene-next");
     if (next === null || next.disabled || told.length === 100) return told;
     next.click();
   }
 }"""
-"""For each step of a scene: its place, the number shown, and what the formula beside it gives."""
+"""For each step of a scene: its place, a number, what the formula beside it gives, and both as they are written."""
 
 
 def test_scenes_hold_what_the_equations_compute():
@@ -58,7 +59,7 @@ def test_scenes_hold_what_the_equations_compute():
     query, key, value = matrix(*QUERIES), matrix(*KEYS), matrix(*VALUES)
     for name, expected in (
         ("attention.S", attention_scores(query, key)),
-        ("attention.Z", attention(query, key, value)),
+        ("attention.O", attention(query, key, value)),
     ):
         numbers = torch.tensor(list(unpack_numbers(held[name]["data"])), dtype=torch.float64)
         torch.testing.assert_close(numbers, expected.flatten(), rtol=1e-4, atol=1e-4)
@@ -167,10 +168,11 @@ def test_every_step_of_every_scene_agrees_with_its_own_arithmetic(page: Page):
         words = " ".join(page.locator(".scenes").inner_text().split())
         assert "keies" not in words
         assert name != "attention" or "2 queries × 3 keys" in words
-        assert [place for place, _, _ in told] == [f"Step {n + 1} of {count}" for n in range(count)]
-        for _, value, computed in told:
+        assert [each[0] for each in told] == [f"Step {n + 1} of {count}" for n in range(count)]
+        for _, value, computed, shown, beside in told:
             if computed:
                 assert float(computed) == pytest.approx(float(value), rel=2e-3, abs=2e-3), name
+                assert beside == f" = {shown}", "one does not read −1.092 beside −1.091"
                 steps += 1
     assert steps > 40
     assert "null" not in page.locator(".scenes").inner_text().split()

@@ -175,18 +175,20 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
 
 
 def _mask(place: AttentionPlace, scores: Symbol, masked: Symbol) -> Step:
+    # The mask itself is no matrix of the file: what it holds is seen from the row and the column.
     cases: Node = [
         "mtable",
         {"columnalign": "left", "class": "cases"},
-        ["mtr", {}, ["mtd", {}, use(scores)], ["mtd", {}, words("if  "), row("j", "≤", "i")]],
+        ["mtr", {}, ["mtd", {}, leaf("0")], ["mtd", {}, words("if  "), row("j", "≤", "i")]],
         ["mtr", {}, ["mtd", {}, row("−", "∞")], ["mtd", {}, words("else")]],
     ]
+    where = row(",", words("  "), sub("M", row("i", "j")), "=", cases)
 
     return step_of(
         part("masked_scores", place.choices),
         "masked_scores",
         "Mask",
-        formula_of(masked, cases),
+        formula_of(masked, use(scores), "+", leaf("M"), where),
         (scores, masked),
         # The page knows which of the scores are hidden from the row and the column alone.
         {"kind": "mask", "left": "S"},
@@ -238,7 +240,7 @@ def _mixed(place: AttentionPlace) -> Step:
         "learned matrix that mixes the heads",
         matrix=f"parameters.{place.name}.output",
     )
-    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{place.name}.output")
+    output = Symbol("O", leaf("O"), "output of the sublayer", matrix=f"{place.name}.output")
     right: list[Node | str] = [use(concatenation), use(weight)]
     symbols, how = [concatenation, weight], {"kind": "product", "left": "C", "right": "W"}
 

@@ -87,7 +87,7 @@ def feed_forward_steps(place: str, entered: Symbol, config: TransformerConfig) -
     """The two linear layers and the activation between them."""
     before = Symbol("P", leaf("P"), "before the activation", matrix=f"{place}.preactivation")
     hidden = Symbol("F", leaf("F"), "hidden units", matrix=f"{place}.hidden")
-    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{place}.output")
+    output = Symbol("O", leaf("O"), "output of the sublayer", matrix=f"{place}.output")
     return (
         _linear("preactivation", "Into the hidden units", place, "1", entered, before),
         _activation(before, hidden, config),
@@ -106,7 +106,7 @@ def ssru_steps(place: str, entered: Symbol) -> tuple[Step, ...]:
     gate = Symbol("F", leaf("F"), "share that is kept", matrix=f"{place}.gate")
     candidate = Symbol("N", leaf("N"), "what each position adds", matrix=f"{place}.candidate")
     cell = Symbol("C", leaf("C"), "cell after each position", matrix=f"{place}.cell")
-    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{place}.output")
+    output = Symbol("O", leaf("O"), "output of the sublayer", matrix=f"{place}.output")
 
     now, last = "t", row("t", "−", "1")
     kept = row(sub(use(gate), now), "⊙", sub(leaf("C"), last))

@@ -35,7 +35,7 @@ def output_steps(
     entered: Symbol, config: TranslatorConfig, vocabulary_size: int, shown: int
 ) -> tuple[Step, ...]:
     """The steps from the decoder's output to a distribution over words, and to the prediction."""
-    logits = Symbol("L", leaf("L"), f"logits, of {shown} words", matrix="logits")
+    logits = Symbol("Z", leaf("Z"), f"logits, of {shown} words", matrix="logits")
     shares = Symbol("p", leaf("P"), f"probabilities, of {shown} words", matrix="probabilities")
     weight = Symbol(
         "W",
@@ -75,7 +75,7 @@ def output_steps(
             formula_of(shares, call("softmax", use(logits))),
             (logits, shares),
             # The sum runs over the whole vocabulary, of which only some columns are in the report.
-            {"kind": "vocabulary softmax", "left": "L", "normalizer": "log_normalizer"},
+            {"kind": "vocabulary softmax", "left": "Z", "normalizer": "log_normalizer"},
         ),
         step_of(
             part("words"),

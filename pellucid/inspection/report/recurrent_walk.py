@@ -67,7 +67,7 @@ def _attention(config: RnnAttentionConfig) -> Page:
     scores = Symbol("S", leaf("S"), "scores", matrix=f"{heads}.scores")
     weights = Symbol("A", leaf("A"), "attention weights", matrix=f"{heads}.weights")
     context = Symbol("C", leaf("C"), "context", matrix=f"{place}.context")
-    output = Symbol("Z", leaf("Z"), "states after attention", matrix=f"{place}.output")
+    output = Symbol("O", leaf("O"), "states after attention", matrix=f"{place}.output")
     steps = (
         _scores(asked, memory, scores, config),
         step_of(

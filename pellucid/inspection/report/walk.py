@@ -211,7 +211,7 @@ class SublayerPlace:
     @property
     def output(self) -> Symbol:
         """The output, before the residual sum."""
-        return Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{self.name}.output")
+        return Symbol("O", leaf("O"), "output of the sublayer", matrix=f"{self.name}.output")
 
 
 def _attention_page(place: SublayerPlace) -> Page:
