@@ -43,14 +43,16 @@ WALK_SCENE = """(scenes) => {
   const told = [];
   for (;;) {
     const { value, computed } = scenes.querySelector(".inspector")?.dataset ?? {};
-    const written = [".inspector .value", ".inspector .computed"].map((each) => scenes.querySelector(each)?.innerText);
-    told.push([scenes.querySelector(".scene-place").innerText, value ?? "", computed ?? "", ...written]);
+    const text = (selector) => scenes.querySelector(selector)?.innerText;
+    const written = [text(".inspector .value"), text(".inspector .computed")];
+    told.push([text(".scene-place"), value ?? "", computed ?? "", ...written]);
     const next = scenes.querySelector(".scene-next");
     if (next === null || next.disabled || told.length === 100) return told;
     next.click();
   }
 }"""
-"""For each step of a scene: its place, a number, what the formula beside it gives, and both as they are written."""
+"""For each step of a scene: its place, a number, what the formula beside it gives, and both as
+they are written."""
 
 
 def test_scenes_hold_what_the_equations_compute():
