@@ -10,7 +10,6 @@ import contextlib
 import functools
 import io
 import itertools
-import json
 import re
 import textwrap
 import tomllib
@@ -34,6 +33,7 @@ from equation_evidence import (
 )
 from equation_ties import find_ties
 
+from book import complexity, variations
 from book.exercises import Exercise, exercises
 
 SOURCES = ROOT / "book" / "pages"
@@ -63,9 +63,8 @@ UP = "../../"
 LINE_LENGTH = 100
 LINES = re.compile(r"#L\d+")
 MOST_TESTS, MOST_CALLERS, MOST_PARTS = 3, 2, 4
-FOLD_TITLE = "Sources, code that runs it, tests"
-FOLD = f'<details markdown="1"><summary>{FOLD_TITLE}</summary>'
-"""Opens the fold at the end of an entry; a site needs the attribute to read Markdown inside."""
+FOLD = '<details markdown="1"><summary>{}</summary>\n\n{}\n\n</details>'
+"""A fold with its title; a site needs the attribute to read Markdown inside."""
 _TENSORS = {"Float": "", "Int": "integers", "Bool": "true or false"}
 _KEYWORD = re.compile(r"\b(EQ|Source|Symbols|Raises|Differs|Law): ")
 _CITED_NUMBER = re.compile(r" \((?:EQ|ER)-\d+(?:, (?:EQ|ER)-\d+)*\)|, (?:EQ|ER)-\d+(?=\))")
@@ -216,7 +215,7 @@ def _exercises(page: Page) -> list[str]:
             )
         parts.append(f"**{each.number}.** {each.question}")
         answer = f"Answer: {each.answer}\n\n```pycon\n{session}\n```"
-        parts.append(f"{FOLD.replace(FOLD_TITLE, 'Answer')}\n\n{answer}\n\n</details>")
+        parts.append(FOLD.format("Answer", answer))
     return parts
 
 
@@ -247,26 +246,24 @@ def _write_entry(entry: Entry, found: dict[int, Evidence]) -> str:
         parts.append(_measured(facts["measured"]))
     if "example" in facts:
         parts.append(f"```pycon\n{run_example(facts['example'], entry.title)}\n```")
-    parts += _differences([find_place(name) for name in entry.functions], facts.get("er", ()))
-    parts += _errata(facts.get("er", ()))
+    others = _differences([find_place(name) for name in entry.functions], facts.get("er", ()))
+    others += _errata(facts.get("er", ()))
+    if others:
+        parts.append(FOLD.format("What others compute or say", "\n\n".join(others)))
     foot = "\n".join(_footer(entry, found))
-    parts.append(f"{FOLD}\n\n{foot}\n\n</details>")
+    parts.append(FOLD.format("Sources, code that runs it, tests", foot))
     return "\n\n".join(parts)
 
 
 def _measured(name: str) -> str:
-    """A measurement of book/measured as a table: a row for each length, columns for each model."""
-    path = ROOT / "book" / "measured" / f"{name}.json"
-    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    head = ["words"] + [f"{model}, {what}" for what in ("millions", "ms") for model in models]
-    lines = [f"| {' | '.join(head)} |", "|" + "---:|" * len(head)]
-    for length in dict.fromkeys(row["length"] for row in rows):
-        here = {row["model"]: row for row in rows if row["length"] == length}
-        cells = [f"{here[model]['multiplications'] / 1e6:,.1f}" for model in models]
-        cells += [f"{1e3 * here[model]['seconds']:,.1f}" for model in models]
-        lines.append(f"| {length} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    """A measurement of book/measured as a table."""
+    if name == "variations":
+        return variations.table_of(variations.stored())
+    if name == "complexity":
+        head, *rows = complexity.table_of(complexity.stored())
+        lines = [head, ["---:"] * len(head), *rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    raise ValueError(f"book/measured has no table {name}")
 
 
 def _formula(entry: Entry) -> str:
@@ -354,7 +351,7 @@ def _symbols(places: Sequence[Place]) -> list[str]:
     table = "\n".join(lines) if rows else ""
     note = "; ".join(left) + "." if left else ""
     note = re.sub(r"; (?=(?:A|No|The|Of|In|Population|PAD) )", ". ", note)
-    return [each for each in (table, note) if each]
+    return [each for each in (table, _capital(note)) if each]
 
 
 def _raised(symbol: str) -> str:
@@ -457,7 +454,7 @@ def _errata_in(text: str) -> set[int]:
 
 def _capital(text: str) -> str:
     """Return the text with a capital, unless it begins with a name such as torch.std."""
-    return text[:1].upper() + text[1:] if re.match(r"[a-z]+ ", text) else text
+    return text[:1].upper() + text[1:] if re.match(r"[a-z]{2,} (?!= )", text) else text
 
 
 # ---- code, examples, pictures

@@ -145,18 +145,18 @@ def decoder_contributions(
 ) -> tuple[Float[Tensor, "target prefix"], Float[Tensor, "target source"]]:
     """The contributions of prefix and source words after one decoder layer more.
 
-        P′ = diag(r) A P,   S′ = diag(r) A S + C E
+        pre′ = diag(r) C pre,   src′ = diag(r) C src + D E
 
     EQ: none.  Source: Ferrando et al. (2022), "Towards Opening the Black Box of Neural Machine
     Translation: Source and Target Interpretations of the Transformer" (ALTI+).
-    Symbols: prefix = P, source = S, both of the layer below; attended = A, the contributions of
-    the self-attention (``token_contributions``); crossed = (C, r), those of the cross-attention,
-    whose last column is the residual stream; encoder = E, of source words to the encoder's output;
-    result = P′, S′.
+    Symbols: prefix = pre, source = src, both of the layer below; attended = C, the contributions
+    cⱼ of the self-attention for each query (``token_contributions``); crossed = (D, r), those of
+    the cross-attention, whose last column is the residual stream; encoder = E, of source words to
+    the encoder's output; result = pre′, src′.
     Raises: ShapeError if ``crossed`` does not have one column for each row of E, and one more.
 
-    Where the rows of P and S sum to one together, those of P′ and S′ do. Feed-forward sublayers
-    mix no words.
+    Where the rows of pre and src sum to one together, those of pre′ and src′ do. Feed-forward
+    sublayers mix no words.
     """
     if crossed.shape[-1] != encoder.shape[-2] + 1:
         raise ShapeError(

@@ -10,7 +10,7 @@ from pellucid.core.errors import ConfigError
 def self_attention_operations(queries: int, keys: int, d_model: int) -> int:
     """The multiplications of attention itself: scores, and weighted values.
 
-        n · n · d for Q Kᵀ, and n · n · d for W V:   2 n² d
+        n · n · d for Q Kᵀ, and n · n · d for A V:   2 n² d
 
     EQ: none.  Source: Vaswani et al. (2017), §4, Table 1, "Self-Attention": O(n² · d).
     Symbols: queries = n, keys = n, or in cross-attention another length; d_model = d, over all

@@ -1,4 +1,4 @@
-"""From ids to vectors, and from vectors back to scores over the vocabulary."""
+"""From ids to vectors, and from vectors back to logits over the vocabulary."""
 
 import math
 
@@ -60,7 +60,7 @@ def scaled_embedding(
         X = √d_model · X_onehot W_Embedding
 
     EQ: 15, 107.  Source: Single Page, Training Phase; Vaswani et al. (2017), §3.4.
-    Symbols: weight = W_Embedding. Of the five sources only the Single Page has the factor (ER-50).
+    Symbols: weight = W_Embedding. Of the five sources only the Single Page has the factor.
     """
     # a tied matrix begins with a deviation of about 1/√d_model, as the output layer needs it; the
     # factor brings its rows to the size of the sinusoids, whose entries lie between -1 and 1
@@ -103,7 +103,7 @@ def output_logits(
     w_s: Float[Tensor, "d_model vocabulary"],
     b_s: Float[Tensor, " vocabulary"] | None = None,
 ) -> Float[Tensor, "*batch vocabulary"]:
-    """A score for every word of the vocabulary.
+    """The logit of every word of the vocabulary: what the softmax makes a probability of.
 
         Z = Z_N W^S + b^S
 

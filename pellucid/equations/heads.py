@@ -30,7 +30,7 @@ def head_size(d_model: int, heads: int) -> int:
         dₖ = dᵥ = d_model / h
 
     EQ: 80.  Source: Vaswani et al. (2017), §3.2.2; Single Page, Variables; Bayesuvius, p. 1.
-    Symbols: heads = h. Agarwal, the Transformers report and Lee leave dₖ and dᵥ free (ER-72).
+    Symbols: heads = h. Agarwal, the Transformers report and Lee leave dₖ and dᵥ free.
     Raises: ShapeError if d_model is not a multiple of ``heads``.
     """
     if heads < 1 or d_model % heads:

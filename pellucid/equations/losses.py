@@ -155,7 +155,7 @@ def sequence_log_prob(
         log P(E | F) = Σₜ log P(eₜ | e₀, …, eₜ₋₁, F)
 
     EQ: 117.  Source: Lee, Before Transformers.
-    Symbols: labels = E, logits[t] = the teacher-forced scores for eₜ; padding does not count.
+    Symbols: labels = E, logits[t] = the teacher-forced logits of eₜ; padding does not count.
     Raises: ShapeError if there is not one label for each row of logits.
     """
     log_probs = -negative_log_likelihood(logits, labels)

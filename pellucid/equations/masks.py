@@ -49,7 +49,7 @@ def masked_softmax(
         A = softmax(S + M), with exp(-∞) = 0
 
     EQ: 72, 73, 75.  Source: Agarwal, §5.2; Transformers report, (7).
-    Symbols: scores = B, M = additive_mask(may_attend), result = W.
+    Symbols: scores = S, M = additive_mask(may_attend), result = A.
     Raises: ShapeError if the mask does not fit the scores.
 
     A query that may attend to nothing has no distribution: its weights are all zero (not NaN,

@@ -28,7 +28,7 @@ def sinusoidal_positions(
         p[n, 2i] = sin(n / 10000^(2i/d)),   p[n, 2i+1] = cos(n / 10000^(2i/d))
 
     EQ: 24, 25, 32.  Source: Agarwal, §6.3; Single Page, Functions; Vaswani et al. (2017), §3.5.
-    Symbols: row n - start = position n (counted from 0, ER-53), d_model = d.
+    Symbols: row n - start = position n (counted from 0), d_model = d.
 
     Computed in float64 and returned in ``dtype`` (torch's default if not given).
     Differs: tensor2tensor, fairseq and flax put all sines before all cosines and divide by

@@ -220,7 +220,7 @@ def segmentations(word: str, pieces: Mapping[str, float]) -> list[Symbols]:
 def likeliest_segmentation(word: str, log_probs: Mapping[str, float]) -> Symbols:
     """The segmentation of the highest probability, found by the Viterbi algorithm.
 
-        V(0) = 0,   V(j) = max over i of V(i) + log p(w[i:j])
+        best(0) = 0,   best(j) = max over i of best(i) + log p(w[i:j])
 
     EQ: none.  Source: Kudo (2018), eq. (4).
     Symbols: word = w, log_probs = log p.

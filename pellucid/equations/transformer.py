@@ -313,7 +313,7 @@ def logits(
     source: Int[Tensor, "sentence source"],
     target_input: Int[Tensor, "sentence target"],
 ) -> Float[Tensor, "sentence target vocabulary"]:
-    """The whole Transformer: a score for every word at every position of the target.
+    """The whole Transformer: a logit for every word at every position of the target.
 
     EQ: 115.  Source: Vaswani et al. (2017), Figure 1.
     """

@@ -55,7 +55,7 @@ def skipgram_logits(
     w_in: Float[Tensor, "vocabulary size"],
     w_out: Float[Tensor, "size vocabulary"],
 ) -> Float[Tensor, "*batch vocabulary"]:
-    """A score for every word as a neighbor of the center: one hidden layer, no activation.
+    """A logit for every word as a neighbor of the center: one hidden layer, no activation.
 
         z = x W_in W_out
 

@@ -97,7 +97,7 @@ def test_weights_are_a_distribution_over_the_keys():
 
 @pytest.mark.property
 def test_single_weight_normalizer_and_vector_are_the_matrix_entry_by_entry():
-    """EQ-54, EQ-55, EQ-56: wᵢⱼ, Sᵢ and aᵢ for each i and j."""
+    """EQ-54, EQ-55, EQ-56: wᵢⱼ, its normalizer and aᵢ for each i and j."""
     q, k, v = torch.randn(2, 4), torch.randn(3, 4), torch.randn(3, 5)
     weights, output = attention_weights(q, k), attention(q, k, v)
     for i in range(2):

@@ -283,7 +283,7 @@ def test_er_67_luong_differs_by_the_scale_only():
 
 @pytest.mark.by_hand
 def test_er_69_the_variance_is_the_trace_of_the_product_of_the_covariances():
-    """ER-69, EQ-60: Var(q · k) = tr(S_q S_k) over all pairs of independent rows of mean 0.
+    """ER-69, EQ-60: Var(q · k) = tr(Σ_q Σ_k) over all pairs of independent rows of mean 0.
 
     All sixteen rows of signs have the covariance I; times a matrix A it is AᵀA. With A = I the
     variance is 4 = dₖ; normed rows through large matrices have another.

@@ -22,9 +22,9 @@ def attention_normalizer(
 ) -> Float[Tensor, ""]:
     """The sum of the exponentials of one query's scores.
 
-        Sᵢ = Σⱼ exp(qᵢ · kⱼ / √dₖ)
+        totalᵢ = Σⱼ exp(qᵢ · kⱼ / √dₖ)
 
-    EQ: 54.  Source: Agarwal, §4.1, where the index i is missing (ER-15).
+    EQ: 54.  Source: Agarwal, §4.1, where it is S and its index i is missing (ER-15).
     Symbols: query = qᵢ, keys = the rows kⱼ.
 
     As printed, without subtracting a maximum: infinite when a score passes 709 in float64.
@@ -38,10 +38,10 @@ def attention_weight(
 ) -> Float[Tensor, ""]:
     """The weight of one key for one query.
 
-        wᵢⱼ = exp(qᵢ · kⱼ / √dₖ) / Sᵢ
+        wᵢⱼ = exp(qᵢ · kⱼ / √dₖ) / totalᵢ
 
     EQ: 54.  Source: Agarwal, §4.1; Lee, Scaled Dot-Product Attention.
-    Symbols: query = qᵢ, keys = the rows kⱼ, position = j, Sᵢ = attention_normalizer.
+    Symbols: query = qᵢ, keys = the rows kⱼ, position = j, totalᵢ = attention_normalizer.
     """
     score = query @ keys[position] / math.sqrt(query.shape[-1])
     return score.exp() / attention_normalizer(query, keys)
@@ -54,7 +54,7 @@ def attention_vector(
 ) -> Float[Tensor, " value_size"]:
     """The output for one query: the sum of the values, each times its weight.
 
-        aᵢ = Σⱼ wᵢⱼ vⱼ = (1/Sᵢ) Σⱼ exp(qᵢ · kⱼ / √dₖ) vⱼ
+        aᵢ = Σⱼ wᵢⱼ vⱼ = (1/totalᵢ) Σⱼ exp(qᵢ · kⱼ / √dₖ) vⱼ
 
     EQ: 55, 56.  Source: Agarwal, §4.1.
     Symbols: query = qᵢ, keys = the rows kⱼ, values = the rows vⱼ.
