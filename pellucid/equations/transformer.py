@@ -178,7 +178,7 @@ def last_norm(x: Rows, weights: NormWeights | None, settings: Settings) -> Rows:
 def encoder_block(x: Rows, may_attend: Mask, weights: BlockWeights, settings: Settings) -> Rows:
     """An encoder block: self-attention, then feed-forward, each with Add & Norm.
 
-        Z₁ = MultiHead(X, X, X),  Z₂ = LayerNorm(X + Z₁),  Z₃ = FFN(Z₂),  Z₄ = LayerNorm(Z₂ + Z₃)
+        O₁ = MultiHead(X, X, X),  X₁ = LayerNorm(X + O₁),  O₂ = FFN(X₁),  X₂ = LayerNorm(X₁ + O₂)
 
     EQ: 104.  Source: Vaswani et al. (2017), §3.1 and Figure 1, left.
     """
@@ -233,9 +233,9 @@ def decoder_block(
     """A decoder block: masked self-attention, cross-attention to the encoder's output, feed-
     forward. An SSRU may stand in place of self-attention.
 
-        Z₁ = MaskedMultiHead(Y, Y, Y),      Z₂ = LayerNorm(Y + Z₁),
-        Z₃ = MultiHead(Z₂, memory, memory), Z₄ = LayerNorm(Z₂ + Z₃),
-        Z₅ = FFN(Z₄),                       Z₆ = LayerNorm(Z₄ + Z₅)
+        O₁ = MaskedMultiHead(Y, Y, Y),      Y₁ = LayerNorm(Y + O₁),
+        O₂ = MultiHead(Y₁, memory, memory), Y₂ = LayerNorm(Y₁ + O₂),
+        O₃ = FFN(Y₂),                       Y₃ = LayerNorm(Y₂ + O₃)
 
     EQ: 90, 108, 109.  Source: Vaswani et al. (2017), §3.1 and Figure 1, right.
     """
