@@ -44,6 +44,12 @@ from pellucid.documents.side_by_side import (
 _NUMBER = re.compile(r"[+−-]?[$€£¥₹]?\s?\d(?:[\d.,:/'’\s–−-]*\d)?\s?[%‰°$€£¥₹]?")
 """A number, an amount, a date or a range."""
 _STOPS = re.compile(r"[.,;:!?…。、，！？：；]+")
+_JOINER = re.compile(r"['’ʼ&/@_·+‐‑–—-]")
+"""A sign that makes one word of two: don't, 1859–1930."""
+_UNIT = re.compile(r"\s?[%‰°$€£¥₹]")
+"""Behind a number."""
+_SIGN = re.compile(r"[&+=×÷<>≤≥≈]")
+"""A sign that is read as a word between two others."""
 _SIGNED = re.compile(r"[+−–-]\d{1,3}|\d{0,2}[+−–-]")
 """A raised text that is an exponent or a charge, and not the number of a note."""
 _BESIDE_NUMBERS = re.compile(r"\s*[,;–—-]?\s*")
@@ -219,7 +225,10 @@ class Folded:
 
             left = last_character(done) or before
             right = first_character(waiting) or after
-            if not item.is_fixed:
+            joins = _JOINER.fullmatch(item.text) and left.isalnum() and right.isalnum()
+            if joins and item.kind in ("format", "span") and not item.has_break:
+                done.append(item)  # a letter of the word, although in another format
+            elif not item.is_fixed:
                 if touch(done, item):
                     done.append(self._new_mark((), breaks=True))
                 done.append(dataclasses.replace(item, inner=self._folded(item.inner, left, right)))
@@ -259,7 +268,12 @@ class Folded:
             return
         words = text_in(cluster).strip()
         is_attached = left.isalnum() or left in _CLOSING
-        is_word = _STOPS.fullmatch(words) or (_NUMBER.fullmatch(words) and not is_attached)
+        is_word = (
+            _STOPS.fullmatch(words)
+            or (_NUMBER.fullmatch(words) and not is_attached)
+            or (_UNIT.fullmatch(words) and left.isdigit())
+            or (_SIGN.fullmatch(words) and not left.isalnum())
+        )
         if is_word and not item.is_noted:
             done.append(self._new_mark(cluster, words, kind=item.kind))
             return

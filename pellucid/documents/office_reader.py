@@ -25,6 +25,9 @@ from pellucid.documents.segments import (
     joined,
 )
 
+_JOINERS = [["'"], ["’"], ["-"], ["‐"], ["‑"], ["–"], ["·"]]
+"""The pieces of signs that make one word of two."""
+
 _Item = tuple[str | None, Part]
 """A text with its part, or None with anything else."""
 _Atom = tuple[list[Piece], Element | None]
@@ -148,9 +151,10 @@ class ParagraphReader:
         merged: list[Piece] = []
         number = -1
         current = common
-        for pieces, run in atoms:
+        for at, (pieces, run) in enumerate(atoms):
             # White space has no formatting that a reader sees, so it ends no stretch.
-            if all(isinstance(piece, str) and not piece.strip() for piece in pieces):
+            is_blank = all(isinstance(piece, str) and not piece.strip() for piece in pieces)
+            if is_blank or _is_within_word(atoms, at):
                 merged += pieces
                 continue
 
@@ -217,6 +221,17 @@ class ParagraphReader:
             if local_name(child) not in ignored
         )
         return "\n".join([*attributes, *children]).encode()
+
+
+def _is_within_word(atoms: Sequence[_Atom], at: int) -> bool:
+    """Whether an atom is a sign between two letters or digits: Word takes those that a font lacks,
+    such as the apostrophe of "don’t", from another one.
+    """
+    if not 0 < at < len(atoms) - 1 or atoms[at][0] not in _JOINERS:
+        return False
+    before, after = atoms[at - 1][0][-1:], atoms[at + 1][0][:1]
+    texts = [each for each in (*before, *after) if isinstance(each, str)]
+    return len(texts) == 2 and texts[0][-1:].isalnum() and texts[1][:1].isalnum()
 
 
 def _shows_text(instruction: str) -> bool:
