@@ -174,7 +174,7 @@ def _translate_one(
 
 def _check_output(output: str, kind: "Format") -> None:
     """Raise for a place where the translation cannot be written, before hours of translating."""
-    from pellucid.documents.names import ending_of, is_document, kind_of_ending
+    from pellucid.documents.names import ENDINGS, ending_of, is_document
 
     if output == "-":
         return
@@ -190,7 +190,7 @@ def _check_output(output: str, kind: "Format") -> None:
     is_replaced = path.is_file() or not path.exists()
     if is_replaced and not os.access(path.resolve().parent, os.W_OK):
         raise WriteError(f"cannot write {output}: its folder may not be written to")
-    if is_document(output) and kind_of_ending(ending_of(output)) != kind:
+    if is_document(output) and ENDINGS.get(ending_of(output)) != kind:
         raise click.UsageError(
             f"-o must end as a {kind} does, got {path.name!r}: a document is not converted"
             " to another format."

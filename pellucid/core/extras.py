@@ -27,7 +27,7 @@ def requirements() -> tuple[list[str], dict[str, list[str]]]:
         # From the metadata of the installation, so that the list is that of pyproject.toml.
         lines = importlib.metadata.requires(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:  # run from a source tree, not installed
-        return ["torch", "numpy"], {}
+        return ["numpy"], {}
 
     core: list[str] = []
     extras: dict[str, list[str]] = {}
@@ -37,7 +37,7 @@ def requirements() -> tuple[list[str], dict[str, list[str]]]:
         extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", line)
         if extra is None:
             core.append(name)
-        elif name != PACKAGE:
+        elif name != PACKAGE:  # as `all` requires it with the other extras
             extras.setdefault(extra[1], []).append(name)
     return core, extras
 

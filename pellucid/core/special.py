@@ -1,4 +1,4 @@
-"""The four ids that mean something to every floor (EQ-12); text can never produce them."""
+"""The four ids that mean something to every floor (EQ-12); no text gives them but UNK."""
 
 PAD_ID = 0
 """Fills batches up; never attended to, never scored."""

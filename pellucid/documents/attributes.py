@@ -18,10 +18,11 @@ _BY_TAG: dict[str, frozenset[str]] = {
     "th": frozenset(("abbr",)),
     "track": frozenset(("label",)),
 }
-"""The translatable attributes of HTML's standard (section 3.2.6.2), and the labels of WAI-ARIA."""
+"""By element; with ``_OF_ALL`` those that HTML's standard translates (section 3.2.6.2), and labels of
+WAI-ARIA."""
 _BUTTONS = frozenset(("button", "reset", "submit"))
 _UNREAD = frozenset(("link", "script", "style"))
-"""Elements whose titles are names of style sheets."""
+"""Elements whose titles nobody reads."""
 _DESCRIPTIONS = frozenset(
     ("description", "og:title", "og:description", "twitter:title", "twitter:description")
 )
@@ -49,15 +50,19 @@ def readable_attributes(
     ``attributes`` are what the parser read in ``source``: where the two differ, as in a tag that is
     not well formed, there is none.
     """
-    values = {name: value or "" for name, value in attributes}
+    values = {name: value or "" for name, value in reversed(attributes)}  # of two the first counts
     wanted = [name for name in values if _is_read(tag, name, values)]
     if not any(any(map(str.isalpha, values[name])) for name in wanted):
         return []
 
+    # Of the others, such as addresses, versions of Python resolve "&region=" in two ways.
     found = attributes_of(source)
-    if [(each.name, each.value) for each in found] != [(n, v or "") for n, v in attributes]:
+    ours = [(each.name, each.value if each.name in wanted else "") for each in found]
+    if ours != [(name, (value or "") if name in wanted else "") for name, value in attributes]:
         return []
-    return [each for each in found if each.name in wanted and any(map(str.isalpha, each.value))]
+
+    read = {each.name: each for each in reversed(found)}
+    return [read[name] for name in wanted if any(map(str.isalpha, read[name].value))]
 
 
 def _is_read(tag: str, name: str, values: Mapping[str, str]) -> bool:

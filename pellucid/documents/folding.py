@@ -271,7 +271,7 @@ class Folded:
         is_word = (
             _STOPS.fullmatch(words)
             or (_NUMBER.fullmatch(words) and not is_attached)
-            or (_UNIT.fullmatch(words) and left.isdigit())
+            or (_UNIT.fullmatch(words) and text_in(done[-1:]).rstrip()[-1:].isdigit())
             or (_SIGN.fullmatch(words) and not left.isalnum())
         )
         if is_word and not item.is_noted:

@@ -88,15 +88,15 @@ def _whole(tokens: list[Token]) -> Iterator[list[Token]]:
 
 def with_outline(tokens: list[Token]) -> list[Token]:
     """The tokens, with those that end a sentence because they divide a document into its parts."""
-    root: list[list[int]] = [[]]
-    """For each open element its tags; that of the whole comes first."""
-    inner: list[list[list[int]]] = [[]]
-    """For each open element the tags of the elements in it."""
+    # For each open element, that of the whole first: the numbers of its tags, and of the tags of
+    # each element in it.
+    own_tags: list[list[int]] = [[]]
+    inner_tags: list[list[list[int]]] = [[]]
     has_text = [False]
     names: list[str] = []
 
     def close() -> None:
-        own, children = root.pop(), inner.pop()
+        own, children = own_tags.pop(), inner_tags.pop()
         if has_text.pop():
             return
         for tags in (*children, own if children else []):
@@ -108,18 +108,18 @@ def with_outline(tokens: list[Token]) -> list[Token]:
             has_text[-1] = has_text[-1] or bool(token.text.strip())
         elif token.kind == "start":
             tags = [number]
-            inner[-1].append(tags)
-            root.append(tags)
-            inner.append([])
+            inner_tags[-1].append(tags)
+            own_tags.append(tags)
+            inner_tags.append([])
             has_text.append(False)
             names.append(token.name)
         elif token.kind == "end" and token.name in names[-_DEEPEST:]:
             # What was not closed inside it ends with it.
             while names.pop() != token.name:
                 close()
-            root[-1].append(number)
+            own_tags[-1].append(number)
             close()
-    while root:
+    while own_tags:
         close()
     return tokens
 
@@ -146,15 +146,10 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
             yield _joined(kept.tokens, rules, depth, is_closed=False)
             kept = None
 
-        if token.kind == "start" and _is_one(token, rules):
-            none: frozenset[str] = frozenset()
-            kept = _Kept(token, none if rules.is_xml else ENDED_BY.get(token.name, none))
+        if token.kind == "start" and _is_one_mark(token, rules):
+            kept = _Kept(token, _ended_by(token, rules))
             continue
-        if token.kind == "start":
-            around.append(token.name)
-        elif token.kind == "end" and token.name in around[-_DEEPEST:]:
-            while around.pop() != token.name:
-                pass
+        _follow(token, around)
         if token.name in KEEPS_LINES:
             lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
         yield _of_sentence(token, lines > 0, rules)
@@ -164,7 +159,22 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
         yield dataclasses.replace(one, kind="other")
 
 
-def _is_one(token: Token, rules: TagRules) -> bool:
+def _ended_by(token: Token, rules: TagRules) -> frozenset[str]:
+    """The elements that end one whose end tag may be left out; none in XML."""
+    none: frozenset[str] = frozenset()
+    return none if rules.is_xml else ENDED_BY.get(token.name, none)
+
+
+def _follow(token: Token, opened: list[str]) -> None:
+    """Add an element that begins to those that are open, or take out what ends with a token."""
+    if token.kind == "start":
+        opened.append(token.name)
+    elif token.kind == "end" and token.name in opened[-_DEEPEST:]:
+        while opened.pop() != token.name:
+            pass
+
+
+def _is_one_mark(token: Token, rules: TagRules) -> bool:
     """Whether an element is one mark, with all that is in it."""
     if token.translates is False:
         return True
@@ -174,7 +184,7 @@ def _is_one(token: Token, rules: TagRules) -> bool:
 
 
 class _Kept:
-    """The tokens of an element that is not translated, as they come."""
+    """The tokens of one element, as they come, up to its end."""
 
     def __init__(self, token: Token, ended_by: frozenset[str]) -> None:
         self.name = token.name
@@ -230,7 +240,7 @@ def _joined(
         if not is_kept:
             inner = [first, tokens[1:]]
         elif first.translates is False and any(token.translates for token in tokens[1:]):
-            inner = _with_translated(tokens)
+            inner = _with_translated(tokens, rules)
     reads = "".join(token.text for token in tokens[1:] if token.kind == "text")
     is_read = is_kept and (name in READ_AS_WORDS or (rules.is_inline(name) and name not in OPAQUE))
     if inner or first.role == "reference" or not is_read:
@@ -238,27 +248,30 @@ def _joined(
     return Token("alone" if is_inline else "other", raw, name, reads, inner=inner)
 
 
-def _with_translated(tokens: Sequence[Token]) -> list[Token | Sequence[Token]]:
+def _with_translated(tokens: Sequence[Token], rules: TagRules) -> list[Token | Sequence[Token]]:
     """The tokens of an element that is not translated, with a list for each element in it that
     says it is.
     """
     inner: list[Token | Sequence[Token]] = []
-    at = 0
-    while at < len(tokens):
-        token = tokens[at]
-        if not (token.kind == "start" and token.translates) or token.name in _NEVER:
+    around: list[str] = []
+    """The elements that are open around a token, outside of one that is translated."""
+    read: _Kept | None = None
+    for token in tokens:
+        if read is not None and read.is_ended_before(token, around):
+            inner.append(read.tokens)
+            read = None
+        if read is not None:
+            read.add(token)
+            if read.is_closed:
+                inner.append(read.tokens)
+                read = None
+        elif token.kind == "start" and token.translates and token.name not in _NEVER:
+            read = _Kept(token, _ended_by(token, rules))
+        else:
+            _follow(token, around)
             inner.append(dataclasses.replace(token, attributes=()))
-            at += 1
-            continue
-        stop, depth = at, 0
-        while stop < len(tokens):
-            if tokens[stop].name == token.name:
-                depth += (tokens[stop].kind == "start") - (tokens[stop].kind == "end")
-            stop += 1
-            if depth == 0:
-                break
-        inner.append(tokens[at:stop])
-        at = stop
+    if read is not None:  # it is never closed
+        inner.append(read.tokens)
     return inner
 
 

@@ -28,7 +28,7 @@ Format = Literal[
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 ENDINGS: dict[str, Format] = {
-    **{name: name for name in FORMATS},
+    **{name: name for name in FORMATS if name != "android"},
     "text": "txt",
     "markdown": "md",
     "htm": "html",
@@ -69,7 +69,8 @@ _REFUSED = {
 }
 """By ending, what is wrong with a file that people have, and what to do."""
 LINES = frozenset(("txt", "text", ""))
-"""Endings of files that ``pellucid translate`` reads line by line unless a format is named."""
+"""Endings of documents that ``pellucid translate`` reads line by line all the same, unless a format
+is named."""
 
 
 def ending_of(name: str) -> str:
@@ -84,11 +85,6 @@ def is_document(name: str) -> bool:
     return ending not in LINES and (ending in ENDINGS or ending in _REFUSED)
 
 
-def kind_of_ending(ending: str) -> Format | None:
-    """The format of files with this ending; None if there is none that is written."""
-    return ENDINGS.get(ending)
-
-
 def format_of(name: str) -> Format:
     """The format of a file by its name. Raises DataError for one that is not read."""
     ending = ending_of(name)
@@ -96,8 +92,8 @@ def format_of(name: str) -> Format:
         raise DataError(f"a .{ending} file {_REFUSED[ending]}")
     if ending not in ENDINGS:
         raise DataError(
-            f"the format of {name!r} must be known by its end, which is"
-            f" {'.' + ending if ending else 'missing'}",
+            f"the format of {name!r} is not known"
+            + (f" by its end, .{ending}" if ending else ", as its name has no end"),
             hint=f"--format names it: {', '.join(FORMATS)}",
         )
     return ENDINGS[ending]

@@ -10,12 +10,12 @@ _TOKEN = re.compile(r"\s*(\d{1,9}|n|\|\||&&|[=!<>]=|[-+*/%<>!?:()])")
 _LONGEST = 1000
 """Characters of an expression; that of Arabic has 120."""
 _DEEPEST = 40
-"""Operators and brackets within each other."""
+"""Choices and brackets within each other."""
 _MOST_FORMS = 10
 """Forms of a language; Arabic has 6."""
 _TRIED = (*range(220), 1000, 1_000_000)
 """Numbers that show which form is for which: the rules of languages repeat after a hundred."""
-_WORD = 1 << 64
+_MODULUS = 1 << 64
 """Numbers are unsigned, as in C."""
 
 _SLAVIC = "n%10>=2 && n%10<=4 && (n%100<12 || n%100>14) ? 1 : 2"
@@ -45,7 +45,7 @@ _RULES = {
     ): "ar",
 }
 """The header of languages that have one, as in the manual of gettext, section "Plural forms", and
-in the catalogs of Unicode's CLDR."""
+the catalogs of people who translate into it."""
 _HEADERS = {code: header for header, codes in _RULES.items() for code in codes.split()}
 
 _CATEGORIES = {
@@ -62,7 +62,7 @@ _CATEGORIES = {
 
 def categories_of(language: str) -> tuple[str, ...]:
     """The forms that a message of ICU needs beside ``one`` and ``other`` in a language."""
-    code = language.lower().replace("-", "_").partition("_")[0]
+    code = _base(language)
     return next((each for each, codes in _CATEGORIES.items() if code in codes.split()), ())
 
 
@@ -72,8 +72,12 @@ _Value = Callable[[int], int]
 
 def header_of(language: str) -> str | None:
     """The value of ``Plural-Forms`` for a language such as ``pt_BR``; None if it is not known."""
-    code = language.lower().replace("-", "_")
-    return _HEADERS.get(code) or _HEADERS.get(code.partition("_")[0])
+    return _HEADERS.get(language.lower().replace("-", "_")) or _HEADERS.get(_base(language))
+
+
+def _base(language: str) -> str:
+    """The code of a language without its country, script and encoding: ``sr`` of ``sr@latin``."""
+    return re.split("[-_@.]", language.lower())[0]
 
 
 def numbers_of_forms(header: str) -> list[list[int]]:
@@ -112,8 +116,8 @@ _OPERATORS: Sequence[dict[str, Callable[[int, int], int]]] = (
         "<": lambda a, b: int(a < b),
         ">": lambda a, b: int(a > b),
     },
-    {"+": lambda a, b: (a + b) % _WORD, "-": lambda a, b: (a - b) % _WORD},
-    {"*": lambda a, b: a * b % _WORD, "/": lambda a, b: a // b, "%": lambda a, b: a % b},
+    {"+": lambda a, b: (a + b) % _MODULUS, "-": lambda a, b: (a - b) % _MODULUS},
+    {"*": lambda a, b: a * b % _MODULUS, "/": lambda a, b: a // b, "%": lambda a, b: a % b},
 )
 """The operators of two numbers, from those that bind least to those that bind most, as in C."""
 

@@ -43,7 +43,7 @@ class QueuedSearch:
         With ``waits_for_room`` sentences for which the queue has no room are queued later, until
         the deadline; otherwise OverloadedError is raised.
         """
-        self.deadline = deadline
+        self._deadline, self._is_stopped = deadline, False
         self._waits_for_room = waits_for_room
         self._service, self._served = service, served
         # What is doubtful is marked or left by whoever joins the sentences, as a whole.
@@ -57,7 +57,7 @@ class QueuedSearch:
         for first in range(0, len(texts), _SENTENCES):
             some = texts[first : first + _SENTENCES]
             begin = functools.partial(self._service.sentences, self._served, some, self._settings)
-            found += self._take_turn(functools.partial(begin, self.deadline, self._glossary))
+            found += self._take_turn(functools.partial(begin, self._deadline, self._glossary))
         return found
 
     def attention(self, translations: Sequence[Translation]) -> "list[AttentionWeights]":
@@ -67,13 +67,13 @@ class QueuedSearch:
             some = translations[first : first + _SENTENCES]
             work = functools.partial(self._attention_of, some)
             found += self._take_turn(
-                functools.partial(self._service.alone, self._served, work, self.deadline)
+                functools.partial(self._service.alone, self._served, work, self._deadline)
             )
         return found
 
     def stop(self) -> None:
-        """Raise DeadlineError in the thread that translates, now or at its next sentence."""
-        self.deadline = 0.0
+        """Raise DeadlineError in the thread that translates, now or at its next turn."""
+        self._is_stopped = True
         if self._waits_for is not None:
             self._waits_for.cancel()
 
@@ -94,13 +94,14 @@ class QueuedSearch:
                 return self._wait(begin())
             except OverloadedError:
                 # One full moment must not cost a document that was translated for minutes.
-                if not self._waits_for_room or time.monotonic() > self.deadline:
+                is_late = self._is_stopped or time.monotonic() > self._deadline
+                if is_late or not self._waits_for_room:
                     raise
                 time.sleep(_PAUSE_SECONDS)
 
     def _wait(self, work: Coroutine[Any, Any, _Found]) -> _Found:
         """Run a coroutine on the event loop, and wait for its result in this thread."""
-        if self._loop.is_closed() or self.deadline == 0.0:
+        if self._loop.is_closed() or self._is_stopped:
             work.close()
             raise (
                 PellucidError("the server has stopped")
@@ -110,6 +111,8 @@ class QueuedSearch:
 
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         self._waits_for = future
+        if self._is_stopped:  # before there was something to cancel
+            future.cancel()
         try:
             return future.result()
         except concurrent.futures.CancelledError:

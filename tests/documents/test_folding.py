@@ -157,6 +157,20 @@ def test_a_large_first_letter_is_part_of_its_word(source: str, found: str):
 
 
 @pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("don<i>’</i>t go from 1859<b>–</b>1930", "don’t go from 1859–1930"),
+        ("<i>Anne</i><b>-</b>Marie and rock<span>&amp;</span>roll", "Anne-Marie and rock&roll"),
+        ("it costs 5<b>€</b> or 5 <b>%</b> now", "it costs 5€ or 5 % now"),
+        ("red houses <b>&amp;</b> old cats", "red houses & old cats"),
+        ("red houses<b>*</b> and<sup>†</sup> cats", "red houses and cats"),
+    ],
+)
+def test_signs_of_a_word_or_a_number_are_read_whatever_their_format(source: str, read: str):
+    assert read_in(f"<p>{source}</p>")[0] == read
+
+
+@pytest.mark.parametrize(
     ("source", "found"),
     [
         ("press <button>red</button> now", ["press red now"]),
@@ -189,6 +203,9 @@ def test_phrasing_content_cuts_no_sentence(source: str, found: list[str]):
         ('<p>see <a class="mention hashtag">#<span>RedHouse</span></a></p>', ["see "]),
         ('<span role="doc-pagebreak" title="xii">xii</span>red house', ["red house"]),
         ('<nav epub:type="page-list"><a>iv</a><a title="a b">Cover</a></nav>', []),
+        ('<div translate="no"><p translate="yes">c d<p>a b</div>', ["c d"]),
+        ('<ul translate="no"><li translate="yes">c <b>d</b><li>a b</ul>e f', ["c d", "e f"]),
+        ('<div translate="no"><p translate="yes">c d</div><p>e f', ["c d", "e f"]),
     ],
 )
 def test_what_an_element_says_of_its_translation_holds_for_it(source: str, found: list[str]):

@@ -470,7 +470,7 @@ def test_pptx_keeps_runs_and_notes():
         ("a.pdf", "docx or html"),
         ("a.doc", "save it as docx"),
         ("a.docm", "macros"),
-        ("a", "missing"),
+        ("a", "its name has no end"),
     ],
 )
 def test_other_formats_are_refused_by_name_with_what_to_do(name: str, message: str):

@@ -77,6 +77,11 @@ def test_a_rule_that_gettext_could_not_use_is_refused(header: str, message: str)
         numbers_of_forms(header)
 
 
+@pytest.mark.parametrize("language", ["sr@latin", "sr_RS.UTF-8", "sr-Latn-RS", "SR"])
+def test_a_language_has_its_rule_whatever_its_script_and_country(language: str):
+    assert header_of(language) == header_of("sr") is not None
+
+
 def test_a_catalog_gets_the_plural_forms_that_its_head_says():
     russian = "Plural-Forms: " + (header_of("ru") or "")
     found, notes = said(head(UTF_8, russian) + CATS + "\n" + ONE_CAT)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError
-from pellucid.documents.attributes import attributes_of
+from pellucid.documents.attributes import attributes_of, readable_attributes
 from pellucid.documents.html_files import HtmlDocument, HtmlFile
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_rules import PAGE, TagRules
@@ -144,6 +144,20 @@ def test_attributes_that_people_read_are_translated_and_others_stay(source: str,
     assert swapped(source, TagRules(with_attributes=True)) == found
     if "<b>" not in source:
         assert swapped(source).lower() == source.lower()
+
+
+def test_of_two_attributes_of_a_name_the_first_counts():
+    rules = TagRules(with_attributes=True)
+    assert swapped("<img alt='red house' alt='cat'>", rules) == "<img alt='HOUSE RED' alt='cat'>"
+
+
+def test_an_address_that_the_parser_resolves_otherwise_hides_no_text():
+    """``&region=`` is ``®ion=`` to older versions of Python, and stays in newer ones."""
+    source = '<img src="x?a=1&region=2" alt="red house">'
+    for address in ("x?a=1®ion=2", "x?a=1&region=2"):
+        parsed = [("src", address), ("alt", "red house")]
+        [found] = readable_attributes("img", source, parsed)
+        assert (found.name, found.value) == ("alt", "red house")
 
 
 @pytest.mark.parametrize(

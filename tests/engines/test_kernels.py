@@ -528,6 +528,23 @@ def test_sizes_that_do_not_fit_the_tensors_are_refused(number: int, library: Lib
         library.open(wrong)
 
 
+@pytest.mark.parametrize("name", ["feed_forward.inner.bias", "self_attention.b_qkv", "w_qkv"])
+def test_a_weight_and_a_bias_that_do_not_fit_are_refused(name: str, library: Library):
+    """The library is told no size of a bias: a shorter one would be read beyond its end."""
+    model = tiny_model("biases, untied, unshared")
+    named = {n: each.detach().float().numpy() for n, each in model.named_parameters()}
+    place = next(each for each in named if each.endswith(name))
+    for spoilt in (named[place][..., :1].reshape(-1)[:1], np.zeros((1, *named[place].shape))):
+        with pytest.raises(BundleError, match="a weight of the model and its bias do not fit"):
+            read_weights({**named, place: spoilt}, model.config)
+
+    weights = weights_of(model)
+    short = dataclasses.replace(weights.encoder[0].inner, bias=np.zeros(1, np.float32))
+    layer = dataclasses.replace(weights.encoder[0], inner=short)
+    with pytest.raises(BundleError, match="cannot compute a model of these sizes"):
+        library.open(dataclasses.replace(weights, encoder=(layer, *weights.encoder[1:])))
+
+
 def one_word_less(matrix: Matrix) -> Matrix:
     assert isinstance(matrix, Rounded)
     return Rounded(matrix.whole[:-1], matrix.scale[:-1])

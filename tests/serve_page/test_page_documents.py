@@ -8,13 +8,11 @@ from playwright.sync_api import expect
 
 from pellucid.documents.names import ENDINGS
 
-NOT_OFFERED = {"csv", "tsv", "android"}
+NOT_OFFERED = {"csv", "tsv"}
 
 
 def test_the_dialog_offers_every_ending_but_those_of_tables():
-    """A table needs the names of its columns, which the page does not ask for; Android's files end
-    in xml.
-    """
+    """A table needs the names of its columns, which the page does not ask for."""
     page = resources.files("pellucid.serve.page").joinpath("index.html").read_text("utf-8")
     [offered] = re.findall(r'id="document-file"[^>]*accept="([^"]*)"', page)
     assert sorted(offered.split(",")) == sorted(f".{each}" for each in ENDINGS.keys() - NOT_OFFERED)

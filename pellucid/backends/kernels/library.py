@@ -336,6 +336,9 @@ def _tensors(weights: Weights) -> tuple[Any, list[Any]]:
     ) -> None:
         """Append one tensor: whole numbers with their scales, or numbers alone."""
         outputs = 0 if numbers is None else numbers.size
+        # The library is given no size of a bias, and reads one number of it for each output.
+        if bias is not None and bias.shape != (outputs,):
+            raise BundleError("the kernels cannot compute a model of these sizes")
         arrays = [
             each if each is None else np.ascontiguousarray(each) for each in (rows, numbers, bias)
         ]

@@ -139,31 +139,28 @@ class Weights:
 def read_weights(tensors: Tensors, config: TransformerConfig, make: Make = rounded) -> Weights:
     """The weights from a bundle's ``tensors``, by their names there.
 
-    Raises BundleError for a tensor that is missing or has another shape than the config says.
+    Raises BundleError for a tensor that is missing, and for a weight and a bias that do not fit;
+    ``Library.open`` holds the sizes to those of the config.
     """
     reader = _Reader(tensors, config, make)
-    names = (
-        ("target_embedding.weight", "output_weight", "source_embedding.weight")
-        if config.share_embeddings and config.tie_output
-        else ("target_embedding.weight", "output_weight")
-        if config.tie_output
-        else ("target_embedding.weight", "source_embedding.weight")
-        if config.share_embeddings
-        else ("target_embedding.weight",)
-    )
-    rows = target = reader.matrix(names)
+    names = ["target_embedding.weight"]
+    if config.tie_output:
+        names.append("output_weight")
+    if config.share_embeddings:
+        names.append("source_embedding.weight")
+    rows = target = reader.matrix(tuple(names))
     if config.start_symbol == "zero":
         # A translation begins with a vector of zeros; BOS is read there and nowhere else.
         from_zero = reader.numbers(*names).copy()
         from_zero[BOS_ID] = 0.0
-        target = make(from_zero, None)
+        target = reader.made(from_zero, None)
     source = rows if config.share_embeddings else reader.matrix(("source_embedding.weight",))
 
     output = rows
     if not config.tie_output:
         output = reader.matrix(("output_weight",), "output_bias" if config.output_bias else None)
     elif config.output_bias:
-        output = dataclasses.replace(rows, bias=reader.numbers("output_bias"))
+        output = reader.matrix(tuple(names), "output_bias")
 
     is_pre = config.norm == "pre"
     assert config.activation in ("relu", "swish"), "the table of capabilities refuses others"
@@ -188,13 +185,13 @@ def read_weights(tensors: Tensors, config: TransformerConfig, make: Make = round
     )
 
 
-def sinusoids(length: int, width: int, wavelengths: float | None = None) -> Numbers:
+def sinusoids(length: int, width: int, divisor: float | None = None) -> Numbers:
     """The table of EQ-24, sines at even places and cosines beside them, from position 0.
 
-    ``wavelengths`` divides the number of a pair in the exponent: width / 2 if it is left out.
+    ``divisor`` divides the number of a pair in the exponent: width / 2 if it is left out.
     """
     pair = np.arange(width) // 2
-    exponents = pair / (width / 2 if wavelengths is None else wavelengths)
+    exponents = pair / (width / 2 if divisor is None else divisor)
     angles = np.arange(length, dtype=np.float64)[:, None] / 10000.0**exponents
     return np.where(np.arange(width) % 2 == 0, np.sin(angles), np.cos(angles)).astype(np.float32)
 
@@ -237,7 +234,13 @@ class _Reader:
         raise BundleError(f"the model has no tensor {' or '.join(names)}")
 
     def matrix(self, names: tuple[str, ...], bias: str | None = None) -> Matrix:
-        return self.make(self.numbers(*names), None if bias is None else self.numbers(bias))
+        return self.made(self.numbers(*names), None if bias is None else self.numbers(bias))
+
+    def made(self, weight: Numbers, bias: Numbers | None) -> Matrix:
+        """A matrix of ``weight`` (outputs, inputs) and ``bias`` (outputs), as long as they are."""
+        if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
+            raise BundleError("a weight of the model and its bias do not fit together")
+        return self.make(weight, bias)
 
     def norm(self, name: str) -> Norm:
         return Norm(self.numbers(f"{name}.gain"), self.numbers(f"{name}.bias"))
@@ -276,13 +279,13 @@ class _Reader:
     def _part(self, name: str, part: str, rows: slice = slice(None)) -> Matrix:
         has_bias = self.config.attention_bias
         bias = self.numbers(f"{name}.b_{part}")[rows] if has_bias else None
-        return self.make(self.numbers(f"{name}.w_{part}")[rows], bias)
+        return self.made(self.numbers(f"{name}.w_{part}")[rows], bias)
 
     def _ssru(self, name: str) -> Ssru:
         candidate = self.numbers(f"{name}.candidate.weight")
         gate, bias = self.numbers(f"{name}.gate.weight"), self.numbers(f"{name}.gate.bias")
         return Ssru(
-            self.make(
+            self.made(
                 np.concatenate([candidate, gate]), np.concatenate([np.zeros_like(bias), bias])
             )
         )
