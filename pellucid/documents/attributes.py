@@ -18,8 +18,8 @@ _BY_TAG: dict[str, frozenset[str]] = {
     "th": frozenset(("abbr",)),
     "track": frozenset(("label",)),
 }
-"""By element; with ``_OF_ALL`` those that HTML's standard translates (section 3.2.6.2), and labels of
-WAI-ARIA."""
+"""By element. These and ``_OF_ALL`` are the attributes that HTML's standard translates (section
+3.2.6.2), and the labels of WAI-ARIA."""
 _BUTTONS = frozenset(("button", "reset", "submit"))
 _UNREAD = frozenset(("link", "script", "style"))
 """Elements whose titles nobody reads."""
