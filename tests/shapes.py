@@ -32,7 +32,10 @@ _is_on = True
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """Check the shapes of ``function`` in its first calls of each test."""
-    check_it = jaxtyping.jaxtyped(typechecker=beartype.beartype)(function)
+
+    @functools.cache
+    def checker() -> Callable[..., Any]:  # which takes milliseconds to make
+        return jaxtyping.jaxtyped(typechecker=beartype.beartype)(function)
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -40,7 +43,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         if not _is_on or count >= MOST_CALLS:
             return function(*arguments, **named)
         _calls[function] = count + 1
-        return check_it(*arguments, **named)
+        return checker()(*arguments, **named)
 
     return call
 

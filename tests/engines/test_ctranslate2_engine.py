@@ -29,7 +29,7 @@ from pellucid.decoding.search.candidates import WatchedStep
 from pellucid.decoding.search.scoring import score_ids
 from pellucid.decoding.translator import Translator
 
-LINES = sentences(200)
+LINES = sentences(60)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_greedy_search_says_the_same_tokens_with_the_same_log_probabilities(fast
     assert said(found) == said(expected)
     lengths = {len(each.tokens) for each in found}
     assert min(lengths) < 8 < max(lengths) == 16, "some stop, and some must be stopped"
-    assert len({each.text for each in found}) > 50
+    assert len({each.text for each in found}) > 20
     for one, other in zip(found, expected, strict=True):
         assert_same_figures(one, other)
 
@@ -66,10 +66,11 @@ def test_beam_search_finds_the_same_best_and_the_same_others(fast, ours, alpha: 
     assert [t.text for t in found] != [t.text for t in ours.translate(LINES, beam_size=1)]
     pairs = list(zip(found, expected, strict=True))
     finished = [(a, b) for a, b in pairs if all(len(each.tokens) < 30 for each in b.n_best)]
-    assert len(finished) > 100
-    assert sum(a.tokens == b.tokens for a, b in finished) >= 0.99 * len(finished)
+    assert len(finished) > 25
+    # rounding may decide between two
+    assert sum(a.tokens == b.tokens for a, b in finished) >= len(finished) - 1
     same = [(a, b) for a, b in finished if said([a]) == said([b])]
-    assert len(same) >= 0.97 * len(finished)
+    assert len(same) >= len(finished) - 2
     for one, other in same:
         for each, like in zip(one.n_best, other.n_best, strict=True):
             assert_same_figures(each, like)
@@ -132,7 +133,7 @@ def test_without_log_probabilities_the_answers_and_scores_are_the_same(fast, bea
     full = fast.translate(LINES, settings)
     bare = fast.translate(LINES, settings.changed({"token_log_probs": False}))
     assert said(full) == said(bare)
-    assert sum(not each.token_log_probs for each in bare) > 100
+    assert sum(not each.token_log_probs for each in bare) > 25
     assert all(len(each.tokens) == 30 for each in bare if each.token_log_probs), "cut short"
     for one, other in zip(full, bare, strict=True):
         # the beam rules PAD and BOS out and shares their part of p, large here, out anew
@@ -172,7 +173,7 @@ def test_it_searches_with_the_settings_of_an_imported_model(fast, ours, beam_siz
         for one, other in zip(found, expected, strict=True)
         if one.tokens == other.tokens
     ]
-    assert len(same) >= (200 if beam_size == 1 else 180)
+    assert len(same) >= (60 if beam_size == 1 else 54)
     assert sum(len(one.tokens) == 12 for one, _ in same) > 10, "some are cut"
     for one, other in same:
         assert_same_figures(one, other)
@@ -190,7 +191,7 @@ def test_pad_and_start_are_never_said(tmp_path: Path, beam_size: int):
     found = Translator(bundle, settings, choose_engine(bundle, "ctranslate2")).translate(LINES)
     expected = Translator(bundle, settings).translate(LINES)
     same = [one.tokens == other.tokens for one, other in zip(found, expected, strict=True)]
-    assert sum(same) >= (150 if beam_size > 1 else 200)
+    assert sum(same) >= (45 if beam_size > 1 else 60)
     for one, other, is_same in zip(found, expected, same, strict=True):
         if is_same:
             assert_same_figures(one, other)
@@ -296,6 +297,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_a_fork_that_only_holds_the_model_ends(bundle_folder: Path):
     """The interpreter frees the model, which waits for its threads."""
+    load(bundle_folder, engine="ctranslate2", device="cpu")  # leaves the converted model
     command = [sys.executable, "-c", _ENDS_IN_A_FORK, str(bundle_folder)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "3\n"
 

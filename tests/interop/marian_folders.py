@@ -1,16 +1,21 @@
-"""Marian models of transformers' own making, at toy size, with random weights."""
+"""Marian models of transformers' own making, at toy size, with random weights.
+
+Importing transformers takes seconds, so it is imported where a test needs it.
+"""
 
 import functools
 import io
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sentencepiece
 import torch
 from small_bundles import ENGLISH, FRENCH, NEW_TOKENS, sentences
-from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+if TYPE_CHECKING:
+    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 
 @functools.cache
@@ -42,12 +47,14 @@ def marian_folder(
     ordinary_start: bool = False,
     seed: int = 0,
     **changes: Any,
-) -> MarianMTModel:
+) -> "MarianMTModel":
     """Write a random Marian model with OPUS-MT's order of ids; it is given back.
 
     With ``ordinary_start`` the vocabulary holds ``<s>`` and starts from the padding none the less,
     as those of OPUS-MT tc-big do.
     """
+    from transformers import MarianMTModel
+
     folder.mkdir(parents=True)
     source, target = marian_spm(FRENCH, 60), marian_spm(ENGLISH, 50)
     (folder / "source.spm").write_bytes(source)
@@ -83,7 +90,9 @@ def _numbered(pieces: list[str]) -> dict[str, int]:
 
 def _config(
     tables: list[dict[str, int]], pad: int, stop: int, changes: dict[str, Any]
-) -> MarianConfig:
+) -> "MarianConfig":
+    from transformers import MarianConfig
+
     settings = {
         "vocab_size": len(tables[0]),
         "decoder_vocab_size": len(tables[-1]),
@@ -107,8 +116,10 @@ def _config(
     return MarianConfig(**{**settings, **changes})
 
 
-def open_marian(folder: Path) -> tuple[MarianMTModel, MarianTokenizer]:
+def open_marian(folder: Path) -> "tuple[MarianMTModel, MarianTokenizer]":
     """What a user of transformers does."""
+    from transformers import MarianMTModel, MarianTokenizer
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of transformers about itself
         model, report = MarianMTModel.from_pretrained(folder, output_loading_info=True)
@@ -121,7 +132,7 @@ def open_marian(folder: Path) -> tuple[MarianMTModel, MarianTokenizer]:
 
 
 def marian_greedy(
-    model: MarianMTModel, tokenizer: MarianTokenizer, texts: list[str]
+    model: "MarianMTModel", tokenizer: "MarianTokenizer", texts: list[str]
 ) -> list[list[str]]:
     """The tokens of transformers' greedy search, the stop left out."""
     special = {model.config.pad_token_id, model.config.eos_token_id}

@@ -1,6 +1,6 @@
 """Runs exported graphs under onnxruntime and tells how far they are from the bundle, as JSON.
 
-    python tests/interop/onnx_referee.py BUNDLE GRAPHS [BUNDLE GRAPHS ...] < SENTENCES
+    echo '[["BUNDLE", "GRAPHS", ["a sentence", ...]], ...]' | python tests/interop/onnx_referee.py
 
 A process of its own: onnxruntime and ctranslate2 in one process hang when it ends.
 """
@@ -97,12 +97,10 @@ def compare(bundle: Bundle, graphs: Graphs, texts: list[str]) -> dict[str, float
 
 def main() -> None:
     torch.set_num_threads(1)
-    texts = sys.stdin.read().splitlines()
-    pairs = zip(sys.argv[1::2], sys.argv[2::2], strict=True)
-    result = {
-        bundle: compare(load_bundle(bundle), Graphs(Path(graphs)), texts)
-        for bundle, graphs in pairs
-    }
+    result = [
+        compare(load_bundle(bundle), Graphs(Path(graphs)), texts)
+        for bundle, graphs, texts in json.load(sys.stdin)
+    ]
     print(json.dumps(result))
 
 

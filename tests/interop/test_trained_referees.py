@@ -6,7 +6,7 @@ when to end, our search gives what that of transformers gives.
 
 import math
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import ctranslate2
 import pytest
@@ -14,7 +14,6 @@ import safetensors.torch
 import torch
 from marian_folders import open_marian
 from trained_model import unseen_sentences
-from transformers import MarianMTModel, MarianTokenizer
 
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.export import export_ctranslate2
@@ -27,15 +26,18 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.model.stored import model_tensors
 
+if TYPE_CHECKING:
+    from transformers import MarianMTModel, MarianTokenizer
+
 TEXTS = unseen_sentences()
 LONGEST = 40
-NEARLY_ALL = 198
-"""Of 200: where two hypotheses are as likely to the last digit, rounding decides."""
+NEARLY_ALL = 59
+"""Of 60: where two hypotheses are as likely to the last digit, rounding decides."""
 SPECIAL = {PAD_ID, BOS_ID, EOS_ID}
 
 
 @pytest.fixture(scope="module")
-def marian(trained: Bundle, exported: Path) -> tuple[MarianMTModel, MarianTokenizer]:
+def marian(trained: Bundle, exported: Path) -> "tuple[MarianMTModel, MarianTokenizer]":
     export_huggingface(trained, exported / "marian")
     return open_marian(exported / "marian")
 
@@ -47,20 +49,25 @@ def converted(trained: Bundle, exported: Path) -> ctranslate2.Translator:
     return ctranslate2.Translator(folder, inter_threads=1, intra_threads=1)
 
 
-def ours(bundle: Bundle, beam_size: int) -> list[list[str]]:
-    settings = DecodingConfig(beam_size=beam_size, length_penalty=0.0, max_length=LONGEST)
-    found = Translator(bundle, settings).translate(TEXTS)
-    return [[each for each in one.tokens if each != "[EOS]"] for one in found]
+@pytest.fixture(scope="module")
+def ours(trained: Bundle) -> dict[int, list[list[str]]]:
+    """The words of each translation, greedily and with five beams."""
+    words = {}
+    for beam_size in (1, 5):
+        settings = DecodingConfig(beam_size=beam_size, length_penalty=0.0, max_length=LONGEST)
+        found = Translator(trained, settings).translate(TEXTS)
+        words[beam_size] = [[each for each in one.tokens if each != "[EOS]"] for one in found]
+    return words
 
 
 def theirs(
-    model: MarianMTModel, tokenizer: MarianTokenizer, bundle: Bundle, beam_size: int
+    model: "MarianMTModel", tokenizer: "MarianTokenizer", bundle: Bundle, beam_size: int
 ) -> list[list[str]]:
     """Length and stop as ours: no penalty, and no stop put in the place of a word."""
     said = []
     asked = {"length_penalty": 0.0} if beam_size > 1 else {}
-    for begin in range(0, len(TEXTS), 50):
-        batch = tokenizer(TEXTS[begin : begin + 50], return_tensors="pt", padding=True)
+    for begin in range(0, len(TEXTS), 30):
+        batch = tokenizer(TEXTS[begin : begin + 30], return_tensors="pt", padding=True)
         found = model.generate(
             **batch,
             **asked,
@@ -91,16 +98,18 @@ def ctranslate2_says(
 
 
 def equal(one: list[list[str]], other: list[list[str]]) -> int:
-    assert len(one) == len(other) == 200
-    assert len({tuple(each) for each in one}) > 50  # it has learned to say different things
+    assert len(one) == len(other) == len(TEXTS)
+    assert len({tuple(each) for each in one}) > 20  # it has learned to say different things
     return sum(a == b for a, b in zip(one, other, strict=True))
 
 
 def test_transformers_computes_the_logits_of_a_trained_model(
-    trained: Bundle, marian: tuple[MarianMTModel, MarianTokenizer]
+    trained: Bundle,
+    ours: dict[int, list[list[str]]],
+    marian: "tuple[MarianMTModel, MarianTokenizer]",
 ):
     model, tokenizer = marian
-    for text, said in zip(TEXTS[:40], ours(trained, 1)[:40], strict=True):
+    for text, said in zip(TEXTS[:20], ours[1][:20], strict=True):
         source = tokenizer([text], return_tensors="pt")
         ids = trained.target_tokenizer.encode("".join(said).replace("\u2581", " ").strip())
         target = torch.tensor([[BOS_ID, *ids]])
@@ -111,9 +120,11 @@ def test_transformers_computes_the_logits_of_a_trained_model(
 
 
 def test_transformers_says_the_tokens_of_a_trained_model_greedily(
-    trained: Bundle, marian: tuple[MarianMTModel, MarianTokenizer]
+    trained: Bundle,
+    ours: dict[int, list[list[str]]],
+    marian: "tuple[MarianMTModel, MarianTokenizer]",
 ):
-    assert equal(ours(trained, 1), theirs(*marian, trained, 1)) == 200
+    assert equal(ours[1], theirs(*marian, trained, 1)) == len(TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -139,22 +150,22 @@ def test_transformers_finds_the_same_by_its_own_length_penalty(
     asked: dict[str, Any],
     settings: dict[str, Any],
     trained: Bundle,
-    marian: tuple[MarianMTModel, MarianTokenizer],
+    marian: "tuple[MarianMTModel, MarianTokenizer]",
 ):
-    """All 200, and the referee of ``power_length_penalty``: sentences have the same scores."""
+    """All of them, and the referee of ``power_length_penalty``: sentences have the same scores."""
     model, tokenizer = marian
     asked = {"num_beams": 4, "max_length": LONGEST + 2, "do_sample": False, **asked}
     settings = {"beam_size": 4, "max_length": LONGEST, "length_penalty_kind": "power", **settings}
     wanted = DecodingConfig.parse({**settings, "forced_stop": "free"})
     found = Translator(trained, wanted).translate(TEXTS)
     theirs_said, scores = [], []
-    for begin in range(0, len(TEXTS), 50):
-        batch = tokenizer(TEXTS[begin : begin + 50], return_tensors="pt", padding=True)
+    for begin in range(0, len(TEXTS), 30):
+        batch = tokenizer(TEXTS[begin : begin + 30], return_tensors="pt", padding=True)
         answer = model.generate(**batch, **asked, return_dict_in_generate=True, output_scores=True)
         theirs_said += [[i for i in row if i not in SPECIAL] for row in answer.sequences.tolist()]
         scores += answer.sequences_scores.tolist()
     expected = [trained.target_tokenizer.tokens(ids) for ids in theirs_said]
-    assert equal([list(one.tokens) for one in found], expected) == 200
+    assert equal([list(one.tokens) for one in found], expected) == len(TEXTS)
     assert [one.score for one in found] == pytest.approx(scores, rel=1e-4, abs=1e-4)
 
 
@@ -165,28 +176,33 @@ def test_the_two_length_penalties_find_different_sentences(trained: Bundle):
         settings = {"length_penalty": 1.0, "length_penalty_kind": kind, "max_length": LONGEST}
         found = Translator(trained, DecodingConfig.parse(settings)).translate(TEXTS)
         by_kind.append([list(one.tokens) for one in found])
-    assert equal(*by_kind) < 190
+    assert equal(*by_kind) < len(TEXTS)
 
 
 def test_transformers_finds_the_same_by_beam_search(
-    trained: Bundle, marian: tuple[MarianMTModel, MarianTokenizer]
+    trained: Bundle,
+    ours: dict[int, list[list[str]]],
+    marian: "tuple[MarianMTModel, MarianTokenizer]",
 ):
-    found = ours(trained, 5)
-    assert found != ours(trained, 1)  # or there would be nothing to see
+    found = ours[5]
+    assert found != ours[1]  # or there would be nothing to see
     assert equal(found, theirs(*marian, trained, 5)) >= NEARLY_ALL
 
 
 @pytest.mark.parametrize("beam_size", [1, 5])
 def test_ctranslate2_finds_the_same(
-    beam_size: int, trained: Bundle, converted: ctranslate2.Translator
+    beam_size: int,
+    trained: Bundle,
+    ours: dict[int, list[list[str]]],
+    converted: ctranslate2.Translator,
 ):
     found = ctranslate2_says(converted, trained, beam_size)
-    assert equal(ours(trained, beam_size), found) >= NEARLY_ALL
+    assert equal(ours[beam_size], found) >= NEARLY_ALL
 
 
 def test_a_trained_model_goes_out_in_and_out_again_bit_by_bit(
     trained: Bundle,
-    marian: tuple[MarianMTModel, MarianTokenizer],  # its folder is there
+    marian: "tuple[MarianMTModel, MarianTokenizer]",  # its folder is there
     exported: Path,
     tmp_path: Path,
 ):
@@ -203,9 +219,12 @@ def test_a_trained_model_goes_out_in_and_out_again_bit_by_bit(
 
 @pytest.mark.parametrize("quantization", get_args(Quantization))
 def test_every_quantization_says_nearly_the_same_and_leaves_the_bundle_as_it_was(
-    quantization: Quantization, trained: Bundle, tmp_path: Path
+    quantization: Quantization,
+    trained: Bundle,
+    ours: dict[int, list[list[str]]],
+    tmp_path: Path,
 ):
-    """CTranslate2 quantizes in place. Of 200: 150 to 200; half-trained models waver more."""
+    """CTranslate2 quantizes in place. Of 60: 45 to 60; half-trained models waver more."""
     if quantization.startswith("int") and int8_problem() is not None:
         pytest.skip(f"{quantization} {int8_problem()}")
     before = {name: each.clone() for name, each in model_tensors(trained.model).items()}
@@ -213,4 +232,4 @@ def test_every_quantization_says_nearly_the_same_and_leaves_the_bundle_as_it_was
     for name, tensor in model_tensors(trained.model).items():
         assert torch.equal(tensor, before[name]), name
     translator = ctranslate2.Translator(str(tmp_path / "out"), inter_threads=1, intra_threads=1)
-    assert equal(ours(trained, 1), ctranslate2_says(translator, trained, 1)) >= 130
+    assert equal(ours[1], ctranslate2_says(translator, trained, 1)) >= 39

@@ -8,7 +8,7 @@ from pellucid import phrasebook
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
-_PAIRS, _HELD_OUT = 1500, 200
+_PAIRS, _HELD_OUT, _STEPS = 1500, 60, 150
 SETTINGS = [
     f"phrasebook.pairs={_PAIRS}",
     f"phrasebook.held_out={_HELD_OUT}",
@@ -23,14 +23,14 @@ SETTINGS = [
     "model.norm=post",
     "model.norm_eps=1e-5",
     "training.batch_tokens=1024",
-    "training.max_steps=250",
+    f"training.max_steps={_STEPS}",
     "training.max_minutes=60",
     "training.learning_rate=0.004",
     "training.optimizer=adam",
-    "training.warmup_steps=40",
+    "training.warmup_steps=30",
     "training.schedule=inverse_root",
     "training.average_decay=0.0",
-    "training.validate_every=250",
+    f"training.validate_every={_STEPS}",
     "training.threads=1",
     "training.precision=fp32",
 ]
@@ -43,6 +43,6 @@ def trained_run(base: Path) -> Path:
 
 
 def unseen_sentences() -> list[str]:
-    """200 French sentences that it was not trained on."""
+    """60 French sentences that it was not trained on."""
     splits = phrasebook.split(_PAIRS, _HELD_OUT, seed=0)
     return [pair.source for pair in splits.test]

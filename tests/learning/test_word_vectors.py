@@ -1,17 +1,20 @@
 """Word vectors end up where those of the program that Word2Vec is known by do."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from gensim.models import Word2Vec
 
 from pellucid import phrasebook
 from pellucid.bundle import load_any_bundle
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 from pellucid.training.vectors import bundle_vectors
+
+if TYPE_CHECKING:
+    from gensim.models import Word2Vec
 
 PAIRS, HELD_OUT, EPOCHS, FREQUENT, NEAREST = 8000, 500, 8, 200, 5
 SETTINGS = [
@@ -31,8 +34,10 @@ def neighbors(words: list[str], matrix: npt.NDArray[np.float32]) -> list[set[str
     return [{words[i] for i in row} for row in np.argsort(-cosines, axis=1)[:, :NEAREST]]
 
 
-def gensims(sentences: list[list[str]], seed: int) -> Word2Vec:
+def gensims(sentences: list[list[str]], seed: int) -> "Word2Vec":
     """The same window, noise and thinning; sentences in an order of the seed's."""
+    from gensim.models import Word2Vec  # importing it takes seconds
+
     order = np.random.default_rng(seed).permutation(len(sentences))
     return Word2Vec(
         [sentences[i] for i in order],

@@ -18,12 +18,10 @@ from pellucid.text.normalization import (
 )
 from pellucid.text.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 
-ODD = [
-    chr(code)
-    for code in range(0x110000)
-    if re.match(f"[{CLASSES['odd']}{CLASSES['directions']}{CLASSES['later']} ]", chr(code))
-    and not code > 0xE0200  # beyond the selectors only unassigned ones
-]
+ODD = re.findall(
+    f"[{CLASSES['odd']}{CLASSES['directions']}{CLASSES['later']} ]",
+    "".join(map(chr, range(0xE0201))),  # beyond the selectors only unassigned ones
+)
 MARKS = [chr(code) for code in range(0x20000) if unicodedata.combining(chr(code))]
 NEAR = [*"aeoAEO1#*. -é", *"\u1100\u1161\u11a8가ᠠابन\u094dക\u0d4dက", *"👩🔬❤🏴", "\u20e3", "\u05e2"]
 ANY = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from([*ODD, *NEAR])))

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gensim.models import KeyedVectors
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.text.vectors import WordVectors, read_vectors, write_vectors
@@ -25,6 +24,8 @@ def test_vectors_come_back_the_same_to_the_last_bit(tmp_path: Path):
 
 
 def test_gensim_reads_what_we_write_and_finds_the_same_neighbors(tmp_path: Path):
+    from gensim.models import KeyedVectors  # importing it takes seconds
+
     write_vectors(tmp_path / "v.txt", VECTORS)
     theirs = KeyedVectors.load_word2vec_format(str(tmp_path / "v.txt"))
     ours = VECTORS.nearest("dog", 3)
@@ -36,6 +37,8 @@ def test_gensim_reads_what_we_write_and_finds_the_same_neighbors(tmp_path: Path)
 
 
 def test_we_read_what_gensim_writes(tmp_path: Path):
+    from gensim.models import KeyedVectors
+
     theirs = KeyedVectors(2)
     theirs.add_vectors(list(VECTORS.words), VECTORS.matrix)
     theirs.save_word2vec_format(str(tmp_path / "v.txt"))

@@ -115,7 +115,7 @@ OPSET, IR_VERSION = 17, 8
 """The oldest opset with LayerNormalization (onnx 1.12, 2022), so that old runtimes can load it."""
 _LARGEST_FILE = (1 << 31) - (1 << 20)
 """Bytes: a protobuf message, and so one ONNX file, is limited to 2 GB."""
-_MOST_PIECES = 24
+_MOST_PIECES = 12
 """Tokens of a sentence in the self-check, which runs in plain NumPy and is slow."""
 _TOLERANCE = 1e-4
 """Relative to the largest logit, both sides in float32. A wrong node differs by as much as that."""
