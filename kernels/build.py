@@ -18,7 +18,7 @@ FLAGS = "-std=c11 -O3 -ffp-contract=off -fvisibility=hidden -fPIC -shared -Wno-p
 """Without contraction, so that every processor rounds alike."""
 FUZZER = Path(__file__).parent / "fuzz.c"
 FUZZER_FLAGS = (
-    "-std=c11 -g -O1 -ffp-contract=off -Wno-psabi -fsanitize=address,undefined"
+    "-std=c11 -g -O0 -ffp-contract=off -Wno-psabi -fsanitize=address,undefined"
     " -fno-sanitize-recover=all"
 )
 

@@ -1,9 +1,10 @@
-"""The library of the kernels, compiled once for all tests of a process."""
+"""The library of the kernels, compiled once for all tests, and again when its source changes."""
 
-import atexit
 import functools
+import hashlib
 import importlib.util
-import shutil
+import os
+import subprocess
 import tempfile
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,8 @@ from types import ModuleType
 import pytest
 
 KERNELS_FOLDER = Path(__file__).parents[1] / "kernels"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir()) / "compiled kernels"
+"""Kept from one session of tests to the next, as ``conftest.py`` keeps what programs cache."""
 
 
 def build_module() -> ModuleType:
@@ -27,9 +30,18 @@ def build_module() -> ModuleType:
 def compiled_library() -> Path:
     """The path of the library; the test is skipped where there is no compiler."""
     build = build_module()
-    if build.compiler() is None:
-        pytest.skip("no C compiler (cc)", allow_module_level=True)
-    folder = Path(tempfile.mkdtemp(prefix="pellucid-kernels-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path: Path = build.build(folder / "kernels.so")
-    return path
+    compiler = build.compiler()
+    if compiler is None:
+        pytest.skip("no C compiler (cc)")
+
+    # whatever decides on the bytes: the compiler, its flags in build.py, and the sources
+    made_of = [subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout]
+    sources = (p for p in KERNELS_FOLDER.rglob("*") if p.suffix in {".c", ".h", ".py"})
+    made_of += [path.read_bytes() for path in sorted(sources)]
+    key = hashlib.sha256(b"\0".join(made_of)).hexdigest()
+    library = CACHE / key / "kernels.so"
+    if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder:  # unseen until it is whole
+            build.build(Path(folder) / library.name).replace(library)
+    return library

@@ -96,6 +96,20 @@ def settings_that_meet_every_pair(seed: int = 0, tries: int = 40) -> list[dict[s
     return found
 
 
+def meeting_every_setting(configs: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """Some of ``configs`` that between them have each value of each setting that any of them has.
+
+    Of those that are left the one with most values that are still missing is taken.
+    """
+    missing = {each for config in configs for each in map(str, config.items())}
+    found = []
+    while missing:
+        best = max(configs, key=lambda config: len(missing & set(map(str, config.items()))))
+        missing -= set(map(str, best.items()))
+        found.append(best)
+    return found
+
+
 def random_settings(count: int, stays: float) -> list[dict[str, object]]:
     """Configs in which each switch stays at its default with the probability ``stays``."""
     draw = random.Random(11)

@@ -60,29 +60,27 @@ def used_in(tree: ast.AST, own: frozenset[str]) -> Iterator[str]:
 
 
 @functools.cache
-def parsed(path: Path) -> ast.AST:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@functools.cache
-def own_names() -> frozenset[str]:
-    return frozenset(name for path in FILES for name in defined_in(parsed(path)))
+def taken() -> frozenset[tuple[str, str]]:
+    """Each private name that a file of the package takes from elsewhere, with the file."""
+    own: set[str] = set()
+    used = set()
+    for path in FILES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        own.update(filter(is_private, defined_in(tree)))
+        names = used_in(tree, frozenset())
+        used |= {(path.relative_to(PACKAGE).as_posix(), name) for name in names}
+    return frozenset((path, name) for path, name in used if name not in own)
 
 
 def test_no_file_takes_a_private_name_of_another_package():
-    found = {
-        (path.relative_to(PACKAGE).as_posix(), name)
-        for path in FILES
-        for name in used_in(parsed(path), own_names())
-        if name not in DOCUMENTED and name not in NEEDED
-    }
-    assert not found
+    free = DOCUMENTED | NEEDED.keys()
+    assert not {(path, name) for path, name in taken() if name not in free}
 
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_those_that_are_needed_are_used_and_there(name: str):
     """A version of the package without one fails here first, and by name."""
-    assert any(name in used_in(parsed(path), own_names()) for path in FILES), "no longer needed"
+    assert name in {used for _, used in taken()}, "no longer needed"
     module, _, made = NEEDED[name].partition(":")
     owner = importlib.import_module(module)
     if made:

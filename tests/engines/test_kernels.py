@@ -48,7 +48,7 @@ LINES = sentences(40)
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    """Compiled once for all tests of this process, and not while they are collected."""
+    """Compiled where a test needs it, not while tests are collected."""
     return Library(compiled_library())
 
 
@@ -554,7 +554,7 @@ def one_word_less(matrix: Matrix) -> Matrix:
     return Rounded(matrix.whole[:-1], matrix.scale[:-1])
 
 
-@pytest.mark.parametrize("models", [40, pytest.param(300, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("models", [60, pytest.param(300, marks=pytest.mark.nightly)])
 def test_random_models_run_clean_under_sanitizers(models: int, tmp_path: Path):
     """Addresses, undefined behavior and leaks; and all sets of instructions give the same bits."""
     program = build_module().build(tmp_path / "fuzz", fuzzer=True)

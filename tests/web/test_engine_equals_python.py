@@ -10,7 +10,11 @@ import tiny_models
 import torch
 from opened_models import Opened
 from playwright.sync_api import Page
-from switch_pairs import random_settings, settings_that_meet_every_pair
+from switch_pairs import (
+    meeting_every_setting,
+    random_settings,
+    settings_that_meet_every_pair,
+)
 
 from pellucid.backends.capability import WEB
 from pellucid.backends.web.content import web_content
@@ -22,6 +26,7 @@ from pellucid.model.config import parse_model_config
 
 SOURCE, TARGET = "a b c d e", "f g h a"
 EVERY_PAIR = settings_that_meet_every_pair()
+EVERY_SETTING = meeting_every_setting(EVERY_PAIR)
 CLOSE = 1e-3
 
 # numbers as text: JSON has no infinity
@@ -85,6 +90,13 @@ def test_every_intermediate_of_every_kind(opened: Opened, name: str):
     assert_equal(opened(bundle), bundle)
 
 
+@pytest.mark.parametrize("settings", EVERY_SETTING, ids=range(len(EVERY_SETTING)))
+def test_every_setting_of_every_switch(opened: Opened, settings: dict[str, object]):
+    bundle = random_bundle(settings)
+    assert_equal(opened(bundle), bundle, "encoder.output", "logits")
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("settings", EVERY_PAIR, ids=range(len(EVERY_PAIR)))
 def test_every_pair_of_settings_of_two_switches(opened: Opened, settings: dict[str, object]):
     bundle = random_bundle(settings)
