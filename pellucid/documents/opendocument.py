@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.mixed import MixedText, Role, read_mixed
-from pellucid.documents.segments import Kind, Range, Segment
+from pellucid.documents.segments import Alone, Kind, Piece, Range, Segment
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
@@ -50,7 +50,7 @@ class OpenDocument:
                 text = read_mixed(element, _role_of, range_of=_range_of, kind_of=kind_of)
                 if text.segment.has_words:
                     self._texts.append(text)
-        self.segments = [_spaced(text.segment) for text in self._texts]
+        self.segments = [_spaced(text) for text in self._texts]
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
@@ -93,13 +93,23 @@ def _range_of(element: Element) -> Range | None:
     return (kind, ids[0], side == "end") if ids else None
 
 
-def _spaced(segment: Segment) -> Segment:
-    """White space as the format defines it: a line end in the file is a space."""
-    return Segment(
-        tuple(
-            " ".join(piece.replace("\n", " ").replace("\r", " ").split("\t"))
-            if isinstance(piece, str)
-            else piece
-            for piece in segment.pieces
-        )
-    )
+def _spaced(text: MixedText) -> Segment:
+    """White space as the format defines it: a line end in the file is a space. Behind an element
+    that stands for spaces between two words is one that is read.
+    """
+    pieces: list[Piece] = []
+    for piece in text.segment.pieces:
+        if isinstance(piece, str):
+            piece = " ".join(piece.replace("\n", " ").replace("\r", " ").split("\t"))
+            if _stand_for_spaces(text, pieces[-2:]) and not piece.startswith(" "):
+                piece = f" {piece}"
+        pieces.append(piece)
+    return Segment(tuple(pieces))
+
+
+def _stand_for_spaces(text: MixedText, last: Sequence[Piece]) -> bool:
+    """Whether the last pieces are a word and, without a space, an element that stands for some."""
+    if len(last) < 2 or not isinstance(last[0], str) or not isinstance(last[1], Alone):
+        return False
+    element = text.elements.get(last[1].number)
+    return element is not None and local_name(element) == "s" and not last[0].endswith(" ")

@@ -51,6 +51,8 @@ _KEPT = {
 """The codes that stay within a text, beside tags."""
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 """In ASS: what follows are lines and curves."""
+_NOTES = ("♪", "♫")
+"""The signs of what is sung, at the beginning and the end of it."""
 _LONGEST_NAME = 30
 """Characters of a speaker's name before a colon."""
 
@@ -166,10 +168,10 @@ class SubtitleDocument:
         if not lines:
             return
 
-        # Two speakers are two sentences: the lines of each stay apart.
+        # Two speakers are two sentences, as are speech and song: the lines of each stay apart.
         groups: list[list[str]] = []
         for line in lines:
-            if not groups or _begins_speech(line):
+            if not groups or _begins_speech(line) or _ends_song(groups[-1][-1]):
                 groups.append([])
             groups[-1].append(line)
 
@@ -186,11 +188,20 @@ class SubtitleDocument:
 
 
 def _begins_speech(line: str) -> bool:
-    """Whether somebody begins to speak in a line: ``- Yes``, ``>> Yes``, ``MARY: Yes``."""
-    text = re.sub(r"<[^<>]*>|\{[^{}]*\}", "", line).strip()
+    """Whether somebody begins to speak or sing: ``- Yes``, ``>> Yes``, ``MARY: Yes``, ``♪ Yes``."""
+    text = _shown(line)
     name, colon, _ = text.partition(":")
     is_named = bool(colon) and name.isupper() and len(name) <= _LONGEST_NAME
-    return text.startswith(("-", "–", "—", ">>")) or is_named
+    return text.startswith(("-", "–", "—", ">>", *_NOTES)) or is_named
+
+
+def _ends_song(line: str) -> bool:
+    return _shown(line).endswith(_NOTES)
+
+
+def _shown(line: str) -> str:
+    """A line without tags and codes."""
+    return re.sub(r"<[^<>]*>|\{[^{}]*\}", "", line).strip()
 
 
 def _divided(text: str, lines: Sequence[str]) -> list[str]:

@@ -22,6 +22,7 @@ from pellucid.documents.segments import Segment
 from pellucid.documents.subtitles import _divided
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
+from tests.faults.document_grammar import file_of
 
 
 def office(document, name: str, **options) -> io.BytesIO:
@@ -818,6 +819,14 @@ def test_xliff_2_gets_targets_with_the_inline_elements():
         "</source>",
         '</source><target><pc id="1">RED</pc> THE STANDS HOUSE <ph id="2"/></target>',
     )
+
+
+def test_spaces_that_are_an_element_of_odt_are_read_as_one():
+    """``text:s``, which programs write without a space before it too."""
+    translator = Swapping()
+    body = '<text:p>red<text:s text:c="2"/>house <text:s/>old cat<text:s/></text:p>'
+    translate_document(file_of("odt", body), translator, "a.odt")
+    assert translator.seen == ["red house old cat"]
 
 
 def test_odt_keeps_spans_links_notes_and_parts_without_text():

@@ -92,6 +92,17 @@ def test_a_sound_in_brackets_is_read_by_itself_and_without_them(text: str, read:
     assert sorted(filter(str.isalpha, said)) == sorted(filter(str.isalpha, "".join(read)))
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("<i>red house</i>\n♪ old cat ♪\n", "<i>HOUSE RED</i>\n♪ CAT OLD ♪\n"),
+        ("♪ old cat ♪\nred house\n", "♪ CAT OLD ♪\nHOUSE RED\n"),
+    ],
+)
+def test_speech_and_song_keep_their_lines(text: str, found: str):
+    assert translated(HEAD + text, "a.srt") == HEAD + found
+
+
 def test_each_speaker_keeps_the_lines_of_a_subtitle():
     """Words change places within what one of them says, and not between two."""
     found = translated(HEAD + "- red house here\nnow old\n- a small cat\n", "a.srt")
