@@ -1,24 +1,9 @@
 """The packages that Pellucid needs, and those of its extras, with the versions installed."""
 
-import dataclasses
 import importlib.metadata
 import re
 
 from pellucid.core.installation import PACKAGE
-
-
-@dataclasses.dataclass(frozen=True)
-class Extra:
-    """An optional part of Pellucid and the packages it needs."""
-
-    name: str
-    versions: dict[str, str | None]
-    """The installed version of each package; None if it is missing."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every package is installed."""
-        return all(version is not None for version in self.versions.values())
 
 
 def requirements() -> tuple[list[str], dict[str, list[str]]]:

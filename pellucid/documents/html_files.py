@@ -12,7 +12,8 @@ from typing import TypeAlias
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_encodings import CONVERT, encoding_of
-from pellucid.documents.html_groups import groups, with_opaque, with_outline
+from pellucid.documents.html_groups import groups, with_opaque
+from pellucid.documents.html_outline import mark_outline
 from pellucid.documents.html_rules import PAGE, TagRules
 from pellucid.documents.html_tokens import Token, tokens_of
 from pellucid.documents.plain import byte_order_mark
@@ -49,7 +50,9 @@ class HtmlDocument:
         self._parts: list[str | int | _Place] = []
         tokens = tokens_of(source, rules)
         if rules.finds_outline:
-            tokens = iter(with_outline(list(tokens)))
+            read = list(tokens)
+            mark_outline(read)
+            tokens = iter(read)
         self._add_all(tokens, 0)
 
     def text_with(self, translated: Sequence[Segment]) -> str:

@@ -6,8 +6,22 @@ import platform
 
 import torch
 
-from pellucid.core.extras import Extra, requirements, version_of
+from pellucid.core.extras import requirements, version_of
 from pellucid.core.installation import PACKAGE
+
+
+@dataclasses.dataclass(frozen=True)
+class Extra:
+    """An optional part of Pellucid and the packages it needs."""
+
+    name: str
+    versions: dict[str, str | None]
+    """The installed version of each package; None if it is missing."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every package is installed."""
+        return all(version is not None for version in self.versions.values())
 
 
 @dataclasses.dataclass(frozen=True)

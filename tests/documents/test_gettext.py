@@ -9,7 +9,8 @@ import pytest
 from pellucid.core.errors import DataError
 from pellucid.documents.formats import ReadOptions
 from pellucid.documents.markup import Counts
-from pellucid.documents.plurals import _HEADER, _HEADERS, _Reader, header_of, numbers_of_forms
+from pellucid.documents.plural_expression import read_expression
+from pellucid.documents.plurals import _HEADER, _HEADERS, header_of, numbers_of_forms
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 
@@ -35,7 +36,7 @@ def said(source: str | bytes, language: str = "") -> tuple[str, list[str]]:
 def test_rules_of_plural_forms_are_those_that_the_standard_library_reads(header: str):
     found = _HEADER.search(header)
     assert found is not None
-    theirs, ours = gettext.c2py(found[2]), _Reader(found[2]).whole()
+    theirs, ours = gettext.c2py(found[2]), read_expression(found[2])
     assert [ours(n) for n in range(1200)] == [theirs(n) for n in range(1200)]
     assert all(numbers_of_forms(header))
 
@@ -53,7 +54,7 @@ def test_rules_of_plural_forms_are_those_that_the_standard_library_reads(header:
     ],
 )
 def test_expressions_of_c_are_read_as_the_standard_library_reads_them(rule: str):
-    theirs, ours = gettext.c2py(rule), _Reader(rule).whole()
+    theirs, ours = gettext.c2py(rule), read_expression(rule)
     assert [int(ours(n)) for n in range(300)] == [int(theirs(n)) for n in range(300)]
 
 
