@@ -13,7 +13,7 @@ UNUSED := /(tests?|ray|transformers/models)/
 WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 7 ? cores + 1 : 8)))
 TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --dist worksteal
 
-.PHONY: demo test quick explore lint types docs live site clean
+.PHONY: demo test quick explore lint types docs notebooks live site clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pellucid demo
@@ -50,6 +50,10 @@ docs: $(VENV)/.demo
 	$(BIN)/python scripts/document_parts.py
 	$(BIN)/python -m book scenes
 	$(BIN)/python -m book live --again
+
+# The outputs of docs/notebooks, after a change of a cell: some two minutes on one core.
+notebooks: $(VENV)/.demo
+	$(BIN)/python scripts/run_notebooks.py
 
 # A small model, trained for some minutes, as one page that translates by itself: docs/live.html.
 # After a change of the explorer or the engine `python -m book live --again` is enough.

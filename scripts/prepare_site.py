@@ -329,12 +329,14 @@ def with_cells(chapter: str, text: str) -> str:
 
 
 def notebook_page(path: Path) -> str:
-    """A notebook as Markdown: its text, and its code in blocks."""
+    """A notebook as Markdown: its text, and its code in blocks with what it printed."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     parts = []
     for cell in cells:
         text = "".join(cell["source"])
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", ()):
+            parts.append(f"```text\n{''.join(output['text'])}```")
     return "\n\n".join(parts) + "\n"
 
 
