@@ -320,7 +320,7 @@ function stepsOf(explorer, hasFilm) {
           title: "The likeliest words, or drawn ones",
           text: "The translation is made of likely words. With a temperature above zero each word is drawn instead: the higher it is, the more often an unlikely word comes.",
           task: "move “Temperature” up.",
-          after: "The translation without it stands beside the drawn one. “Undo all” gives it back.",
+          after: "The translation without it stands beside the drawn one. The × of the change gives it back.",
           chapter: "search.html#sampling",
           show: closed,
           watch: (done) => [explorer.on("state", () => explorer.search.temperature > 0 && done())],
@@ -330,7 +330,7 @@ function stepsOf(explorer, hasFilm) {
           title: "Break it, and see what it was for",
           text: `What a part does shows when it is missing. ${about.without}`,
           task: `press “Switch parts off” and click parts of the last layer${crossing.length > 0 ? "’s cross-attention" : ""}, or drop the positions.`,
-          after: "“Undo all” gives the model back as it was.",
+          after: "The × of each change, or “Undo all”, gives the model back as it was.",
           chapter: "masks.html#causal-mask",
           show: stress([crossing.at(-1) ?? ofSide("self-attention").at(-1)]),
           watch: (done) => [
