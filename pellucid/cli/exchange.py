@@ -17,6 +17,12 @@ _CALIBRATION_LINES = 500
 """The sentences that the factors of activations are measured on: enough for mean and deviation of
 each, in a few seconds."""
 _bundle = click.argument("bundle")
+_example = click.option(
+    "--example",
+    metavar="TEXT",
+    help="The sentence that the program in README.md translates.  [default: the last short sample"
+    " of the run's validations, or one in the model's language]",
+)
 _new_folder = click.argument("out", type=click.Path(path_type=Path))
 
 
@@ -134,19 +140,34 @@ def _tell_of_normalization(bundle: "Bundle", program: str) -> None:
     show_default=True,
     help="How the weights are stored.",
 )
-def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
+@_example
+def ctranslate2(bundle: str, out: Path, quantization: Quantization, example: str | None) -> None:
     """Write BUNDLE to the new folder OUT for CTranslate2 (needs pellucid[fast])."""
     from pellucid.backends.ctranslate2.export import export_ctranslate2
     from pellucid.backends.ctranslate2.support import int8_problem
     from pellucid.bundle import load_bundle
 
     opened = load_bundle(bundle)
-    export_ctranslate2(opened, out, quantization)
+    example = _example_of(opened, example)
+    export_ctranslate2(opened, out, quantization, example)
     _tell_of_normalization(opened, "CTranslate2")
     # int16 too: CTranslate2 computes it in int8 where it does not call MKL
     if quantization.startswith("int") and (problem := int8_problem()):
         click.echo(f"WARNING: {quantization} {problem}; translate on another machine", err=True)
-    click.echo(f"wrote {out}", err=True)
+    click.echo(f"wrote {out}{_told(example)}", err=True)
+
+
+def _example_of(bundle: "Bundle", example: str | None) -> str:
+    """The named sentence, or one that the run has shown; empty if there is none."""
+    from pellucid.backends.web.invitation import sample_of_run
+
+    return sample_of_run(bundle) if example is None else example
+
+
+def _told(example: str) -> str:
+    """The end of a line that says which sentence goes along, as it may be of the user's own
+    text."""
+    return f"; its README.md translates “{example}”" if example else ""
 
 
 @export.command()
@@ -181,13 +202,16 @@ def marian(bundle: str, out: Path, kind: "FileKind", text: Path | None) -> None:
 @export.command()
 @_bundle
 @_new_folder
-def onnx(bundle: str, out: Path) -> None:
+@_example
+def onnx(bundle: str, out: Path, example: str | None) -> None:
     """Write BUNDLE to the new folder OUT as ONNX graphs (needs pellucid[onnx])."""
     from pellucid.backends.onnx.export import export_onnx
     from pellucid.bundle import load_bundle
 
-    export_onnx(load_bundle(bundle), out)
-    click.echo(f"wrote {out}", err=True)
+    opened = load_bundle(bundle)
+    example = _example_of(opened, example)
+    export_onnx(opened, out, example)
+    click.echo(f"wrote {out}{_told(example)}", err=True)
 
 
 @export.command()

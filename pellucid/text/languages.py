@@ -63,6 +63,45 @@ _NAMES = {
     "zh": "Chinese",
 }
 """Languages with much text; a name of a model contains codes of these only."""
+_SENTENCES = {
+    "ar": "كلب يركض على الشاطئ.",
+    "bg": "Куче тича по плажа.",
+    "ca": "Un gos corre per la platja.",
+    "cs": "Pes běží po pláži.",
+    "da": "En hund løber på stranden.",
+    "de": "Ein Hund läuft am Strand.",
+    "el": "Ένας σκύλος τρέχει στην παραλία.",
+    "en": "A dog runs on the beach.",
+    "es": "Un perro corre por la playa.",
+    "et": "Koer jookseb rannas.",
+    "fi": "Koira juoksee rannalla.",
+    "fr": "Un chien court sur la plage.",
+    "he": "כלב רץ על החוף.",
+    "hr": "Pas trči po plaži.",
+    "hu": "Egy kutya fut a tengerparton.",
+    "id": "Seekor anjing berlari di pantai.",
+    "it": "Un cane corre sulla spiaggia.",
+    "ja": "犬が海辺を走っている。",
+    "ko": "개 한 마리가 해변을 달린다.",
+    "mk": "Куче трча на плажата.",
+    "nb": "En hund løper på stranden.",
+    "nl": "Een hond rent op het strand.",
+    "no": "En hund løper på stranden.",
+    "pl": "Pies biegnie po plaży.",
+    "pt": "Um cão corre na praia.",
+    "ro": "Un câine aleargă pe plajă.",
+    "ru": "Собака бежит по пляжу.",
+    "sk": "Pes beží po pláži.",
+    "sl": "Pes teče po plaži.",
+    "sq": "Një qen vrapon në plazh.",
+    "sr": "Пас трчи по плажи.",
+    "sv": "En hund springer på stranden.",
+    "tr": "Bir köpek sahilde koşuyor.",
+    "uk": "Собака біжить по пляжу.",
+    "vi": "Một con chó chạy trên bãi biển.",
+    "zh": "一只狗在沙滩上奔跑。",
+}
+"""A sentence for examples."""
 _CODES = frozenset(
     re.findall(
         r"\w\w",
@@ -99,6 +138,11 @@ _PAIR = re.compile(r"(?<![a-z])([a-z]{2,3})[-_](?=([a-z]{2,3})(?![a-z]))")
 def language_name(code: str) -> str:
     """The English name of a language, or its code if it is not among the common ones."""
     return _NAMES.get(code, code)
+
+
+def sentence_in(code: str) -> str:
+    """A short sentence for examples in a common language; empty for any other."""
+    return _SENTENCES.get(code, "")
 
 
 def leading_code(text: str) -> str:

@@ -1,7 +1,6 @@
 """Exported graphs say what the bundle says, under onnxruntime in a process of its own."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ from commands import pellucid
 from small_bundles import sentences, small_bundle
 from trained_model import unseen_sentences
 
-from pellucid.backends.load import load
 from pellucid.backends.onnx.export import export_onnx
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
@@ -93,23 +91,6 @@ def test_a_trained_model_says_the_same_on_unseen_sentences(figures: dict[str, di
     assert found["equal"] == found["sentences"] == 60
     assert found["logits_difference"] <= 1e-5
     assert found["different_answers"] > 20
-
-
-def test_the_program_in_the_readme_translates(trained: Bundle, trained_graphs: Path):
-    page = (trained_graphs / "README.md").read_text()
-    found = re.search(r"```python\n(.*?)```", page, re.DOTALL)
-    assert found is not None
-    text = "le petit chat dort"
-    program = found[1].replace("A dog runs on the beach.", text)
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=trained_graphs,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert trained.path is not None
-    assert result.stdout == load(trained.path, "torch").translate(text, beam_size=1).text + "\n"
 
 
 def test_the_files_hold_all_weights_and_no_path(tmp_path: Path):

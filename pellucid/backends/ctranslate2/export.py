@@ -12,18 +12,62 @@ import numpy.typing as npt
 from pellucid.backends.capability import KERNELS
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
+from pellucid.backends.example_program import example_of, pair_in_words
 from pellucid.backends.kernels.equation import forced_log_probs as in_numpy
 from pellucid.backends.kernels.weights import Exact, Numbers, read_weights, sinusoids
 from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.bundle import Bundle, StoredModel, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.core.special import BOS_ID, SPECIAL_COUNT
+from pellucid.core.special import BOS_ID, PAD_ID, SPECIAL_COUNT
+from pellucid.core.version import __version__
 from pellucid.model.config import TransformerConfig
 
+_PROGRAM = """
+import ctranslate2
+{imports}
 
-def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "float32") -> None:
+{opened}pieces = {pieces}
+[found] = ctranslate2.Translator(".").translate_batch(
+    [pieces], beam_size=1, min_decoding_length=0, suppress_sequences=[["{pad}"], ["{start}"]]
+)
+print({text}(found.hypotheses[0]))
+"""
+
+
+def readme(bundle: Bundle, quantization: Quantization, example: str = "") -> str:
+    """The page of an export as Markdown: what is in the folder, and a program that translates."""
+    shown = example_of(bundle, example)
+    pieces = vocabulary_pieces(bundle.target_tokenizer)
+    program = _PROGRAM.strip().format(
+        imports="\n".join(f"import {each}" for each in shown.imports),
+        opened=shown.opened,
+        pieces=shown.pieces,
+        text=shown.text_of_pieces,
+        pad=pieces[PAD_ID],
+        start=pieces[BOS_ID],
+    )
+    pair = pair_in_words(bundle)
+    return f"""# A translation model for CTranslate2{pair and f": {pair}"}
+
+Exported by Pellucid {__version__}, weights in {quantization}. Without Pellucid, in this folder:
+
+```python
+{program}
+```
+
+It is a greedy search, and gives what `pellucid translate --beam-size 1` gives. Padding and start
+are never generated: rule them out, as here. The stop is added to the source by CTranslate2.
+"""
+
+
+def export_ctranslate2(
+    bundle: Bundle, out: Path, quantization: Quantization = "float32", example: str = ""
+) -> None:
     """Write ``bundle`` to the new folder ``out`` in CTranslate2's format, with its tokenizers.
+
+    The README beside them has a program that translates ``example``, or a sentence that the model
+    can read.
 
     Raises MissingExtraError without ctranslate2, BundleError with every reason why CTranslate2
     cannot express the model or how far the copy is from it, OutputExistsError if ``out`` holds
@@ -70,6 +114,8 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
     def fill(folder: Path) -> None:
         spec.save(str(folder))
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
+        page = readme(bundle, quantization, example)
+        (folder / "README.md").write_text(page, encoding="utf-8")
         _prove(
             bundle, tensors, folder, _TOLERANCE if quantization == "float32" else _TOLERANCE_ROUNDED
         )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.backends.capability import ONNX, SENTENCES, shown_setting
+from pellucid.backends.example_program import example_of, pair_in_words
 from pellucid.backends.onnx.graphs import (
     DECODER,
     ENCODER,
@@ -31,59 +32,66 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import TransformerConfig
 
 _PROGRAM = """
-import json
-from pathlib import Path
+{imports}
 
 import numpy as np
 import onnxruntime
-
-from pellucid.bundle import load_tokenizers
-
-folder = Path(".")
-about = json.loads((folder / "onnx.json").read_text())
+{others}
+about = json.load(open("onnx.json", encoding="utf-8"))
 special, never_said = about["special_ids"], about["never_said"]
 encoder, decoder, step = (
-    onnxruntime.InferenceSession(folder / f"{name}.onnx", providers=["CPUExecutionProvider"])
+    onnxruntime.InferenceSession(f"{{name}}.onnx", providers=["CPUExecutionProvider"])
     for name in ("encoder_model", "decoder_model", "decoder_with_past_model")
 )
-read, written = load_tokenizers(folder)
-
+{opened}{tables}
 
 def run(session, feed):
     names = [each.name for each in session.get_outputs()]
     return dict(zip(names, session.run(names, feed)))
 
 
-def translate(text, max_length=100):
-    source = np.array([[*read.encode(text), special["stop"]]])
+def translate(source, max_length=100):
+    source = np.array([[*source, special["stop"]]])
     mask = np.ones_like(source)
-    memory = run(encoder, {"input_ids": source, "attention_mask": mask})["last_hidden_state"]
-    ids, past = [], {}
-    feed = {"encoder_hidden_states": memory}
+    memory = run(encoder, {{"input_ids": source, "attention_mask": mask}})["last_hidden_state"]
+    ids, past = [], {{}}
+    feed = {{"encoder_hidden_states": memory}}
     session, token = decoder, special["start"]
     while len(ids) < max_length:
-        last = {"input_ids": np.array([[token]]), "encoder_attention_mask": mask}
-        outputs = run(session, {**last, **feed})
+        last = {{"input_ids": np.array([[token]]), "encoder_attention_mask": mask}}
+        outputs = run(session, {{**last, **feed}})
         logits = outputs.pop("logits")[0, -1]
         logits[never_said] = -np.inf
         token = int(logits.argmax())
         if token == special["stop"]:
             break
         ids.append(token)
-        past |= {name.replace("present", "past_key_values"): each for name, each in outputs.items()}
+        for name, each in outputs.items():
+            past[name.replace("present", "past_key_values")] = each
         session, feed = step, past
-    return written.decode(ids)
+    return ids
 
 
-print(translate("{sentence}"))
+ids = translate({ids})
+print({text})
 """
 
 
-def readme(bundle: Bundle) -> str:
-    """The page as Markdown."""
+def readme(bundle: Bundle, example: str = "") -> str:
+    """The page as Markdown, with a program that translates ``example`` and needs no torch."""
     config = bundle.model.config
-    program = _PROGRAM.strip().replace("{sentence}", "A dog runs on the beach.")
-    return f"""# A translation model as ONNX graphs
+    shown = example_of(bundle, example)
+    own = [each for each in shown.imports if each != "sentencepiece"]
+    program = _PROGRAM.strip().format(
+        imports="\n".join(f"import {each}" for each in sorted({"json", *own})),
+        others="import sentencepiece\n" if "sentencepiece" in shown.imports else "",
+        opened=shown.opened,
+        tables=shown.tables,
+        ids=shown.ids,
+        text=shown.text_of_ids,
+    )
+    pair = pair_in_words(bundle)
+    return f"""# A translation model as ONNX graphs{pair and f": {pair}"}
 
 Exported by Pellucid {__version__}: {config.summary()}, float32, opset 17. All weights are inside
 the files.
@@ -101,7 +109,8 @@ keys and values of the prefix and becomes `past_key_values.N.decoder.*` of the n
 `onnx.json` lists every input and output with its shape, the special ids, and the longest sequence.
 A source ends with the stop. Padding and start are never generated: rule them out, as below.
 
-A greedy search, which gives what `pellucid translate --beam-size 1` gives:
+A greedy search without Pellucid and without PyTorch, in this folder; it gives what
+`pellucid translate --beam-size 1` gives:
 
 ```python
 {program}
@@ -121,8 +130,10 @@ _TOLERANCE = 1e-4
 """Relative to the largest logit, both sides in float32. A wrong node differs by as much as that."""
 
 
-def export_onnx(bundle: Bundle, out: Path) -> None:
+def export_onnx(bundle: Bundle, out: Path, example: str = "") -> None:
     """Write ``bundle`` to the new folder ``out`` as ONNX, with its tokenizers and a README.
+
+    Its program translates ``example``, or a sentence that the model can read.
 
     The graphs are validated by ONNX's checker, and ONNX's reference evaluator must compute our
     logits with them on a few sentences.
@@ -161,7 +172,7 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
         for name, model in models.items():
             (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
         (folder / "onnx.json").write_text(json.dumps(about, indent=2), encoding="utf-8")
-        (folder / "README.md").write_text(readme(bundle), encoding="utf-8")
+        (folder / "README.md").write_text(readme(bundle, example), encoding="utf-8")
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
 
     write_folder(out, fill, details={"kind": "onnx"})

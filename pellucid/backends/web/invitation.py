@@ -1,10 +1,9 @@
 """The text a page opens with: a sentence that the run has shown, or words that the model knows."""
 
-from collections.abc import Iterator
-
+from pellucid.backends.example_program import whole_words
 from pellucid.bundle import BUNDLES_FOLDER, Bundle
 from pellucid.core.errors import DataError, InputMissingError
-from pellucid.core.special import SPECIAL_COUNT, UNK_ID
+from pellucid.core.special import UNK_ID
 from pellucid.decoding.plain_text import MASK
 from pellucid.model.config import DecoderConfig
 from pellucid.model.seq2seq import SequenceModel
@@ -15,10 +14,6 @@ _MOST_CHARACTERS = 120
 _MOST_TOKENS = 24
 """The limit on tokens of an example: every row of the picture is to be seen on one screen."""
 _WORDS = 8
-_FIRST_IDS = 4000
-"""Ids that are tried: the common ones come first in every vocabulary of ours."""
-_LONG_ENOUGH = (5, 3, 1)
-"""Letters of a word: long tokens are seldom a mere piece of one."""
 
 
 def sample_of_run(bundle: Bundle[SequenceModel]) -> str:
@@ -43,10 +38,7 @@ def sample_of_run(bundle: Bundle[SequenceModel]) -> str:
 
 def known_words(bundle: Bundle[SequenceModel]) -> list[str]:
     """A few words that are one token each, for a reader who does not know what the model knows."""
-    tokenizer = _reader(bundle)
-    words = list(dict.fromkeys(_words(tokenizer)))
-    in_order = [word for least in _LONG_ENOUGH for word in words if len(word) >= least]
-    return list(dict.fromkeys(in_order))[:_WORDS]
+    return whole_words(_reader(bundle))[:_WORDS]
 
 
 def _reader(bundle: Bundle[SequenceModel]) -> Tokenizer:
@@ -63,10 +55,3 @@ def _will_do(text: str, tokenizer: Tokenizer) -> bool:
     except DataError:  # a lone surrogate, which JSON may hold
         return False
     return 0 < len(ids) <= _MOST_TOKENS and UNK_ID not in ids
-
-
-def _words(tokenizer: Tokenizer) -> Iterator[str]:
-    for id_ in range(SPECIAL_COUNT, min(tokenizer.vocabulary_size, _FIRST_IDS)):
-        word = tokenizer.decode([id_]).strip()
-        if word.isalpha() and tokenizer.encode(word) == [id_]:
-            yield word

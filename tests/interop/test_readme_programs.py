@@ -1,0 +1,119 @@
+"""The program in the README of an export translates where Pellucid cannot be imported."""
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_bundles import small_bundle
+
+from pellucid.backends.ctranslate2.export import export_ctranslate2
+from pellucid.backends.ctranslate2.export import readme as ctranslate2_readme
+from pellucid.backends.example_program import example_text, pair_in_words
+from pellucid.backends.huggingface.export_folder import export_huggingface
+from pellucid.backends.huggingface.import_folder import read_huggingface
+from pellucid.backends.onnx.export import export_onnx
+from pellucid.backends.web.invitation import sample_of_run
+from pellucid.bundle import Bundle
+from pellucid.core.special import SPECIAL_COUNT
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.text.languages import sentence_in
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
+
+RUNNER = """
+import contextlib, io, json, os, sys
+for name in ("pellucid", "torch", "transformers"):
+    sys.modules[name] = None
+for folder, program in json.load(sys.stdin):
+    os.chdir(folder)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(program, "README.md", "exec"), {})
+    print(json.dumps(said.getvalue()))
+"""
+
+
+def programs(*folders: Path) -> list[str]:
+    """What the program of each README prints, in one process without Pellucid and torch."""
+    asked = [(str(folder), program_of((folder / "README.md").read_text())) for folder in folders]
+    result = subprocess.run(
+        [sys.executable, "-c", RUNNER],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def program_of(page: str) -> str:
+    found = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    assert "pellucid" not in found[1]
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def marian(trained: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """The same model after a way through Hugging Face's format: its pieces have a table."""
+    folder = tmp_path_factory.mktemp("marian") / "opus-fr-en"
+    export_huggingface(trained, folder)
+    return read_huggingface(folder)
+
+
+@pytest.fixture(scope="module")
+def of_words(trained: Bundle) -> Bundle:
+    """The same model, whose ids are made-up words."""
+    size = trained.source_tokenizer.vocabulary_size
+    words = Vocabulary.of(f"w{number}" for number in range(size - SPECIAL_COUNT))
+    tokenizer = WordTokenizer("word", words)
+    return dataclasses.replace(trained, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
+
+
+def ours(bundle: Bundle, text: str) -> str:
+    return Translator(bundle, DecodingConfig(beam_size=1)).translate(text).text
+
+
+def test_ctranslate2_and_onnx_folders_translate_without_pellucid_and_torch(
+    trained: Bundle, marian: Bundle, of_words: Bundle, tmp_path: Path
+):
+    shown = {"trained": sample_of_run(trained), "marian": "Où est la gare ?", "words": "w40 w7 w90"}
+    bundles = {"trained": trained, "marian": marian, "words": of_words}
+    assert shown["trained"]
+    for name, bundle in bundles.items():
+        export_ctranslate2(bundle, tmp_path / f"ct2-{name}", example=shown[name])
+        export_onnx(bundle, tmp_path / f"onnx-{name}", shown[name])
+    expected = [ours(bundles[name], text) + "\n" for name, text in shown.items()]
+    assert len(set(expected)) == 3
+    # Two processes: with both libraries in one it may hang as it ends.
+    assert programs(*(tmp_path / f"ct2-{name}" for name in shown)) == expected
+    assert programs(*(tmp_path / f"onnx-{name}" for name in shown)) == expected
+
+
+def test_the_page_names_the_languages_and_a_sentence_of_the_source(trained: Bundle):
+    page = ctranslate2_readme(trained, "float32")
+    assert "# A translation model for CTranslate2: French to English" in page
+    assert f'"{sentence_in("fr")}"' in page
+    assert 'unicodedata.normalize("NFC"' in page
+    named = {"data": {"source": ["a.de"], "target": ["a.en"]}}
+    german = dataclasses.replace(trained, settings={**trained.settings, **named})
+    assert pair_in_words(german) == "German to English"
+    assert "Ein Hund läuft am Strand." in ctranslate2_readme(german, "int8")
+    assert "weights in int8" in ctranslate2_readme(german, "int8")
+
+
+def test_where_no_language_is_known_words_of_the_vocabulary_are_the_example(of_words: Bundle):
+    tokenizer = WordTokenizer("word", Vocabulary.of(["chat", "noir", "table", "a1"]))
+    bundle = dataclasses.replace(of_words, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
+    assert example_text(bundle) == "table chat noir"  # nor a sentence with words it does not know
+    plain = small_bundle()
+    assert pair_in_words(plain) == ""
+    assert example_text(plain)
+    page = ctranslate2_readme(plain, "float32", 'say "it\'s"')
+    assert """'say "it\\'s"'""" in page
