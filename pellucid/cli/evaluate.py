@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pellucid.decoding.result import Translation
     from pellucid.decoding.translator import Translator
     from pellucid.evaluation.evaluate import Evaluation
+    from pellucid.evaluation.judges import Judge
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
@@ -38,19 +39,31 @@ _ALIASES = {metric.alias: name for name, metric in METRICS.items() if metric.ali
 
 
 class _Metric(click.Choice[str]):
-    """A metric by its name in Python, or by the name it has in papers."""
+    """A metric by its name in Python, or by the name it has in papers; or KIND=FOLDER, a model."""
+
+    def __init__(self, names: Sequence[str], *, takes_models: bool) -> None:
+        super().__init__(names)
+        self._takes_models = takes_models
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name of the metric in Python."""
+        """The name of the metric in Python; a model as it was given."""
+        if self._takes_models and "=" in value:
+            return value
         name: str = super().convert(value, param, ctx)
         return _ALIASES.get(name, name)
 
 
-def metric_option(names: Sequence[str], help_text: str) -> Callable[[_Command], _Command]:
+def metric_option(
+    names: Sequence[str], help_text: str, *, takes_models: bool = False
+) -> Callable[[_Command], _Command]:
     """The option ``--metric``, which may be given several times."""
     aliases = [alias for alias, name in _ALIASES.items() if name in names]
     return click.option(
-        "--metric", "metrics", multiple=True, type=_Metric((*names, *aliases)), help=help_text
+        "--metric",
+        "metrics",
+        multiple=True,
+        type=_Metric((*names, *aliases), takes_models=takes_models),
+        help=help_text,
     )
 
 
@@ -79,7 +92,9 @@ language_option = click.option(
 @metric_option(
     tuple(METRICS),
     "Print this figure alone; may be given several times. chrf++ and chrfpp are one."
-    "  [default: those of text, or of pronunciations]",
+    " metricx-24=FOLDER is a model on your disk, lower is better; also metricx-24-qe, metricx-23"
+    " and metricx-23-qe.  [default: those of text, or of pronunciations]",
+    takes_models=True,
 )
 @click.option(
     "--pronunciations/--no-pronunciations",
@@ -176,6 +191,8 @@ def evaluate(
         # ``per`` counts phones, so its texts are pronunciations.
         pronunciations = True
 
+    judges = _open_judges([each for each in metrics if "=" in each])
+    metrics = tuple(each.partition("=")[0] for each in metrics)
     if sentence_scores is not None:
         _check_scores_file(sentence_scores)
     sources, references = read_test_set(Path(source), [Path(name) for name in reference])
@@ -200,6 +217,7 @@ def evaluate(
             tokenize=tokenize,
             pronunciations=pronunciations,
             per_sentence=file is not None or terms is not None or calibrate,
+            judges=judges,
         )
         if file is not None:
             rows_of = _sentence_objects if _is_jsonl(sentence_scores) else _sentence_table
@@ -224,6 +242,30 @@ def evaluate(
     if terms is not None:
         present, count = count_present(terms, sources, evaluation.translations or ())
         click.echo(f"terms in their translations: {present:,} of {count:,}")
+
+
+def _open_judges(given: Sequence[str]) -> "dict[str, Judge]":
+    """The models that were given as KIND=FOLDER, by their kind."""
+    if not given:
+        return {}
+    from pellucid.backends.metricx import VERSIONS, MetricX
+
+    judges: dict[str, Judge] = {}
+    for each in given:
+        name, _, folder = each.partition("=")
+        if name == "comet":
+            raise ConfigError(
+                "a model of COMET is a checkpoint of Lightning (.ckpt), a pickle that may run code,"
+                " and is not read",
+                hint="metricx-24=FOLDER is a metric of its kind; docs/decisions.md says why",
+            )
+        kind = next((version for version in VERSIONS if version == name), None)
+        if kind is None:
+            raise ConfigError(f"a metric that is a model is {', '.join(VERSIONS)}, got {name!r}")
+        if name in judges:
+            raise ConfigError(f"--metric {name} must be given once")
+        judges[name] = MetricX(Path(folder), kind)
+    return judges
 
 
 def _calibrate(bundle: str, evaluation: "Evaluation") -> None:
@@ -353,6 +395,9 @@ def _row(*cells: str) -> str:
 
 def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
     for name in _shown(evaluation, metrics):
+        if evaluation.judged is not None and name in evaluation.judged:
+            click.echo(f"{name:12} {evaluation.judged[name]:6.2f}   {evaluation.signatures[name]}")
+            continue
         value = getattr(evaluation, name)
         if value is None:
             click.echo(f"{name:12} {'-':>6}   nothing to count: no reference holds a word")

@@ -6,14 +6,16 @@ import logging
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pellucid.core.errors import DataError
 from pellucid.core.texts import counted, lines_of
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import KINDS, WarningKind, kinds_of
+from pellucid.evaluation.judges import Judge
 from pellucid.evaluation.metrics import (
     METRICS,
     References,
@@ -30,6 +32,8 @@ from pellucid.text.corpus.lines import read_lines
 from pellucid.text.scripts import SPACELESS_LETTER
 
 _log = logging.getLogger("pellucid")
+
+_NO_JUDGES: Mapping[str, Judge] = MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Evaluation(Scores):
     """The scores of each line by itself, under the names above. None unless they were requested."""
     translations: list[str] | None = None
     """The translation of each line. None unless sentence scores were requested."""
+    judged: dict[str, float] | None = None
+    """The scores of metrics that are models, by name, each in its own unit; None without any."""
     log_probs: list[float | None] | None = None
     """The mean log-probability of a token of each, in nats; None as ``translations``."""
 
@@ -72,6 +78,7 @@ def evaluate(
     beam_size: int | None = None,
     pronunciations: bool | None = None,
     per_sentence: bool = False,
+    judges: Mapping[str, Judge] = _NO_JUDGES,
 ) -> Evaluation:
     """Translate ``sources`` and score the result against ``references``, line by line.
 
@@ -83,7 +90,8 @@ def evaluate(
     (English ones if None, and the signature says so). ``tokenize`` is the sacreBLEU tokenizer of
     ``bleu``; None takes that of the language or of the script (``scoring_of``). ``beam_size``
     replaces the translator's. ``per_sentence`` also scores each line by itself. Of several
-    translations of a line the first one counts. Warns where BLEU cannot count, and of
+    translations of a line the first one counts. ``judges`` are models that score the translations,
+    by name; of several references they read the first. Warns where BLEU cannot count, and of
     tokenized text.
 
     Raises before the first line is translated: DataError if the line counts differ, or no source
@@ -143,6 +151,16 @@ def evaluate(
             for name, each in lines.items()
         }
 
+    first = [line[0] for line in alternatives]
+    judged = {name: each.judge(sources, hypotheses, first) for name, each in judges.items()}
+    for name, scored in judged.items():
+        if by_sentence is not None:
+            signature = f"{scored.signature}|{origin}"
+            by_sentence[name] = SentenceScores([*scored.by_sentence], signature)
+
+    signed = {name: each.signature for name, each in scores.items()}
+    signed |= {name: each.signature for name, each in judged.items()}
+
     # One more for EOS; blank lines are not translated.
     token_count = sum(len(each.tokens) + 1 for each in translations if each.source.strip())
     values: dict[str, Any] = {
@@ -150,7 +168,8 @@ def evaluate(
     }
     return Evaluation(
         **values,
-        signatures={name: f"{score.signature}|{origin}" for name, score in scores.items()},
+        signatures={name: f"{signature}|{origin}" for name, signature in signed.items()},
+        judged={name: scored.score for name, scored in judged.items()} or None,
         sentences=len(hypotheses),
         seconds=seconds,
         tokens_per_second=token_count / seconds,
