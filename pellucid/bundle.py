@@ -61,6 +61,8 @@ UNSURE_KEY = "unsure_below"
 """The manifest's key for the bound ``Bundle.unsure_below``."""
 QUALITY_KEY = "quality"
 """The manifest's key for the scale ``Bundle.quality_points``."""
+VALIDATION_KEY = "validation"
+"""The manifest's key for the scores of the validation text by name, each with its signature."""
 _MOST_POINTS = 100
 _MOST_ATTEMPTS = 10
 """How often reading is tried again while another process replaces the bundle."""

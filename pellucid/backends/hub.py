@@ -41,6 +41,8 @@ from pellucid.core.files import (
     write_errors,
     write_file,
 )
+from pellucid.core.run_names import CONFIG_FILE
+from pellucid.text.seen_words import WORDS_FILE
 
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,95})"
 _ADDRESS = re.compile(rf"hf://({_PART})/({_PART})(?:@([A-Za-z0-9](?:[A-Za-z0-9._/-]{{0,99}})))?")
@@ -57,6 +59,7 @@ _MARIAN = (
 )
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 """Either suffices; the first that is there is fetched."""
+_OF_BUNDLE = (CONFIG_FILE, MANIFEST_NAME, WORDS_FILE)
 _MOST_BYTES = 8 << 30
 _MOST_FILES = 100
 _FIRST = ""
@@ -88,12 +91,7 @@ def fetch(address: str) -> Path:
     be reached, BundleError for a repository without a model, CorruptError for files that are not
     what they should be, MissingExtraError without ``huggingface_hub``, WriteError.
     """
-    found = _ADDRESS.fullmatch(address)
-    if found is None or ".." in address:
-        raise ConfigError(
-            f"a model of the Hub is hf://ORG/NAME or hf://ORG/NAME@REVISION, got {address!r}"
-        )
-    owner, name, wanted = found.groups()
+    owner, name, wanted = _parts_of(address)
     base = user_cache()
     if base is None:
         raise WriteError("a model of the Hub needs a cache folder: set XDG_CACHE_HOME or HOME")
@@ -108,6 +106,30 @@ def fetch(address: str) -> Path:
     _verify(folder)
     _log.info("hf://%s/%s is revision %s", owner, name, commit)
     return folder
+
+
+def repository_of(address: str) -> str:
+    """``ORG/NAME`` of an address without a revision. Raises ConfigError for any other."""
+    owner, name, revision = _parts_of(address)
+    if revision is not None:
+        raise ConfigError(f"what is sent becomes a new revision, got one in {address!r}")
+    return f"{owner}/{name}"
+
+
+def is_file_of_model(name: str) -> bool:
+    """Whether a file of a repository may be one of a model that Pellucid has written there."""
+    is_tokenizer = name.partition(".")[0] in ("shared", "source", "target")
+    return name in (*_MARIAN, *_WEIGHTS, *_OF_BUNDLE) or is_tokenizer
+
+
+def _parts_of(address: str) -> tuple[str, str, str | None]:
+    found = _ADDRESS.fullmatch(address)
+    if found is None or ".." in address:
+        raise ConfigError(
+            f"a model of the Hub is hf://ORG/NAME or hf://ORG/NAME@REVISION, got {address!r}"
+        )
+    owner, name, revision = found.groups()
+    return owner, name, revision
 
 
 def _known_commit(wanted: str | None, known: Mapping[str, str]) -> str | None:
@@ -226,7 +248,7 @@ def _names(
     temporary: Path, repository: str, siblings: Mapping[str, Any], get: Callable[[str], None]
 ) -> list[str]:
     """The files of the model in a repository: those of a bundle, or of a Marian folder."""
-    if MANIFEST_NAME in siblings and "config.toml" in siblings:
+    if MANIFEST_NAME in siblings and CONFIG_FILE in siblings:
         _check_size(siblings, [MANIFEST_NAME], repository, LARGEST_TABLE)
         get(MANIFEST_NAME)
         listed = _read_table(temporary / MANIFEST_NAME).get("files", {})

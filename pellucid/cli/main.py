@@ -38,6 +38,7 @@ CommandName = Literal[
     "plot",
     "prepare",
     "presets",
+    "publish",
     "recombine",
     "runs",
     "score",
@@ -90,6 +91,7 @@ TASKS: dict[str, dict[CommandName, str]] = {
     "Exchange": {
         "import": "Convert a Marian model of Hugging Face into a bundle.",
         "export": "Convert a bundle for Hugging Face, CTranslate2, ONNX, web.",
+        "publish": "Write a model with its card, and send it to the Hub.",
     },
 }
 """The commands as ``--help`` lists them: by task, each with a line."""
@@ -138,6 +140,8 @@ def load_command(name: CommandName) -> click.Command:
             from pellucid.cli.check import prepare as command
         case "presets":
             from pellucid.cli.train import presets as command
+        case "publish":
+            from pellucid.cli.publish import publish as command
         case "recombine":
             from pellucid.cli.synthesis import recombine as command
         case "runs":

@@ -2,21 +2,32 @@
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pellucid.bundle import MODEL_FILE, QUALITY_KEY, UNSURE_KEY, Bundle, save_bundle
+from pellucid.bundle import (
+    MODEL_FILE,
+    QUALITY_KEY,
+    UNSURE_KEY,
+    VALIDATION_KEY,
+    Bundle,
+    save_bundle,
+)
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.core.tensors import save_tensors
+from pellucid.core.version import __version__
 from pellucid.decoding.sentences import SHARE_KEY
 from pellucid.decoding.suspicious import USUAL_KEY
+from pellucid.evaluation.metrics import Score
+from pellucid.evaluation.signature import lines_hash, search_signature
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import remove_old, save_checkpoint
+from pellucid.training.config import validation_search
 from pellucid.training.distributed import whole_model
 from pellucid.training.failures import Drawn, go_back, may_apply, note_update, why_to_go_back
 from pellucid.training.folder import remove_worse
@@ -272,6 +283,8 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) 
             details[UNSURE_KEY] = validation.unsure_below
         if validation is not None and validation.quality_points is not None:
             details[QUALITY_KEY] = validation.quality_points
+        if validation is not None and validation.translations is not None:
+            details[VALIDATION_KEY] = _signed(run, validation.translations)
 
     save_bundle(
         run.folder.bundle_path(step),
@@ -280,6 +293,19 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) 
         details=details,
     )
     remove_worse(run.folder.path, run.config.training.keep_bundles)
+
+
+def _signed(run: Run, scores: Mapping[str, Score]) -> dict[str, tuple[float, str]]:
+    """Each score with what is needed to repeat it: metric, search, text and program."""
+    origin = "|".join(
+        (
+            f"search:{search_signature(validation_search(run.config))}",
+            f"source:{lines_hash(run.data.valid_sources)}",
+            f"reference:{lines_hash(run.data.valid_references)}",
+            f"pellucid:{__version__}",
+        )
+    )
+    return {name: (each.score, f"{each.signature}|{origin}") for name, each in scores.items()}
 
 
 def _keep_frame(run: Run, meter: "_Meter") -> None:

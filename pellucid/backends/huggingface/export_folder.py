@@ -33,7 +33,7 @@ from pellucid.backends.marian.vocabulary import (
     number_for_marian,
     vocabulary_problems,
 )
-from pellucid.bundle import Bundle
+from pellucid.bundle import CARD_FILE, Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import BOS_ID, PAD_ID
@@ -48,8 +48,16 @@ MARIAN_OPTIONS = "--set model.norm=post --set model.positions=sinusoidal --set m
 """With these options every preset of a translation model gives a model that Marian can express."""
 
 
-def export_huggingface(bundle: Bundle, out: Path) -> None:
+def marian_problems(bundle: Bundle) -> list[str]:
+    """Every reason why Marian cannot express a model; empty if it can."""
+    tokenizers = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
+    return MARIAN.model_problems(bundle.config) + vocabulary_problems(tokenizers)
+
+
+def export_huggingface(bundle: Bundle, out: Path, card: str = "") -> None:
     """Write ``bundle`` to the new folder ``out`` in the format of OPUS-MT models.
+
+    ``card`` becomes its README.md; without one it has none.
 
     Raises BundleError with every reason why Marian cannot express the model, OutputExistsError
     if ``out`` holds something, WriteError.
@@ -57,8 +65,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
     refuse_to_overwrite(out)
 
     config = bundle.model.config
-    tokenizers = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
-    problems = MARIAN.model_problems(config) + vocabulary_problems(tokenizers)
+    problems = marian_problems(bundle)
     if problems:
         raise BundleError(
             "Marian cannot express this model: " + "; ".join(problems),
@@ -74,7 +81,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
             config.norm_eps,
         )
 
-    source, target = tokenizers.values()
+    source, target = bundle.source_tokenizer, bundle.target_tokenizer
     assert isinstance(source, SubwordTokenizer)
     assert isinstance(target, SubwordTokenizer)
     source_ids, target_ids = number_for_marian(
@@ -125,6 +132,8 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
         # safetensors alone: transformers reads it first, and a pickle would be one more thing to
         # trust.
         save_tensors(folder / "model.safetensors", tensors)
+        if card:
+            (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
     write_folder(out, fill, details={"kind": "huggingface"})
 
