@@ -43,8 +43,8 @@ _WEIGHTS = "encoder.layers.0.self_attention.heads.0.weights"
 LIVE_PARTS = {
     ("masks", "Causal mask"): (
         "decoder.layers.0.self_attention.heads.0.weights",
-        "Press *Drop the mask*: every row may now look at rows that follow, and the weights above the"
-        " diagonal are no longer 0. What the model says then stands beside what it said: mostly the"
+        "Press *Drop the mask*: every row may now look at rows that follow, and the weights above"
+        " the diagonal are no longer 0. What the model says then stands beside what it said: mostly the"
         " same, as nothing follows the newest word while it is written. The mask is for training.",
     ),
     ("attention", "Attention weights"): (
@@ -59,9 +59,9 @@ LIVE_PARTS = {
     ),
     ("positions", "Why positions are needed"): (
         "encoder.embedding",
-        "Press *Drop the positions*: what is left of the sentence is a bag of words. Four or five of"
-        " them fit in one order only; with *est-ce que tu veux me voir sous leur table ?* the model"
-        " no longer knows who sees whom.",
+        "Press *Drop the positions*: what is left of the sentence is a bag of words. Four or five"
+        " fit in one order only; with *est-ce que tu veux me voir sous leur table ?* the model no"
+        " longer knows who sees whom.",
     ),
     ("heads", "What each head adds"): (
         "decoder.layers.1.cross_attention",
