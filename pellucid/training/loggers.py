@@ -1,11 +1,13 @@
 """The journal's figures in other programs: TensorBoard, trackio, Weights & Biases, MLflow.
 
 What each of them gets are the numbers of training and validation, as ``train/loss`` and so on.
-They stay on this machine: Weights & Biases is offline and MLflow writes into the run folder unless
-their own environment variables say otherwise.
+They stay on this machine: Weights & Biases is offline and MLflow writes into the run folder, and
+neither reports its own use or errors, unless their environment variables say otherwise.
 """
 
+import contextlib
 import os
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -144,26 +146,36 @@ class Trackio:
     def __init__(self, run: Path, config: RunConfig) -> None:
         import trackio
 
-        self._open: Any = trackio.init
+        self._trackio: Any = trackio  # the functions of the module: at its end it looks there
         self._name, self._settings = run.resolve().name, config.to_table()
-        self._run: Any = None
+        self._is_open = False
 
     def begin(self, _step: int, /) -> None:
         """Begin a run, if there is none: after a rollback the steps come again."""
-        if self._run is None:
-            self._run = self._open(
-                project=_PROJECT, group=self._name, config=flat(self._settings), embed=False
+        if self._is_open:
+            return
+        with contextlib.redirect_stdout(sys.stderr):  # where it says what it does
+            self._trackio.init(
+                project=_PROJECT,
+                name=self._name,
+                group=self._name,
+                config=flat(self._settings),
+                embed=False,
+                auto_log_cpu=False,
+                auto_log_gpu=False,
             )
+        self._is_open = True
 
     def write(self, figures: Mapping[str, float], step: int) -> None:
         """Write the figures of one event."""
-        self._run.log(dict(figures), step=step)
+        self._trackio.log(dict(figures), step=step)
 
     def close(self) -> None:
         """Write what is left."""
-        if self._run is not None:
-            self._run.finish()
-            self._run = None
+        if self._is_open:
+            with contextlib.redirect_stdout(sys.stderr):
+                self._trackio.finish()
+            self._is_open = False
 
 
 class Wandb:
@@ -171,9 +183,11 @@ class Wandb:
     otherwise. Each start of training is a run of its own."""
 
     def __init__(self, run: Path, config: RunConfig) -> None:
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # read when it is imported
         import wandb
 
         self._open: Any = wandb.init
+        self._quiet = wandb.Settings(silent=True, console="off")  # the terminal shows our bar
         self._folder, self._settings = run, config.to_table()
         self._run: Any = None
 
@@ -187,6 +201,7 @@ class Wandb:
             dir=str(self._folder),
             mode=os.environ.get("WANDB_MODE", "offline"),
             config=flat(self._settings),
+            settings=self._quiet,
         )
         # Its own count of steps never falls, which ours does after a rollback.
         self._run.define_metric("*", step_metric="step")
@@ -207,6 +222,7 @@ class MLflow:
     start of training is a run of its own."""
 
     def __init__(self, run: Path, config: RunConfig) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when it is imported
         from mlflow import MlflowClient
         from mlflow.entities import Metric, Param
 

@@ -1,10 +1,15 @@
 """Other programs get what the journal says, each step once, also after a resume."""
 
+import contextlib
 import gc
 import importlib.util
+import json
+import os
+import sqlite3
 import subprocess
 import sys
 import threading
+import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -158,6 +163,148 @@ def test_the_option_is_the_setting(tmp_path: Path):
         assert (result.code, "pellucid[board]" in result.error_line) == (1, True)
     else:
         assert [path.name for path in (tmp_path / "run" / "tensorboard").iterdir()]
+
+
+class StandIn(types.ModuleType):
+    """The calls of trackio and wandb that are made, as their documentation has them."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.opened: list[dict[str, object]] = []
+        self.logged: list[tuple[int, dict[str, float]]] = []
+        self.finished = 0
+        self.Settings = dict
+
+    def init(self, **options: object) -> "StandIn":
+        self.opened.append(options)
+        return self
+
+    def define_metric(self, name: str, step_metric: str) -> None:
+        assert (name, step_metric) == ("*", "step")
+
+    def log(self, figures: dict[str, float], step: int | None = None) -> None:
+        own = dict(figures)
+        self.logged.append((own.pop("step") if step is None else step, own))
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+EVENTS = [
+    start(),
+    trained(2, 1.5),
+    {"event": "skipped", "step": 3},
+    validated(2, 31.25),
+    trained(4, 1.0),
+    {"event": "rolled_back", "step": 4},
+    trained(3, 1.25),
+    ended(4, "max_steps"),
+]
+
+
+@pytest.mark.parametrize("name", ["trackio", "wandb"])
+def test_others_get_the_same_figures_and_settings(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    other = StandIn(name)
+    monkeypatch.setitem(sys.modules, name, other)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.delenv("WANDB_ERROR_REPORTING", raising=False)
+    config = read_config("demo", [f"training.log_to={name}"])
+    hear = with_loggers(tmp_path / "en-de", config, None)
+    assert other.opened == [], "nothing begins before the run does"
+    for event in EVENTS:
+        hear(event)
+
+    [options] = other.opened
+    assert (options["project"], options["group"]) == ("pellucid", "en-de")
+    assert options["config"]["training.learning_rate"] == config.training.learning_rate
+    if name == "wandb":
+        assert (options["mode"], options["dir"]) == ("offline", str(tmp_path / "en-de"))
+        assert os.environ["WANDB_ERROR_REPORTING"] == "false"
+    losses = [(n, each.get("train/negative_log_likelihood")) for n, each in other.logged]
+    assert losses == [(2, 1.5), (2, None), (4, 1.0), (3, 1.25)]
+    assert other.logged[1][1]["validation/bleu"] == 31.25
+    assert other.finished == 1
+
+
+def test_mlflow_gets_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """By its client, in a file of the run folder."""
+    calls: list[tuple[object, ...]] = []
+
+    class Client:
+        def __init__(self, place: str) -> None:
+            calls.append(("open", place))
+
+        def get_experiment_by_name(self, name: str) -> None:
+            return None
+
+        def create_experiment(self, name: str) -> str:
+            return "7"
+
+        def create_run(self, experiment: str, run_name: str) -> types.SimpleNamespace:
+            calls.append(("run", experiment, run_name))
+            return types.SimpleNamespace(info=types.SimpleNamespace(run_id="r"))
+
+        def log_batch(self, run: str, metrics=(), params=()) -> None:
+            calls.append(("log", run, [(each[0], each[1], each[-1]) for each in metrics]))
+            assert bool(metrics) != bool(params)
+
+        def set_terminated(self, run: str) -> None:
+            calls.append(("end", run))
+
+    entities = types.ModuleType("mlflow.entities")
+    entities.Metric = entities.Param = lambda *parts: parts
+    module = types.ModuleType("mlflow")
+    module.MlflowClient = Client
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    hear = with_loggers(tmp_path / "r", read_config("demo", ["training.log_to=mlflow"]), None)
+    for event in EVENTS:
+        hear(event)
+    assert calls[:2] == [("open", f"sqlite:///{tmp_path}/r/mlflow.db"), ("run", "7", "r")]
+    assert calls[-1] == ("end", "r")
+    figures = [each for call in calls if call[0] == "log" for each in call[2]]
+    losses = [each[1:] for each in figures if each[0] == "train/negative_log_likelihood"]
+    assert losses == [(1.5, 2), (1.0, 4), (1.25, 3)]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["trackio", "wandb", "mlflow"])
+def test_the_real_ones_take_them(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """In a process of its own: they leave threads."""
+    pytest.importorskip(name)
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    code = (
+        "import json, pathlib, sys\n"
+        "from pellucid.training.loggers import with_loggers\n"
+        "from pellucid.training.presets import read_config\n"
+        f"config = read_config('demo', ['training.log_to={name}'])\n"
+        "hear = with_loggers(pathlib.Path('run'), config, None)\n"
+        "for event in json.load(sys.stdin):\n    hear(event)\n"
+    )
+    (tmp_path / "run").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        input=json.dumps(EVENTS),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    written = [each for each in tmp_path.rglob("*") if each.is_file()]
+    match name:
+        case "wandb":
+            assert [each for each in written if each.match("wandb/offline-run-*/*.wandb")]
+        case _:
+            [file] = [each for each in written if each.suffix == ".db"]
+            column = "value" if name == "mlflow" else "metrics"
+            with contextlib.closing(sqlite3.connect(file)) as base:
+                found = str(base.execute(f"select {column} from metrics").fetchall())
+            assert all(figure in found for figure in ("1.5", "31.25", "1.25"))
 
 
 def test_nothing_of_them_is_imported_unless_asked_for():
