@@ -30,7 +30,8 @@ RUN python -m venv --without-pip /opt/pellucid \
         "$(grep '^torch==' constraints.txt)" --index-url "$TORCH_INDEX" \
    && pip --python /opt/pellucid/bin/python install --no-cache-dir -c constraints.txt \
         'pellucid[train]'; \
-    fi
+    fi \
+ && find /opt/pellucid/lib -type d -name tests -prune -exec rm -rf {} +
 
 FROM ${BASE}
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin pellucid
