@@ -164,9 +164,14 @@ def _drawing(path: Path) -> frozenset[str]:
             helper = _helper(path, node.module or "")
             if helper is not None:
                 found |= _drawing(helper) & {alias.name for alias in node.names}
-    parts = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.Assign | ast.ClassDef)]
+    parts = [
+        (_names_of(node), _names_in(node))
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.Assign | ast.ClassDef)
+    ]
     while True:
-        more = {name for part in parts if _draws(part, found) for name in _names_of(part)} - found
+        drawing = _DRAWS | found
+        more = {name for names, used in parts if used & drawing for name in names} - found
         if not more:
             return frozenset(found)
         found |= more
@@ -178,13 +183,14 @@ def _names_of(part: ast.FunctionDef | ast.Assign | ast.ClassDef) -> list[str]:
     return [n.id for target in part.targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
-def _draws(node: ast.AST, known: set[str]) -> bool:
+def _names_in(node: ast.AST) -> frozenset[str]:
+    """Every name that is written anywhere inside ``node``."""
+    found = set()
     for each in ast.walk(node):
         match each:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
-                if name in _DRAWS or name in known:
-                    return True
-    return False
+                found.add(name)
+    return frozenset(found)
 
 
 def _helper(path: Path, module: str) -> Path | None:

@@ -4,6 +4,8 @@ import ast
 import graphlib
 from pathlib import Path
 
+from statements import statements
+
 PACKAGE = Path(__file__).parents[2] / "pellucid"
 
 
@@ -12,21 +14,21 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def is_run(node: ast.AST) -> bool:
+    """Whether it is run, and not only read by the type checker."""
+    return not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+
+
 def imported_by(path: Path, names: set[str]) -> set[str]:
     """The files of the package that a file imports anywhere but for the type checker."""
     found: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")), is_run):
         if isinstance(node, ast.ImportFrom) and node.module:
             # ``from pellucid.decoding import rewriting`` names a file by its last word.
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (whole & names) or ({node.module} & names)
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names} & names
-        waiting += ast.iter_child_nodes(node)
     return found - {name_of(path)}
 
 

@@ -59,6 +59,7 @@ WORKS_WITHOUT_TORCH = {
 """What a sentence passes on its way through CTranslate2 (tests/engines/test_without_torch.py), and
 what refuses a wrong config (tests/cli/test_bad_input.py):
 here what needs torch, or another package that takes long to import, is imported when it is used."""
+TOLD_KEYWORDS = {"allow_pickle", "shell", "weights_only"}
 FORBIDDEN_MODULES = {"pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 
 
@@ -74,7 +75,7 @@ class Source:
     path: Path
     imports: tuple[tuple[int, str], ...]
     calls: tuple[tuple[int, str, dict[str | None, str]], ...]
-    """Line, what is called, and the keyword arguments as they are written."""
+    """Line, what is called, and of the keyword arguments ``TOLD_KEYWORDS``, as they are written."""
     functions: tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]
 
     @property
@@ -94,6 +95,17 @@ def imports_of(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
+def dotted(node: ast.expr) -> str:
+    """What is called, as it is written; empty where it is more than a name after names."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name) if before := dotted(value):
+            return f"{before}.{name}"
+        case _:
+            return ""
+
+
 @functools.cache
 def sources() -> tuple[Source, ...]:
     found = []
@@ -102,8 +114,8 @@ def sources() -> tuple[Source, ...]:
         calls = [
             (
                 node.lineno,
-                ast.unparse(node.func),
-                {k.arg: ast.unparse(k.value) for k in node.keywords},
+                dotted(node.func),
+                {k.arg: ast.unparse(k.value) for k in node.keywords if k.arg in TOLD_KEYWORDS},
             )
             for node in nodes
             if isinstance(node, ast.Call)

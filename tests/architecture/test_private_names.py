@@ -4,7 +4,7 @@ import ast
 import functools
 import importlib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,9 +35,9 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
 
 
-def defined_in(tree: ast.AST) -> Iterator[str]:
+def defined_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The names that a file gives to functions, classes, variables and attributes."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -46,9 +46,9 @@ def defined_in(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def used_in(tree: ast.AST, own: frozenset[str]) -> Iterator[str]:
+def used_in(nodes: Iterable[ast.AST], own: frozenset[str]) -> Iterator[str]:
     """The private names that a file takes from elsewhere."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for each in node.names:
                 yield from filter(is_private, each.name.split("."))
@@ -65,9 +65,9 @@ def taken() -> frozenset[tuple[str, str]]:
     own: set[str] = set()
     used = set()
     for path in FILES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        own.update(filter(is_private, defined_in(tree)))
-        names = used_in(tree, frozenset())
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        own.update(filter(is_private, defined_in(nodes)))
+        names = used_in(nodes, frozenset())
         used |= {(path.relative_to(PACKAGE).as_posix(), name) for name in names}
     return frozenset((path, name) for path, name in used if name not in own)
 
@@ -99,12 +99,12 @@ def test_those_that_are_needed_are_used_and_there(name: str):
     ],
 )
 def test_each_way_to_take_one_is_found(code: str):
-    assert list(used_in(ast.parse(textwrap.dedent(code)), frozenset()))
+    assert list(used_in(ast.walk(ast.parse(textwrap.dedent(code))), frozenset()))
 
 
 def test_own_names_and_documented_ones_are_free():
     code = (
         "import os\nclass A:\n    def f(self):\n        self._x = self._g()\n    def _g(self): ..."
     )
-    tree = ast.parse(code)
-    assert not list(used_in(tree, frozenset(defined_in(tree))))
+    nodes = list(ast.walk(ast.parse(code)))
+    assert not list(used_in(nodes, frozenset(defined_in(nodes))))

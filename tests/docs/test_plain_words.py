@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from statements import statements
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,14 +84,19 @@ IN_TEXT = {
     r"\btokens? (was|were) looked at\b": "got attention",
 }
 """A phrase that no text may hold, and what to write."""
+ANY_PHRASE = re.compile(rf"\b(?:{'|'.join(f'(?:{phrase})' for phrase in IN_TEXT)})")
+"""All of them at once: each begins at the beginning of a word."""
 
 FIRST = re.compile(r"\s*(As|Its|Of|Such|That|Their|These|They|Those|What|Whatever|Which|Who)\b")
 """A beginning that no docstring has: "The translation of each line." names its noun."""
+QUOTED_FIRST = re.compile(rf"""["']\\?{FIRST.pattern}""")
+"""The same behind a quotation mark: a file without it needs not be parsed."""
 
 MAY = re.compile(
     r"docs/(EQUATIONS|ERRATA|equations|errata)|docs/pictures/"  # quote the five texts
     r"|CHANGELOG\.md"  # says what was true on its day
 )
+WORD = re.compile(r"[A-Za-z_]\w*")
 SUFFIXES = {".py", ".md", ".js", ".html", ".toml"}
 
 
@@ -106,16 +112,26 @@ def files() -> list[Path]:
     return [ROOT / name for name in listed if not MAY.match(name) and Path(name).suffix in SUFFIXES]
 
 
+def words_of(name: str) -> list[str]:
+    """The words of a name: of ``last_rows`` and of ``LastRows`` last and rows."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")
+
+
 def problems_of_names(text: str, name: str = "") -> Iterator[str]:
     """Each name of a Python text that holds a word of the list; ``name`` is that of its file."""
     refused = IN_NAMES | (IN_NAMES_OF_MODELS if MODELS.match(name) else {})
     if SPEAKS.match(name):
         refused = {word: wanted for word, wanted in refused.items() if word != "said"}
 
+    # Most files have no such word anywhere, and need not be read token by token.
+    there = {word for name in set(WORD.findall(text)) for word in words_of(name)}
+    if not (there & refused.keys() or any(name in text for name in IN_NAMES_WHOLE)):
+        return
+
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.NAME:
             continue
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", token.string).lower().split("_")
+        words = words_of(token.string)
         for word in words:
             if word in refused and words != ["heat", "map"]:
                 yield f"{token.start[0]}: {token.string}: say {refused[word]}"
@@ -125,7 +141,9 @@ def problems_of_names(text: str, name: str = "") -> Iterator[str]:
 
 def nameless_docstrings(text: str) -> Iterator[str]:
     """Each docstring that begins with a word of ``FIRST``, below fields and constants too."""
-    for node in ast.walk(ast.parse(text)):
+    if not QUOTED_FIRST.search(text):
+        return
+    for node in statements(ast.parse(text)):
         match node:
             case ast.Expr(value=ast.Constant(value=str(docstring))):
                 if FIRST.match(docstring):
@@ -136,6 +154,8 @@ def nameless_docstrings(text: str) -> Iterator[str]:
 
 def problems_of_text(text: str) -> Iterator[str]:
     """Each phrase of the list that the text holds, with its line."""
+    if not ANY_PHRASE.search(text):
+        return
     for phrase, wanted in IN_TEXT.items():
         for found in re.finditer(phrase, text):
             yield f"{text.count(chr(10), 0, found.start()) + 1}: {found[0]}: say {wanted}"

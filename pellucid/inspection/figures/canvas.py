@@ -157,11 +157,14 @@ def picture_for_page(figure: "Figure") -> str:
     differ in the last digits of a sum.
     """
     from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
     with rc_context({"svg.fonttype": "none", "font.sans-serif": _FONTS}):
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"), None)
-        figure.savefig(buffer, format="svg", dpi=DOTS_PER_INCH, metadata=metadata)
+        figure.set_dpi(DOTS_PER_INCH)
+        # ``savefig`` would draw the whole figure a first time, to find out what is beyond its edge.
+        FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
     return _compact(buffer.getvalue(), figure.get_suptitle())
 
 
