@@ -26,7 +26,7 @@ _PROJECT = "pellucid"
 
 
 class Writer(Protocol):
-    """What writes figures for one program."""
+    """The writer of figures for one program."""
 
     def begin(self, step: int, /) -> None:
         """Begin to write, when training starts or resumes and after a rollback. Figures that were

@@ -71,13 +71,3 @@ def test_a_model_is_watched_only_once_it_was_handed_out(bundle_folder: Path):
     assert engine.signature(settings) == before
     parameter.data.zero_()
     assert engine.signature(settings) == "torch"
-
-
-def test_opening_a_bundle_with_torch_imports_no_compiler(bundle_folder: Path):
-    """It takes seconds, and is imported by arithmetic on the meta device."""
-    opened = (
-        "import sys; from pellucid.bundle import load_bundle; load_bundle(sys.argv[1]).model;"
-        "print('torch._dynamo' in sys.modules)"
-    )
-    command = [sys.executable, "-c", opened, str(bundle_folder)]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "False\n"

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import urllib.parse
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -41,17 +42,52 @@ def run(*arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
 
 
+ONE_AFTER_ANOTHER = START.replace(
+    "\nmain()",
+    """
+import contextlib, io, json
+told = []
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            main()
+            code = 0
+        except SystemExit as leaving:
+            code = leaving.code or 0
+    told.append([code, errors.getvalue()])
+print(json.dumps(told))
+""",
+)
+
+
+def run_all(commands: Iterable[Sequence[object]]) -> list[tuple[int, str]]:
+    """The exit code and the errors of each command, in one process after another."""
+    words = json.dumps([[str(word) for word in command] for command in commands])
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_ANOTHER, words], capture_output=True, text=True, check=True
+    )
+    return [(code, errors) for code, errors in json.loads(done.stdout.splitlines()[-1])]
+
+
 LEARNED = {"positions": "learned", "max_positions": 64, "norm": "pre"}
 
 
-@pytest.mark.parametrize("changes", [{}, LEARNED], ids=["sinusoidal", "learned"])
-def test_a_model_is_converted_and_translates(tmp_path: Path, changes: dict[str, object]):
-    folder = saved(tmp_path / "bundle", **changes)
-    done = run("translate", folder, "--beam-size", "3", text="".join(f"{each}\n" for each in LINES))
-    assert done.returncode == 0, done.stderr
+def test_models_are_converted_and_translate(tmp_path: Path):
+    """With sinusoidal and with learned positions."""
+    given = tmp_path / "lines"
+    given.write_text("".join(f"{each}\n" for each in LINES), encoding="utf-8")
+    folders = [saved(tmp_path / "sinusoidal"), saved(tmp_path / "learned", **LEARNED)]
+    outs = [tmp_path / f"{folder.name}.txt" for folder in folders]
+    done = run_all(
+        ("translate", folder, given, "-o", out, "--beam-size", "3")
+        for folder, out in zip(folders, outs, strict=True)
+    )
+    assert [code for code, _ in done] == [0, 0], done
 
-    expected = load(folder, engine="torch").translate(LINES, beam_size=3)
-    assert done.stdout.splitlines() == [each.text for each in expected]
+    for folder, out in zip(folders, outs, strict=True):
+        expected = load(folder, engine="torch").translate(LINES, beam_size=3)
+        assert out.read_text(encoding="utf-8").splitlines() == [each.text for each in expected]
 
 
 def test_a_document_keeps_its_marks_and_says_how(bundle_folder: Path, tmp_path: Path):
@@ -64,22 +100,18 @@ def test_a_document_keeps_its_marks_and_says_how(bundle_folder: Path, tmp_path: 
     assert install_command("train") in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "purpose"),
-    [
-        (["train", "demo", "--out", "none"], "pellucid train"),
-        (["demo"], "pellucid demo"),
-        (["translate", "BUNDLE", "--align"], "pellucid translate"),
-        (["translate", "BUNDLE", "--engine", "torch"], "the model itself"),
-    ],
-    ids=["train", "demo", "align", "engine"],
-)
-def test_what_needs_it_says_so_in_one_line(arguments: list[str], purpose: str, bundle_folder: Path):
-    words = [str(bundle_folder) if word == "BUNDLE" else word for word in arguments]
-    done = run(*words, text="le chat\n")
-    assert done.returncode == 1
-    expected = f"error: {purpose} needs PyTorch, which is not installed; hint: "
-    assert done.stderr.splitlines()[-1] == expected + install_command("train")
+def test_what_needs_it_says_so_in_one_line(bundle_folder: Path, tmp_path: Path):
+    given = tmp_path / "lines"
+    given.write_text("le chat\n", encoding="utf-8")
+    purposes: dict[tuple[object, ...], str] = {
+        ("train", "demo", "--out", "none"): "pellucid train",
+        ("demo",): "pellucid demo",
+        ("translate", bundle_folder, given, "--align"): "pellucid translate",
+        ("translate", bundle_folder, given, "--engine", "torch"): "the model itself",
+    }
+    for purpose, (code, told) in zip(purposes.values(), run_all(purposes), strict=True):
+        expected = f"error: {purpose} needs PyTorch, which is not installed; hint: "
+        assert (code, told.splitlines()[-1]) == (1, expected + install_command("train"))
 
 
 def test_python_says_the_same():

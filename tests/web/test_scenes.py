@@ -91,20 +91,27 @@ def without_numbers(value: Any) -> Any:
     return None if isinstance(value, float) else value
 
 
-def test_whoever_exports_or_reports_a_model_loads_no_optimizer(tmp_path: Path):
-    """Only the journal of a run is read; ``torch.optim`` is loaded by torch itself."""
+def test_whoever_opens_exports_or_reports_a_model_loads_no_compiler_and_no_optimizer(
+    tmp_path: Path,
+):
+    """The compiler takes seconds, and is imported by arithmetic on the meta device. Only the
+    journal of a run is read; ``torch.optim`` is loaded by torch itself."""
     bundle = tiny_bundle()
     bundle = dataclasses.replace(bundle, settings={"model": bundle.config.to_table()})
     save_bundle(tmp_path / "model", bundle, card="", details={})
     code = """if True:
         import sys
         from pathlib import Path
-        from pellucid.backends.web.export import make_page
         from pellucid.bundle import load_bundle
-        from pellucid.inspection.report.page import write_report
 
         folder = Path(sys.argv[1])
         bundle = load_bundle(folder / "model")
+        assert bundle.model is not None
+        assert "torch._dynamo" not in sys.modules
+
+        from pellucid.backends.web.export import make_page
+        from pellucid.inspection.report.page import write_report
+
         assert "<!doctype html>" in make_page(bundle).lower()
         write_report(bundle, folder / "report.html", "a b")
         training = [name for name in sys.modules if name.startswith("pellucid.training.")]

@@ -5,9 +5,9 @@ import dataclasses
 import html
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 from pellucid.core.errors import ConfigError, MissingExtraError
 from pellucid.core.files import write_user_file
@@ -144,10 +144,30 @@ def save_picture(figure: "Figure", path: Path) -> None:
     # An SVG contains the date of its creation otherwise, and would differ each time.
     metadata = {"Date": None} if path.suffix == ".svg" else None
     # Into memory first: a disk that fills up must not leave half a picture.
-    figure.savefig(
-        buffer, format=path.suffix.removeprefix("."), dpi=DOTS_PER_INCH, metadata=metadata
-    )
+    _print(figure, buffer, path.suffix, metadata)
     write_user_file(path, buffer.getvalue())
+
+
+def _print(
+    figure: "Figure", file: IO[Any], suffix: str, metadata: Mapping[str, None] | None
+) -> None:
+    """Draw ``figure`` once. ``savefig`` would draw it twice, to see what is beyond its edge."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    figure.set_dpi(DOTS_PER_INCH)
+    canvas: Any
+    match suffix:
+        case ".png":
+            canvas = FigureCanvasAgg(figure)
+            canvas.print_png(file, metadata=metadata)
+        case ".svg":
+            canvas = FigureCanvasSVG(figure)
+            canvas.print_svg(file, metadata=metadata)
+        case _:
+            canvas = FigureCanvasPdf(figure)
+            canvas.print_pdf(file, metadata=metadata)
 
 
 def picture_for_page(figure: "Figure") -> str:
@@ -157,14 +177,11 @@ def picture_for_page(figure: "Figure") -> str:
     differ in the last digits of a sum.
     """
     from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
     with rc_context({"svg.fonttype": "none", "font.sans-serif": _FONTS}):
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"), None)
-        figure.set_dpi(DOTS_PER_INCH)
-        # ``savefig`` would draw the whole figure a first time, to find out what is beyond its edge.
-        FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
+        _print(figure, buffer, ".svg", metadata)
     return _compact(buffer.getvalue(), figure.get_suptitle())
 
 
