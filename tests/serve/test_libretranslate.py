@@ -3,8 +3,11 @@
 import asyncio
 import dataclasses
 import functools
+import http.client
+import json
 import sys
 import urllib.error
+import urllib.parse
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -63,6 +66,30 @@ def test_the_real_client_is_turned_away_without_one(server: ServerProcess):
                 ask()
             assert caught.value.code == 401
             caught.value.close()
+
+
+def test_deep_translator_is_answered(server: ServerProcess):
+    """Its request, recorded from version 1.11.4: a POST whose fields and key are in the address."""
+    fields = {"q": f"{LINES[0]}\n{LINES[0]}", "source": "fr", "target": "en", "format": "text"}
+    for key, status in ((KEY, 200), ("wrong-wrong-wrong-wrong", 401)):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        query = urllib.parse.urlencode({**fields, "api_key": key})
+        headers = {"Accept": "*/*", "Connection": "keep-alive", "Content-Length": "0"}
+        connection.request("POST", f"/translate?{query}", headers=headers)
+        answer = connection.getresponse()
+        body = json.loads(answer.read())
+        connection.close()
+        assert answer.status == status
+        if status == 200:
+            assert body == {"translatedText": f"{CHAT}\n{CHAT}"}
+
+
+def test_the_client_of_npm_is_answered(client: TestClient):
+    """The requests of its version 1.0.1: the languages, then a key under a name of its own."""
+    listed = client.get("/languages", headers={"Content-Type": "application/json"}).json()
+    assert {"fr", "en"} <= {each["code"] for each in listed}
+    body = {"q": LINES[0], "source": "fr", "target": "en", "format": "text", "apiKey": ""}
+    assert client.post("/translate", json=body).json() == {"translatedText": CHAT}
 
 
 def test_one_text_or_several_in_json(client: TestClient):

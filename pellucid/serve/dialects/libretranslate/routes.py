@@ -54,6 +54,8 @@ class LibreRequest(pydantic.BaseModel):
     api_key: str | None = None
     secret: str | None = None
     """Sent by LibreTranslate's own page; ignored."""
+    apiKey: str | None = None  # noqa: N815
+    """Sent by the client ``libretranslate`` of npm; ignored, as by LibreTranslate."""
 
 
 class LibreDetectRequest(pydantic.BaseModel):
