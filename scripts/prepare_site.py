@@ -44,8 +44,8 @@ LIVE_PARTS = {
     ("masks", "Causal mask"): (
         "decoder.layers.0.self_attention.heads.0.weights",
         "Press *Drop the mask*: every row may now look at rows that follow, and the weights above"
-        " the diagonal are no longer 0. What the model says then stands beside what it said: mostly the"
-        " same, as nothing follows the newest word while it is written. The mask is for training.",
+        " the diagonal are no longer 0. What the model says then stands beside what it said: mostly"
+        " the same, as nothing follows the newest word while it is written. It is for training.",
     ),
     ("attention", "Attention weights"): (
         _WEIGHTS,

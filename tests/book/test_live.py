@@ -127,3 +127,37 @@ def test_nothing_is_wider_than_the_screen(page: Page, width: int):
     page.set_viewport_size({"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_what_the_lesson_does_with_the_page(page: Page):
+    """docs/teaching.md: the loss of the first frame, and what is lost without a part."""
+    said = page.locator(".before-after")
+    page.locator(".tour-start").click()
+    page.evaluate("for (let n = 0; n < 11; n++) document.querySelector('.tour-next').click()")
+    page.locator(".tour[data-step=loss][data-is-listening]").wait_for()
+    page.locator(".film input[type=range]").fill("0")
+    page.locator(".tour-text", has_text="their mean is 8.").wait_for()
+    assert "pro pro pro" in page.locator(".film").inner_text().replace("\n", " ")
+    page.get_by_role("button", name="Back to the trained model").click()
+    page.keyboard.press("Escape")
+    assert page.locator(".tour").count() == 0
+
+    page.get_by_role("button", name="Drop the mask").click()
+    said.get_by_text("the same").wait_for()
+    page.locator(".changes button").click()
+    page.get_by_role("button", name="Switch parts off").click()
+    for head in range(3):
+        name = f"decoder.layers.1.cross_attention.heads.{head}"
+        page.locator(f"#explorer [data-part='{name}']").first.click()
+        page.locator(f".changes li:nth-child({head + 1})").wait_for()
+    said.get_by_text("book").wait_for()
+    page.get_by_role("button", name="Undo all").click()
+
+    page.get_by_role("button", name="Drop the positions").click()
+    page.fill("#source", "est-ce que tu veux me voir sous leur table ?")
+    page.locator("#target", has_text="do you want to see me").wait_for()
+    lost = re.compile(r"now\s*you\s*want\s*to\s*see\s*their\s*table")
+    page.locator(".before-after", has_text=lost).wait_for()
+    page.locator(".changes button").click()
+    page.fill("#source", EXAMPLE)
+    page.locator("#target", has_text=TRANSLATION).wait_for()

@@ -6,13 +6,16 @@ import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from commands import pellucid
 
+from book.__main__ import cli
 from pellucid.backends.web.scripts import read_asset
 
 PAGE = Path(__file__).parents[2] / "docs" / "teaching.md"
 TEXT = PAGE.read_text("utf-8")
 FEWER = {
+    "phrasebook.pairs=20000": "phrasebook.pairs=2000",
     "training.max_steps=400": "training.max_steps=4",
     "training.validate_every=200": "training.validate_every=2",
 }
@@ -34,9 +37,12 @@ def test_the_lab_runs_from_start_to_end(
     lab = TEXT[TEXT.index("## A lab") :]
     for language, block in re.findall(r"^```(python)?\n(.*?)^```$", lab, re.MULTILINE | re.DOTALL):
         if language:
-            exec(compile(block.replace("4000, 100", "4000, 4"), str(PAGE), "exec"), {})
+            exec(compile(block.replace("20000, 100", "2000, 4"), str(PAGE), "exec"), {})
             continue
         for line in block.splitlines():
+            if line.startswith("paste "):
+                assert all((tmp_path / name).is_file() for name in line.split()[1:]), line
+                continue
             echo, _, command = line.rpartition(" | ")
             words = [FEWER.get(word, word) for word in shlex.split(command)[1:]]
             typed = " ".join(shlex.split(echo)[1:]) + "\n"
@@ -48,6 +54,12 @@ def test_the_lab_runs_from_start_to_end(
     assert float(difference[1]) < 1e-6
     assert (tmp_path / "lab.html").stat().st_size > 100_000
     assert len((tmp_path / "lab.fr").read_text("utf-8").splitlines()) == 4
+
+
+def test_the_exercise_of_the_lab_is_judged():
+    [command] = re.findall(r"`python -m book (check [^`]+)`", TEXT)
+    done = CliRunner().invoke(cli, shlex.split(command))
+    assert (done.output, done.exit_code) == ("right\n", 0)
 
 
 def test_the_lesson_names_the_steps_of_the_tour_by_their_numbers():
