@@ -80,6 +80,21 @@ def views_of(page: Page) -> list[str]:
     return [str(link.get_attribute("href"))[1:] for link in links.all()]
 
 
+SHOW_EACH = """
+async (names) => {
+  const shown = [];
+  for (const name of names) {
+    document.querySelector(`nav.parts a[href='#${name}']`).click();
+    await new Promise(requestAnimationFrame);
+    const text = document.querySelector("main .body").innerText;
+    shown.push([document.querySelectorAll("main h2").length, text]);
+  }
+  return shown;
+}
+"""
+"""Of each page its number of headings and its text."""
+
+
 def show(page: Page, name: str) -> None:
     page.evaluate("name => document.querySelector(`nav.parts a[href='#${name}']`).click()", name)
 
@@ -89,10 +104,9 @@ def test_every_page_opens_and_asks_for_nothing(visit: Callable[..., Watched]):
     names = views_of(watched.page)
     assert {"overview", "output", "heads", "lens", "rollout", "saliency", "search"} <= set(names)
     assert len(names) == len(watched.content["pages"]) + 6
-    for name in names:
-        show(watched.page, name)
-        assert watched.page.locator("main h2").count() == 1
-        assert watched.page.locator("main .body").inner_text().strip()
+    shown = watched.page.evaluate(SHOW_EACH, names)
+    assert [(headings, bool(text.strip())) for headings, text in shown] == [(1, True)] * len(names)
+    assert len({text for _, text in shown}) == len(names), "each page is another one"
 
 
 def test_pointing_at_a_cell_tells_row_column_value_and_reason(visit: Callable[..., Watched]):
