@@ -33,7 +33,7 @@ from equation_evidence import (
 )
 from equation_ties import find_ties
 
-from book import complexity, variations
+from book import complexity, exposure, variations
 from book.exercises import Exercise, exercises
 
 SOURCES = ROOT / "book" / "pages"
@@ -52,6 +52,7 @@ PAGES = (
     "optimizer",
     "regularization",
     "search",
+    "variations",
     "before",
     "after",
     "attribution",
@@ -250,8 +251,8 @@ def _write_entry(entry: Entry, found: dict[int, Evidence]) -> str:
     others += _errata(facts.get("er", ()))
     if others:
         parts.append(FOLD.format("What others compute or say", "\n\n".join(others)))
-    foot = "\n".join(_footer(entry, found))
-    parts.append(FOLD.format("Sources, code that runs it, tests", foot))
+    if foot := "\n".join(_footer(entry, found)):
+        parts.append(FOLD.format("Sources, code that runs it, tests", foot))
     return "\n\n".join(parts)
 
 
@@ -259,11 +260,13 @@ def _measured(name: str) -> str:
     """A measurement of book/measured as a table."""
     if name == "variations":
         return variations.table_of(variations.stored())
-    if name == "complexity":
-        head, *rows = complexity.table_of(complexity.stored())
-        lines = [head, ["---:"] * len(head), *rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    raise ValueError(f"book/measured has no table {name}")
+    tables = {
+        "complexity": lambda: complexity.table_of(complexity.stored()),
+        "exposure": lambda: exposure.table_of(exposure.stored()),
+    }
+    head, *rows = tables[name]()
+    lines = [head, ["---:"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _formula(entry: Entry) -> str:
@@ -350,7 +353,7 @@ def _symbols(places: Sequence[Place]) -> list[str]:
         lines += [f"| {name} | {shape} |" for _, name, shape in rows]
     table = "\n".join(lines) if rows else ""
     note = "; ".join(left) + "." if left else ""
-    note = re.sub(r"; (?=(?:A|No|The|Of|In|Population|PAD) )", ". ", note)
+    note = re.sub(r"; (?=(?:A|For|No|The|Of|In|Population|PAD) )", ". ", note)
     return [each for each in (table, _capital(note)) if each]
 
 

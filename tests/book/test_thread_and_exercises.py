@@ -84,7 +84,8 @@ def test_every_step_leads_to_the_chapters_around_it():
     road, others = (re.findall(r"\]\((\w[\w-]*)\.md#the-sentence-", each) for each in (main, side))
     assert len(road) == 11
     assert len(others) == 6
-    assert {"tokens", *road, *others} == steps == set(CHAPTERS)
+    # the table of variations compares many models, and none with a sentence of its own
+    assert {"tokens", *road, *others} == steps == set(CHAPTERS) - {"variations"}
     for before, after in itertools.pairwise(road):
         section = pages[before].partition("## The sentence: ")[2].partition("## Exercises")[0]
         back = pages[after].partition("## The sentence: ")[2].partition("## Exercises")[0]

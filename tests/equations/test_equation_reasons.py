@@ -138,7 +138,7 @@ def test_smoothed_labels_have_a_best_lead_of_the_true_word():
 def test_two_percent_of_wrong_words_leave_half_of_the_long_sentences_right():
     right = 0.98**30
     assert right == pytest.approx(0.545, abs=1e-3)
-    assert "at e = 2% that is 55% for 30 words" in chapter("loss")
+    assert "At e = 2% that is 55% for 30 words" in chapter("loss")
 
 
 @pytest.mark.by_hand

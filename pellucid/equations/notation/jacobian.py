@@ -71,9 +71,9 @@ def attention_gradients(
         dQ = dS K / √dₖ,   dK = dSᵀ Q / √dₖ
 
     EQ: 46, 47.  Source: derived from EQ-50 and EQ-47 by the chain rule.
-    Symbols: query = Q, key = K, value = V, upstream = dO; results = (dQ, dK, dV), where dX is the
-    derivative of a loss by X, and O = A V with A = softmax(S) and S = Q Kᵀ / √dₖ.
+    Symbols: query = Q, key = K, value = V, upstream = dO, results = (dQ, dK, dV).
 
+    dX is the derivative of a loss by X; O = A V, with A = softmax(S) and S = Q Kᵀ / √dₖ.
     J is symmetric, and J da = a ⊙ (da - a · da): a score rises, against its gradient, where more
     weight would lower the loss by more than the weights of its row do on average.
     """
