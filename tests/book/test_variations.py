@@ -33,7 +33,7 @@ OUTCOMES = {
     "rows of 32": (AS, AS),
     "rows of 128": (AS, AS),
     "128 hidden units": (AS, AS),
-    "512 hidden units": (NOISE, AS),
+    "512 hidden units": (AS, AS),
     "no dropout": (UNLIKE, UNLIKE),
     "dropout 0.2": (AS, AS),
     "no label smoothing": (NOISE, NOISE),
