@@ -10,6 +10,11 @@
 #
 #   docker build --build-arg TORCH_INDEX=... -t pellucid-serve .
 
+# With the kernels of Pellucid instead of CTranslate2, which is a third smaller and computes in 8 bits:
+#
+#   docker build --build-arg ENGINE=kernels -t pellucid-serve .
+#   docker run ... pellucid-serve --compute-type int8 /models/en-de
+#
 # A full version; a digest is better, and known to whoever pulls the image:
 #   docker build --build-arg BASE=python@sha256:... -t pellucid-serve .
 ARG BASE=python:3.12.12-slim-bookworm
@@ -17,8 +22,10 @@ ARG BASE=python:3.12.12-slim-bookworm
 FROM ${BASE} AS build
 WORKDIR /build
 ARG TORCH_INDEX=
+ARG ENGINE=ctranslate2
 COPY pyproject.toml hatch_build.py README.md LICENSE constraints.txt requirements.lock ./
 COPY pellucid ./pellucid
+COPY kernels ./kernels
 # Installed from outside, so that the image has no pip among its packages.
 RUN python -m venv --without-pip /opt/pellucid \
  && pip wheel --no-cache-dir --no-deps --wheel-dir /build/wheels . \
@@ -30,6 +37,11 @@ RUN python -m venv --without-pip /opt/pellucid \
         "$(grep '^torch==' constraints.txt)" --index-url "$TORCH_INDEX" \
    && pip --python /opt/pellucid/bin/python install --no-cache-dir -c constraints.txt \
         'pellucid[train]'; \
+    fi \
+ && if [ "$ENGINE" = kernels ]; then \
+      apt-get update -qq && apt-get install -qq -y --no-install-recommends gcc libc6-dev \
+   && pip --python /opt/pellucid/bin/python install --no-cache-dir --no-deps ./kernels \
+   && pip --python /opt/pellucid/bin/python uninstall -q -y ctranslate2; \
     fi \
  && find /opt/pellucid/lib -type d -name tests -prune -exec rm -rf {} +
 
