@@ -147,7 +147,7 @@ def _one_sentence() -> dict[str, Any]:
         "title": f"“{SENTENCE}”, from text to words",
         "source": "Single Page, Concrete Example and Training Phase; the numbers are ours",
         "says": (
-            f"The translation that the text trains, “{SENTENCE}” → “{TRANSLATION}”, in a model of"
+            f"One translation, “{SENTENCE}” → “{TRANSLATION}”, from end to end, in a model of"
             f" {TINY.d_model} features, {TINY.heads} heads and one block on each side, after"
             f" {_UPDATES} updates on this one pair. Every number of the model fits on the screen."
         ),
@@ -250,7 +250,7 @@ def _masked() -> _Scene:
     mask = causal_mask(4)
     hidden = scores.masked_fill(~mask, -math.inf)
     s, m, printed, a = _symbols("masked-softmax", "S", "M", "B", "A")
-    printed = dataclasses.replace(printed, meaning="the weights as the text prints them")
+    printed = dataclasses.replace(printed, meaning="the weights as a report prints them")
     masked = sup("S", mathml.words("masked"))
     m = dataclasses.replace(m, letter=masked, meaning="masked scores")
     return _Scene(
@@ -258,7 +258,7 @@ def _masked() -> _Scene:
         "A mask, and a wrong table",
         "Transformers report, (7); see ER-01",
         "A position attends to itself and to what came before it. Of the four rows of weights that"
-        " the text prints, only the first is right: in the last two the largest score has not the"
+        " a report prints, only the first is right: in the last two the largest score has not the"
         " largest weight.",
         (
             _step(
@@ -283,7 +283,7 @@ def _masked() -> _Scene:
                 "Weights, computed and printed",
                 (73, 75),
                 formula_of(a, call("softmax", use(m))),
-                "A is computed; B is what the text prints. Compare the last rows.",
+                "A is computed; B is what the report prints. Compare the last rows.",
                 (m, printed, a),
                 {"kind": "softmax", "left": "M"},
             ),
