@@ -1,4 +1,4 @@
-"""What a program without Pellucid needs to read and write text for an exported model.
+"""The lines by which a program without Pellucid reads and writes text for an exported model.
 
 Beside an exported model stands a README with a few lines of Python that translate a sentence. What
 they have in common is here: the sentence, and how a tokenizer's files are used. This module does
@@ -41,7 +41,7 @@ class Example:
     ids: str
     """An expression for the sentence's ids, without the stop."""
     text_of_pieces: str
-    """What is called with a list of pieces and gives their text."""
+    """A function from a list of pieces to their text."""
     text_of_ids: str
     """An expression for the text of the list ``ids``."""
 

@@ -154,7 +154,7 @@ def ctranslate2(bundle: str, out: Path, quantization: Quantization, example: str
     # int16 too: CTranslate2 computes it in int8 where it does not call MKL
     if quantization.startswith("int") and (problem := int8_problem()):
         click.echo(f"WARNING: {quantization} {problem}; translate on another machine", err=True)
-    click.echo(f"wrote {out}{_told(example)}", err=True)
+    click.echo(f"wrote {out}{_mention_of(example)}", err=True)
 
 
 def _example_of(bundle: "Bundle", example: str | None) -> str:
@@ -164,7 +164,7 @@ def _example_of(bundle: "Bundle", example: str | None) -> str:
     return sample_of_run(bundle) if example is None else example
 
 
-def _told(example: str) -> str:
+def _mention_of(example: str) -> str:
     """The end of a line that says which sentence goes along, as it may be of the user's own
     text."""
     return f"; its README.md translates “{example}”" if example else ""
@@ -211,7 +211,7 @@ def onnx(bundle: str, out: Path, example: str | None) -> None:
     opened = load_bundle(bundle)
     example = _example_of(opened, example)
     export_onnx(opened, out, example)
-    click.echo(f"wrote {out}{_told(example)}", err=True)
+    click.echo(f"wrote {out}{_mention_of(example)}", err=True)
 
 
 @export.command()

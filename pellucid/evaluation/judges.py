@@ -13,7 +13,7 @@ class Judged:
     """The mean of all lines."""
     by_sentence: list[float]
     signature: str
-    """Its version, and the hash of its parameters."""
+    """The version of the model, and the hash of its parameters."""
 
 
 class Judge(Protocol):

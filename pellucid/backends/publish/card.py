@@ -31,7 +31,7 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What a card says that the bundle does not."""
+    """The words and figures of a card that the bundle does not have."""
 
     license: str
     """The identifier of a license, as the Hub knows it."""
@@ -40,7 +40,7 @@ class Card:
     """``ORG/NAME`` on the Hub; empty if it has none yet."""
     example: str
     translation: str
-    """Of the example, by a greedy search."""
+    """The translation of the example, by a greedy search."""
     problems: Sequence[str]
     """Why the files are those of a bundle and none for transformers; empty if they are."""
 

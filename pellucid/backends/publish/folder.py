@@ -20,7 +20,7 @@ from pellucid.bundle import CARD_FILE, Bundle, save_bundle
 from pellucid.core.files import TEMPORARY_PREFIX, refuse_to_overwrite, temporary_folder
 
 MODEL_FOLDER, SPACE_FOLDER = "model", "space"
-_MADE_ANEW = ("version", "kind", "files", "tensors", "sha256")
+_MADE_BY_SAVING = ("version", "kind", "files", "tensors", "sha256")
 """Entries of a manifest that ``save_bundle`` makes."""
 
 
@@ -97,4 +97,4 @@ def _is_path(text: str) -> bool:
 
 
 def _details(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in manifest.items() if key not in _MADE_ANEW}
+    return {key: value for key, value in manifest.items() if key not in _MADE_BY_SAVING}
