@@ -12,14 +12,14 @@ Source: Juraska et al. (2023), MetricX-23; Juraska et al. (2024), MetricX-24; th
 Raffel et al. (2020), T5, in its version 1.1 (Xue et al. 2021, mT5).
 """
 
-import dataclasses
 import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
+import pydantic
 import sentencepiece
 import torch
 from jaxtyping import Bool, Float, Int
@@ -45,17 +45,22 @@ _BATCH_TOKENS = 4096
 _HASH_LENGTH = 12
 
 
-@dataclasses.dataclass(frozen=True)
-class _Sizes:
+_Size = Annotated[int, pydantic.Field(ge=1, le=4096)]
+"""A number of layers, a width or a distance; the largest mT5 has 24 layers and 64 heads of 64."""
+
+
+class _Sizes(pydantic.BaseModel):
     """The settings of config.json that decide what is computed."""
 
-    d_kv: int
-    num_heads: int
-    num_layers: int
-    num_decoder_layers: int
-    relative_attention_num_buckets: int
-    relative_attention_max_distance: int
-    layer_norm_epsilon: float
+    model_config = pydantic.ConfigDict(strict=True, frozen=True)
+
+    d_kv: _Size
+    num_heads: _Size
+    num_layers: _Size
+    num_decoder_layers: _Size
+    relative_attention_num_buckets: Annotated[_Size, pydantic.Field(ge=4)]
+    relative_attention_max_distance: _Size
+    layer_norm_epsilon: Annotated[float, pydantic.Field(gt=0, lt=1)]
 
     @classmethod
     def read(cls, folder: Path) -> "_Sizes":
@@ -68,13 +73,25 @@ class _Sizes:
                 raise BundleError(
                     f"{path} must be of an mT5 with gated-gelu, got {kind} with {feed_forward}"
                 )
-            names = [each.name for each in dataclasses.fields(cls)]
-            defaults = {"num_decoder_layers": table["num_layers"]}
-            return cls(**{name: table.get(name, defaults.get(name)) for name in names})
+            if table.get("num_decoder_layers") is None:
+                table["num_decoder_layers"] = table["num_layers"]
+            sizes = cls.model_validate(table)
         except OSError as error:
             raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            raise BundleError(f"{path}: {first['loc'][0]}: {first['msg']}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise BundleError(f"{path} is not the config of an mT5: {error!r}") from error
+
+        # Shorter distances have a bias each, in each direction.
+        exact = sizes.relative_attention_num_buckets // 4
+        if sizes.relative_attention_max_distance <= exact:
+            raise BundleError(
+                f"{path}: relative_attention_max_distance: must be greater than {exact}, got"
+                f" {sizes.relative_attention_max_distance}"
+            )
+        return sizes
 
 
 class MetricX:
@@ -229,12 +246,14 @@ class MetricX:
         """Raise BundleError unless the parameters are those that the sizes need."""
         sizes, got = self._sizes, {name: tuple(each.shape) for name, each in self._weights.items()}
         inner = sizes.num_heads * sizes.d_kv
+
         vocabulary, width = got.get("shared.weight", (0, 0))
         if vocabulary <= _SCORE_ID:
             raise BundleError(
                 f"{folder} is no MetricX model: its score is output {_SCORE_ID}, and it has"
                 f" {vocabulary}"
             )
+
         middle = got.get(f"{_FIRST_FEED_FORWARD}.wi_0.weight", (0, 0))[0]
         wanted: dict[str, tuple[int, ...]] = {
             "shared.weight": (vocabulary, width),
@@ -244,6 +263,7 @@ class MetricX:
                 sizes.num_heads,
             ),
         }
+
         for side, layers, kinds in (
             ("encoder", sizes.num_layers, ("SelfAttention",)),
             ("decoder", sizes.num_decoder_layers, ("SelfAttention", "EncDecAttention")),
@@ -255,11 +275,13 @@ class MetricX:
                     wanted[f"{name}.{place}.layer_norm.weight"] = (width,)
                     wanted |= {f"{name}.{place}.{kind}.{p}.weight": (inner, width) for p in "qkv"}
                     wanted[f"{name}.{place}.{kind}.o.weight"] = (width, inner)
+
                 last = f"{name}.{len(kinds)}"
                 wanted[f"{last}.layer_norm.weight"] = (width,)
                 dense = f"{last}.DenseReluDense"
                 wanted |= {f"{dense}.{part}.weight": (middle, width) for part in ("wi_0", "wi_1")}
                 wanted[f"{dense}.wo.weight"] = (width, middle)
+
         wrong = [name for name, shape in wanted.items() if got.get(name) != shape]
         if wrong:
             raise BundleError(

@@ -296,7 +296,7 @@ def open_translator(
     Raises ConfigError for a value out of range, click.UsageError for options that exclude one
     another, and what opening the bundles raises.
     """
-    # A mistyped name is told before the imports, which take half a second.
+    # A mistyped name is reported before the imports, which take half a second.
     for path in (bundle, *others):
         if not path.startswith(HUB_PREFIX):
             require_model_folder(Path(path))

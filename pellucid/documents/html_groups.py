@@ -218,10 +218,12 @@ def _with_translated(tokens: Sequence[Token], rules: TagRules) -> list[Token | S
     around: list[str] = []
     """The elements that are open around a token, outside of one that is translated."""
     read: _Kept | None = None
+
     for token in tokens:
         if read is not None and read.is_ended_before(token, around):
             inner.append(read.tokens)
             read = None
+
         if read is not None:
             read.add(token)
             if read.is_closed:
@@ -232,6 +234,7 @@ def _with_translated(tokens: Sequence[Token], rules: TagRules) -> list[Token | S
         else:
             _follow(token, around)
             inner.append(dataclasses.replace(token, attributes=()))
+
     if read is not None:  # it is never closed
         inner.append(read.tokens)
     return inner

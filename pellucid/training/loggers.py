@@ -125,7 +125,7 @@ class TensorBoard:
         """Begin a file."""
         self.close()
         self._writer = self._open(str(self._folder), purge_step=step)
-        self._writer.flush()  # a thread writes; what the disk refuses is told here
+        self._writer.flush()  # a thread writes; a full disk is noticed here
 
     def write(self, figures: Mapping[str, float], step: int) -> None:
         """Write the figures of one event."""

@@ -172,6 +172,30 @@ def test_what_is_no_metricx_model_is_refused_by_name(folder: Path, tmp_path: Pat
             MetricX(path, "metricx-24")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("d_kv", None),
+        ("num_layers", "2"),
+        ("num_layers", 10**9),
+        ("num_heads", True),
+        ("num_heads", 0),
+        ("relative_attention_num_buckets", 2.5),
+        ("relative_attention_num_buckets", 3),
+        ("relative_attention_max_distance", 3),
+        ("layer_norm_epsilon", "small"),
+        ("layer_norm_epsilon", -1),
+    ],
+)
+def test_a_config_with_a_wrong_size_is_refused_by_its_name(
+    name: str, value: object, folder: Path, tmp_path: Path
+):
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, name: value}))
+    with pytest.raises(BundleError, match=rf"config\.json: {name}: "):
+        MetricX(tmp_path, "metricx-24")
+
+
 class Evil:
     def __reduce__(self):
         return exec, ("raise SystemExit('ran')",)

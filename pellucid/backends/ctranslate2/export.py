@@ -112,6 +112,7 @@ def export_ctranslate2(
     spec.optimize(quantization=quantization)
 
     def fill(folder: Path) -> None:
+        """Write the model, its tokenizers and its page."""
         spec.save(str(folder))
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
         page = readme(bundle, quantization, example)
