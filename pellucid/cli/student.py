@@ -7,6 +7,7 @@ finishes what was stopped or killed anywhere.
 """
 
 import dataclasses
+import importlib.util
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,8 +20,11 @@ from pellucid.core.files import write_file
 from pellucid.core.run_names import CONFIG_FILE
 
 if TYPE_CHECKING:
+    from pellucid.bundle import Bundle
     from pellucid.decoding.translator import Translator
+    from pellucid.training.config import RunConfig
     from pellucid.training.journal import Listener
+    from pellucid.training.recipe import Recipe
     from pellucid.training.synthesis import Finish
 
 STUDENT_SETTINGS = (
@@ -35,8 +39,10 @@ STUDENT_SETTINGS = (
 """The settings that every student has; all others are chosen for the text and the machine. A
 decoder of two layers with an SSRU is fast and loses little (Kim et al. 2019); the other settings
 are those of Marian and of Firefox, whose engine cuts text by unigram models alone."""
+_COPIED_DECODER, _COPIED_LAYERS = "ssru", 2
+"""The decoder of a student that begins as a copy of its teacher."""
 
-_PLAN, _TAUGHT, _RUN, _TRAINED = "plan.json", "taught.txt", "run", "trained.json"
+_PLAN, _TAUGHT, _COPY, _RUN, _TRAINED = "plan.json", "taught.txt", "copy", "run", "trained.json"
 _FILES, _RESULT, _LOST = "files", "result.json", "lost.md"
 _CALIBRATION_LINES = 500
 
@@ -56,6 +62,8 @@ class Order:
     """How the teacher searches."""
     finish: dict[str, str]
     """How its translations are changed: nearest to which references, by which measure."""
+    from_teacher: bool = False
+    """Whether the student begins as a copy of its teacher, with another decoder."""
 
 
 def make_student(
@@ -85,18 +93,11 @@ def make_student(
 
     if not (folder / _TRAINED).exists():
         say("2 of 4: the student learns")
-        if code := _train(folder, order, quiet=quiet):
+        if code := _train(translator, folder, order, quiet=quiet):
             return code
 
-    from pellucid.backends.marian_files.write import export_marian
-    from pellucid.bundle import load_bundle
-    from pellucid.text.corpus.lines import read_lines
-
-    if not (folder / _FILES).exists():
-        say("3 of 4: files of 8 bits for Firefox and Bergamot")
-        lines = [line for line in read_lines(Path(order.source)) if line.strip()]
-        student = load_bundle(folder / _RUN)
-        export_marian(student, folder / _FILES, "int8", lines[:_CALIBRATION_LINES])
+    if not (folder / _FILES).exists() and not (folder / _LOST).exists():
+        _write_files(folder, order, say)
 
     if not (folder / _LOST).exists():
         say("4 of 4: measuring what was lost")
@@ -129,29 +130,24 @@ def _begin(folder: Path, order: Order) -> None:
         )
 
 
-def _train(folder: Path, order: Order, *, quiet: bool) -> int:
+def _train(teacher: "Translator", folder: Path, order: Order, *, quiet: bool) -> int:
     from pellucid.cli.display import EXIT_CODES, Display, StopRequests
     from pellucid.cli.train import keep_few_kernels
 
     keep_few_kernels()
-    from pellucid.training.automatic import choose_config, config_of, keeping
+    from pellucid.training.automatic import keeping
     from pellucid.training.presets import read_config
     from pellucid.training.train import train
 
-    run, taught = folder / _RUN, folder / _TAUGHT
+    run = folder / _RUN
     with Display(quiet=quiet) as display:
         listener: Listener = display.hear
         if (run / CONFIG_FILE).exists():  # what was chosen for a run that was stopped
             config = read_config(str(run / CONFIG_FILE), [])
         else:
-            recipe = choose_config(
-                order.source,
-                str(taught),
-                minutes=order.minutes,
-                valid=order.valid,
-                overrides=(*STUDENT_SETTINGS, *order.settings),
-            )
-            config, listener = config_of(recipe), keeping(recipe, run, display.hear)
+            choose = _choose_copy if order.from_teacher else _choose
+            config, recipe = choose(teacher, folder, order)
+            listener = keeping(recipe, run, display.hear)
         stop = display.counting(config, StopRequests())
         # an empty folder is begun, another one goes on from its newest checkpoint
         result = train(config, run, resume=True, listener=listener, should_stop=stop)
@@ -163,10 +159,70 @@ def _train(folder: Path, order: Order, *, quiet: bool) -> int:
     return 0
 
 
+def _choose(teacher: "Translator", folder: Path, order: Order) -> tuple["RunConfig", "Recipe"]:  # noqa: ARG001
+    """The config of a student that begins with random numbers, chosen for its text."""
+    from pellucid.training.automatic import choose_config, config_of
+
+    recipe = choose_config(
+        order.source,
+        str(folder / _TAUGHT),
+        minutes=order.minutes,
+        valid=order.valid,
+        overrides=(*STUDENT_SETTINGS, *order.settings),
+    )
+    return config_of(recipe), recipe
+
+
+def _choose_copy(teacher: "Translator", folder: Path, order: Order) -> tuple["RunConfig", "Recipe"]:
+    """The config of a student that begins as a copy of ``teacher``: its model is the teacher's but
+    for the decoder, and its updates are chosen for the text and the machine."""
+    from pellucid.bundle import Bundle
+    from pellucid.evaluation.signature import bundle_hash
+    from pellucid.training.automatic import choose_config
+    from pellucid.training.presets import read_overrides
+    from pellucid.training.shrinking import copy_recipe, save_shrunk, settings_of_copy, shrunk
+
+    own = read_overrides(order.settings)
+    layers = own.get("model.decoder_layers", _COPIED_LAYERS)
+    decoder = own.get("model.decoder", _COPIED_DECODER)
+    copy = folder / _COPY
+    assert isinstance(teacher.bundle, Bundle), "an ensemble is refused with --from-teacher"
+    if not copy.exists():
+        student = shrunk(teacher.bundle, decoder, layers, own.get("training.seed", 1))
+        save_shrunk(copy, student, bundle_hash(teacher.bundle.manifest))
+
+    chosen = choose_config(
+        order.source,
+        str(folder / _TAUGHT),
+        minutes=order.minutes,
+        valid=order.valid,
+        overrides=(*settings_of_copy(copy), *order.settings),
+    )
+    return copy_recipe(chosen, copy, teacher.bundle, own)
+
+
+def _write_files(folder: Path, order: Order, say: Callable[[str], None]) -> None:
+    """Write the student's files for Firefox's engine, or say why it has none."""
+    from pellucid.backends.marian_files.write import export_marian
+    from pellucid.bundle import load_bundle
+    from pellucid.core.errors import BundleError
+    from pellucid.text.corpus.lines import read_lines
+
+    say("3 of 4: files of 8 bits for Firefox and Bergamot")
+    lines = [line for line in read_lines(Path(order.source)) if line.strip()]
+    try:
+        export_marian(
+            load_bundle(folder / _RUN), folder / _FILES, "int8", lines[:_CALIBRATION_LINES]
+        )
+    except BundleError as error:
+        # a copy has the settings of its teacher, which Marian may lack
+        if not order.from_teacher:
+            raise
+        say(f"none: {error}")
+
+
 def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
     from pellucid.backends.load import load
-    from pellucid.backends.marian_files.read import read_marian
-    from pellucid.backends.marian_files.write import NAMES
     from pellucid.backends.student_report import measure, write_page
     from pellucid.decoding.config import DecodingConfig
     from pellucid.decoding.translator import Translator
@@ -176,21 +232,32 @@ def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
     greedy = {"beam_size": 1, "n_best": 1, "token_log_probs": False}
     plain = teacher.settings.changed({"n_best": 1, "token_log_probs": False})
     student = load(folder / _RUN, engine="torch")
-    files = folder / _FILES
-    vocabularies = sorted(files.glob("*.spm"))  # source.spm, target.spm; or vocab.spm
-    in_files = read_marian(files / NAMES["int8"], (vocabularies[0], vocabularies[-1]))
 
     contenders: list[tuple[str, Translator]] = [("teacher", teacher.with_settings(plain))]
     if plain.beam_size > 1:
         contenders.append(("teacher, greedy", teacher.with_settings(plain.changed(greedy))))
-    contenders += [
-        ("student, greedy", student.with_settings(student.settings.changed(greedy))),
-        ("student, greedy, weights of 8 bits", Translator(in_files, DecodingConfig.parse(greedy))),
-    ]
+    contenders.append(("student, greedy", student.with_settings(student.settings.changed(greedy))))
+    if (folder / _FILES).exists():
+        in_files = _read_files(folder / _FILES)
+        search = DecodingConfig.parse(greedy)
+        contenders.append(("student, greedy, weights of 8 bits", Translator(in_files, search)))
+    if importlib.util.find_spec("pellucid_kernels") is not None:
+        fast = load(folder / _RUN, engine="kernels", compute_type="int8")
+        settings = fast.settings.changed(greedy)
+        contenders.append(("student, greedy, in 8 bits", fast.with_settings(settings)))
     measured = measure(contenders, sources, references)
     table = [dataclasses.asdict(each.contender) for each in measured]
     write_file(folder / _RESULT, json.dumps(table, indent=2).encode())
     write_page(folder, measured, sources, references)
+
+
+def _read_files(files: Path) -> "Bundle":
+    """The student as it is in the files for Firefox."""
+    from pellucid.backends.marian_files.read import read_marian
+    from pellucid.backends.marian_files.write import NAMES
+
+    vocabularies = sorted(files.glob("*.spm"))  # source.spm, target.spm; or vocab.spm
+    return read_marian(files / NAMES["int8"], (vocabularies[0], vocabularies[-1]))
 
 
 def order_of(
@@ -200,6 +267,8 @@ def order_of(
     minutes: float,
     settings: Sequence[str],
     finish: "Finish",
+    *,
+    from_teacher: bool = False,
 ) -> Order:
     """The order of a command: the teacher by its hash, and its search by every setting."""
     from pellucid.evaluation.signature import bundle_hash, manifest_of
@@ -212,4 +281,5 @@ def order_of(
         settings=tuple(settings),
         search=translator.settings.model_dump(mode="json"),
         finish={"reference": str(finish.reference or ""), "measure": finish.measure},
+        from_teacher=from_teacher,
     )

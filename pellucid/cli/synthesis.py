@@ -58,6 +58,11 @@ _written_lines_option = click.option("-o", "--out", required=True, help=_OUT_HEL
     type=click.FloatRange(0, min_open=True),
     help="With --student: how long it learns.  [default: 30]",
 )
+@click.option(
+    "--from-teacher",
+    is_flag=True,
+    help="With --student: begin as a copy of TEACHER with a shallower decoder.",
+)
 @settings_option("With --student: change one of its settings; may be given many times.")
 @click.option(
     "--reference",
@@ -82,6 +87,7 @@ def distill(
     student: Path | None,
     valid: tuple[str, str] | None,
     minutes: float | None,
+    from_teacher: bool,
     overrides: tuple[str, ...],
     search: Choices,
     engine: Choices,
@@ -109,8 +115,10 @@ def distill(
         raise click.UsageError("--out or --student must be given, one of them")
     if student is not None and valid is None:
         raise click.UsageError("--student needs --valid, to measure what is lost")
-    if student is None and (valid or minutes or overrides):
-        raise click.UsageError("--valid, --minutes and --set must go with --student")
+    if student is None and (valid or minutes or from_teacher or overrides):
+        raise click.UsageError("--valid, --minutes, --from-teacher and --set go with --student")
+    if from_teacher and others:
+        raise click.UsageError("--from-teacher copies one teacher, so it excludes --with")
 
     translator = open_translator(teacher, search, engine=engine, others=others, figures=False)
     settings = translator.settings
@@ -134,7 +142,15 @@ def distill(
     from pellucid.cli.student import make_student, order_of
 
     assert valid is not None
-    order = order_of(translator, source, valid, minutes or _STUDENT_MINUTES, overrides, finish)
+    order = order_of(
+        translator,
+        source,
+        valid,
+        minutes or _STUDENT_MINUTES,
+        overrides,
+        finish,
+        from_teacher=from_teacher,
+    )
 
     def write_taught(path: Path) -> int:
         return _write(translator, source, str(path), finish, quiet=quiet)

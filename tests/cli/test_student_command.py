@@ -13,6 +13,7 @@ from pellucid import phrasebook
 from pellucid.backends.marian_files.read import read_marian
 from pellucid.backends.student_report import Contender, Measured, changed_most, write_page
 from pellucid.bundle import load_bundle
+from pellucid.model.stored import model_tensors
 
 SMALL = [
     "tokenizer.vocabulary_size=330",
@@ -112,6 +113,30 @@ def test_a_student_is_whole_after_any_kill_and_nothing_that_is_done_is_done_agai
     )
 
 
+def test_a_student_may_begin_as_a_copy_of_its_teacher(tiny_run: Path, text: Path, tmp_path: Path):
+    """Its teacher has two vocabularies of words, which no file of Firefox holds."""
+    folder = tmp_path / "student"
+    valid = text / "valid.source", text / "valid.target"
+    settings = ["training.max_steps=2", "training.precision=fp32", "training.threads=1"]
+    options = [part for each in settings for part in ("--set", each)]
+    result = pellucid(
+        "distill", tiny_run, text / "train.source", "--student", folder, "--valid", *valid,
+        "--minutes", "60", *SEARCH, "--from-teacher", *options,
+    )  # fmt: skip
+    assert (result.code, result.out) == (0, f"{folder}\n"), result.err
+    assert "3 of 4: files of 8 bits for Firefox and Bergamot\nnone: " in result.err
+
+    teacher, copy, run = (load_bundle(each) for each in (tiny_run, folder / "copy", folder / "run"))
+    assert (run.config.decoder, run.config.decoder_layers) == ("ssru", 2)
+    assert run.source_tokenizer.fingerprint == teacher.source_tokenizer.fingerprint
+    assert "`copy`" in (folder / "run" / "bundles" / "step-00000002" / "README.md").read_text()
+    names = model_tensors(copy.model).keys() & model_tensors(teacher.model).keys()
+    assert any(name.startswith("encoder.") for name in names)
+    page = (folder / "lost.md").read_text("utf-8")
+    assert "| student, greedy | torch |" in page
+    assert not (folder / "files").exists()
+
+
 def test_a_folder_of_something_else_is_left_alone(tiny_run: Path, text: Path, tmp_path: Path):
     (tmp_path / "letter").write_text("dear")
     result = pellucid(*order(tiny_run, text, tmp_path))
@@ -126,7 +151,14 @@ def test_a_folder_of_something_else_is_left_alone(tiny_run: Path, text: Path, tm
         ([], "--out or --student must be given, one of them"),
         (["--out", "a", "--student", "b"], "--out or --student must be given, one of them"),
         (["--student", "b"], "--student needs --valid, to measure what is lost"),
-        (["--out", "a", "--minutes", "3"], "--valid, --minutes and --set must go with --student"),
+        (
+            ["--student", "b", "--valid", "v", "v", "--from-teacher", "--with", "c"],
+            "--from-teacher copies one teacher, so it excludes --with",
+        ),
+        (
+            ["--out", "a", "--minutes", "3"],
+            "--valid, --minutes, --from-teacher and --set go with --student",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(
