@@ -1,4 +1,4 @@
-"""Regularization: dropout, R-Drop, SimCut and distillation from a teacher."""
+"""Regularization: dropout, R-Drop, SimCut, distillation from a teacher, rounded matrices."""
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -12,6 +12,8 @@ from pellucid.equations.losses import (
 )
 from pellucid.equations.shapes import Number, require_same_size
 from pellucid.equations.softmax import log_softmax, softmax
+
+_LARGEST_INT8 = 127
 
 
 def dropout(
@@ -162,3 +164,16 @@ def top_k_distillation_loss(
     log_q = log_softmax(teacher / temperature)
     log_p = log_softmax(logits / temperature).gather(-1, tokens)  # (*batch, k)
     return temperature**2 * (log_q.exp() * (log_q - log_p)).sum(dim=-1)
+
+
+def rounded_to_int8(w: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Each number of a matrix as the nearest of 255 evenly spaced ones around zero.
+
+        ŵ = s · round(w / s),   s = max |w| / 127
+
+    EQ: none.  Source: Jacob et al. (2018), §2.1, with one symmetric scale for a whole matrix.
+    A matrix of zeros stays so.
+    """
+    step = w.abs().max() / _LARGEST_INT8
+    # a quotient of zeros would be NaN
+    return (w / step).round() * step if step > 0 else w.clone()

@@ -270,6 +270,10 @@ class TrainingConfig(Config):
     """Learn from the teacher's so many likeliest tokens at each position, which are computed once
     for the whole text before the first update (Tan et al. 2019 keep 8); 0 learns from the whole
     distribution, for which every teacher reads every batch again."""
+    rounding: Literal["none", "int8"] = "none"
+    """With ``int8`` each gradient is found with matrices that are rounded to 8 bits, and changes
+    those that are not: quantization-aware training, for a model that will run in 8 bits (the
+    straight-through estimator, Bengio et al. 2013). Validation rounds nothing."""
     average_last: int = Field(1, ge=1)
     """Validate and keep the mean of the parameters at the last so many validations (§6.1)."""
     average_decay: float = Field(0.0, ge=0, lt=1)
@@ -356,6 +360,8 @@ class TrainingConfig(Config):
 
         if self.optimizer == "muon" and self.sharding == "fsdp":
             problems.append("optimizer=muon needs whole matrices, and sharding=fsdp splits them")
+        if self.rounding != "none" and self.sharding == "fsdp":
+            problems.append("rounding=int8 needs whole matrices, and sharding=fsdp splits them")
         if self.r_drop and self.simcut:
             problems.append(
                 "r_drop and simcut exclude each other: both say what the second pass is"

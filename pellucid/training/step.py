@@ -33,6 +33,7 @@ from pellucid.training.distributed import ALONE, ProcessGroup, local
 from pellucid.training.muon import HEIGHTS, Muon, hidden_matrices
 from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision, autocast
+from pellucid.training.rounding import rounded_matrices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -374,18 +375,20 @@ def find_gradient(
 
     # Gradient accumulation: each backward pass adds to .grad. The losses are sums over tokens, so
     # that one division by the tokens of all batches, below, gives the gradient of their mean.
-    for place, batch in enumerate(batches):
-        # The backward pass stays outside: autograd runs each step in the dtype of its forward step.
-        with autocast(precision, batch.source.device.type):
-            sums = objective(model, batch)
-        sums.loss.backward()  # type: ignore[no-untyped-call]
+    with rounded_matrices(model, config.rounding):
+        for place, batch in enumerate(batches):
+            # The backward pass stays outside: autograd runs each step in the dtype of its forward
+            # step.
+            with autocast(precision, batch.source.device.type):
+                sums = objective(model, batch)
+            sums.loss.backward()  # type: ignore[no-untyped-call]
 
-        figures[0] += sums.loss.detach()
-        figures[1] += sums.negative_log_likelihood.detach()
-        figures[2] += sums.token_count
+            figures[0] += sums.loss.detach()
+            figures[1] += sums.negative_log_likelihood.detach()
+            figures[2] += sums.token_count
 
-        if may_compare and place == 0:
-            first_norm, first_tokens = joint_norm(_gradients(model)), sums.token_count
+            if may_compare and place == 0:
+                first_norm, first_tokens = joint_norm(_gradients(model)), sums.token_count
 
     figures = process_group.sum_gradients(model, figures)
     gradients = _gradients(model)
