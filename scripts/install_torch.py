@@ -15,7 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # nothing is installed yet
 
-from pellucid.core.installation import cpu_index, has_nvidia_card  # noqa: E402
+from pellucid.core.installation import cpu_index  # noqa: E402
+from pellucid.core.system import has_nvidia_card  # noqa: E402
 
 
 def pinned() -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.core import processor
+from pellucid.core import system
 
 
 def pretend_processor(
@@ -17,6 +17,6 @@ def pretend_processor(
         f"processor\t: 0\nvendor_id\t: {vendor}\nmodel name\t: A: 1\nflags\t\t: {flags}\n\n"
         "processor\t: 1\nvendor_id\t: another\n"
     )
-    monkeypatch.setattr(processor, "_DESCRIPTION", description)
+    monkeypatch.setattr(system, "_PROC", folder)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.delenv("CT2_USE_MKL", raising=False)

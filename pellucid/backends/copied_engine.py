@@ -4,7 +4,6 @@ A copy knows nothing of later changes of the model, so an engine notices them an
 """
 
 import logging
-import os
 import threading
 import weakref
 from abc import abstractmethod
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
+from pellucid.core.system import after_fork
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher, token_batches
 from pellucid.decoding.requests import ReadLine, Translatable
@@ -132,7 +132,7 @@ def _in_fork() -> None:
         engine.in_fork()
 
 
-os.register_at_fork(after_in_child=_in_fork)
+after_fork(_in_fork)
 
 
 def line_refusals(lines: Sequence[ReadLine]) -> list[str]:

@@ -2,7 +2,6 @@
 
 import importlib.util
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never, get_args
@@ -25,6 +24,7 @@ from pellucid.core.errors import (
 )
 from pellucid.core.installation import has_torch, install_command
 from pellucid.core.limits import LOAD_SECONDS
+from pellucid.core.system import may_have_gpu
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher
 from pellucid.decoding.requests import ReadLine, Translatable
@@ -35,9 +35,6 @@ from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator, settings_of_search
 from pellucid.documents.protected import literals_in
 from pellucid.text.languages import languages_of
-
-_GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
-"""The device files of GPU drivers: NVIDIA, AMD, Windows Subsystem for Linux."""
 
 _log = logging.getLogger("pellucid.backends")
 
@@ -307,9 +304,7 @@ def _takes_gpu(device: Device) -> bool:
 
 def _has_gpu() -> bool:
     """Whether torch can use a GPU. Without a device file torch is not even imported."""
-    if sys.platform == "linux" and not any(Path(each).exists() for each in _GPU_DEVICES):
-        return False
-    if not has_torch():
+    if not (may_have_gpu() and has_torch()):
         return False
     import torch
 

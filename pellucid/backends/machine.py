@@ -4,24 +4,20 @@ Nothing of a user's text or models is in it, so it may stand in a report of an e
 """
 
 import dataclasses
-import os
 import platform
-import sys
-from pathlib import Path
 
 from pellucid.backends.ctranslate2.support import int8_problem
+from pellucid.core import system
 from pellucid.core.extras import requirements, version_of
 from pellucid.core.installation import (
     TORCH_EXTRA,
     cpu_index,
-    has_nvidia_card,
     install_command,
     kind_of_installation,
 )
-from pellucid.core.processor import processor_fields, processor_name, thread_count
+from pellucid.core.processor import processor_name, thread_count
 from pellucid.core.version import __version__
 
-_MEMORY_TABLE = Path("/proc/meminfo")
 _INSTRUCTIONS = {
     "AVX2": ("avx2",),
     "AVX-512": ("avx512f",),
@@ -62,13 +58,13 @@ def examine_machine() -> list[Finding]:
 
 
 def _torch(version: str | None) -> Finding:
-    has_card = has_nvidia_card()
+    has_card = system.has_nvidia_card()
     card = "an NVIDIA card" if has_card else "no NVIDIA card"
     if version is None:
         return Finding("torch", f"missing; {card}", f"to train: {install_command(TORCH_EXTRA)}")
 
-    is_for_cpu = version.endswith("+cpu") or sys.platform != "linux"
-    if is_for_cpu == has_card and sys.platform == "linux":
+    is_for_cpu = version.endswith("+cpu") or not system.IS_LINUX
+    if is_for_cpu == has_card and system.IS_LINUX:
         meaning = (
             "the card is not used: this is the build for CPUs"
             if has_card
@@ -81,26 +77,30 @@ def _torch(version: str | None) -> Finding:
 
 
 def _processor() -> Finding:
-    flags = processor_fields().get("flags", "").split()
+    flags = system.processor_fields().get("flags", "").split()
     known = [name for name, any_of in _INSTRUCTIONS.items() if set(any_of) & set(flags)]
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     problem = int8_problem()
     return Finding(
         "processor",
-        f"{processor_name()}, {usable} cores, {thread_count()} threads by default;"
+        f"{processor_name()}, {system.usable_cores()} cores, {thread_count()} threads by default;"
         f" {', '.join(known) or 'none of ' + ', '.join(_INSTRUCTIONS)}",
         f"CTranslate2's int8 {problem}" if problem else "CTranslate2 may compute in int8",
     )
 
 
 def _memory() -> Finding:
-    try:
-        lines = _MEMORY_TABLE.read_text(encoding="utf-8").splitlines()
-        table = {line.partition(":")[0]: int(line.split()[1]) / 2**20 for line in lines}
-        found = f"{table['MemTotal']:.1f} GiB, {table['MemAvailable']:.1f} GiB of them free"
-    except (OSError, ValueError, LookupError):
+    memory, limit = system.memory(), system.memory_limit()
+    if memory is None:
         return Finding("memory", "unknown: this system does not say", "")
-    small = table["MemAvailable"] < _SMALL
+
+    found, room = f"{memory.total / 2**30:.1f} GiB", memory.total
+    if memory.available is not None:
+        found += f", {memory.available / 2**30:.1f} GiB of them free"
+        room = memory.available
+    if limit is not None and limit < memory.total:
+        found += f"; this container may use {limit / 2**30:.1f} GiB"
+        room = min(room, limit)
+    small = room < _SMALL * 2**30
     return Finding("memory", found, "little for training" if small else "enough for small models")
 
 

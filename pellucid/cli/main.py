@@ -5,7 +5,6 @@ turns every error into a line on stderr (wrong usage: with the usage above it) a
 exit code.
 """
 
-import contextlib
 import os
 import sys
 import traceback
@@ -15,6 +14,7 @@ import click
 
 from pellucid.cli import streams
 from pellucid.cli.signals import end_on_signals
+from pellucid.core import system
 from pellucid.core.errors import MissingExtraError, PellucidError
 from pellucid.core.version import __version__
 
@@ -264,9 +264,8 @@ def main() -> None:
     # Before PyTorch is imported, whose OpenMP reads it once. A thread that waits for another spins
     # for a millisecond, which is fastest on a quiet machine; on busy cores the one that it waits
     # for cannot run meanwhile, and an update of the demo took five times as long.
-    with contextlib.suppress(OSError):  # where the load cannot be read, such as without /proc
-        if os.getloadavg()[0] > (os.cpu_count() or 1):
-            os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    if system.is_busy():
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
     # `--debug` is read by hand, so that it works at any place of the line and for errors that click
     # raises while it parses.

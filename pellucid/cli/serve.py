@@ -5,17 +5,16 @@ PyTorch and the models are imported and loaded.
 """
 
 import contextlib
-import fcntl
 import functools
 import ipaddress
 import json
 import logging
 import os
 import re
-import resource
 import shutil
 import signal
 import socket
+import stat
 import sys
 import tempfile
 import time
@@ -28,7 +27,13 @@ import click
 
 from pellucid.backends import ComputeType, EngineName
 from pellucid.cli.streams import visible
-from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
+from pellucid.core import system
+from pellucid.core.errors import (
+    ConfigError,
+    InputMissingError,
+    MissingExtraError,
+    UnsupportedSystemError,
+)
 from pellucid.serve.limits import Limits
 from pellucid.serve.server import SHARED_FIGURES
 from pellucid.serve.server.starting import answer_while_starting
@@ -180,6 +185,8 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
       pellucid serve de=runs/en-de runs/demo --port 8080 --workers 2
     """
     begun = time.monotonic()
+    if system.LACKS_POSIX:
+        raise UnsupportedSystemError("the server")
 
     # Wrong options fail first, before the port is opened.
     options = given_options(ctx)
@@ -269,8 +276,8 @@ def _shared_folder(workers: int) -> Iterator[Path | None]:
     # Removed when the supervisor ends; if it is killed, by the worker that notices; if all are
     # killed, by the next server of this user. The lock is that of all processes forked from here.
     with tempfile.TemporaryDirectory(prefix=_FOLDERS) as folder:
-        descriptor = os.open(folder, os.O_RDONLY)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        descriptor = system.open_to_read(Path(folder))
+        system.lock(descriptor)
         os.environ[SHARED_FIGURES] = folder
         documents = Path(folder) / "documents"
         documents.mkdir(mode=0o700)
@@ -284,15 +291,16 @@ def _remove_folders_of_the_dead() -> None:
     """Remove the folders of servers of this user that were killed with all their workers."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*"):
         try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            descriptor = system.open_to_read(folder)
         except OSError:
             continue  # of another user, or removed meanwhile
 
         try:
             about = os.fstat(descriptor)
             # One that is empty may have been made just now, and is not locked yet.
-            if about.st_uid == os.getuid() and any(folder.iterdir()):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_own = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
+            if is_own and any(folder.iterdir()):
+                system.lock(descriptor)
                 shutil.rmtree(folder, ignore_errors=True)
         except BlockingIOError:
             continue  # its server lives
@@ -443,17 +451,11 @@ def _origins(options: dict[str, Any]) -> frozenset[str]:
 def _raise_open_files(connections: int) -> None:
     """Let the process open as many files as its connections need, as far as the system allows."""
     wanted = connections + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-        soft = allowed
-    if soft < wanted:
+    most = system.limit_open_files(wanted)
+    if most < wanted:
         click.echo(
-            f"warning: {soft} files may be open, too few for {connections} connections; give"
-            f" --max-connections {max(1, soft - _OTHER_FILES)}, or raise the limit (ulimit -n)",
+            f"warning: {most} files may be open, too few for {connections} connections; give"
+            f" --max-connections {max(1, most - _OTHER_FILES)}, or raise the limit (ulimit -n)",
             err=True,
         )
 

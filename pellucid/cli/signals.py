@@ -18,11 +18,9 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-REASONS = {
-    signal.SIGINT: "interrupted",
-    signal.SIGTERM: "terminated",
-    signal.SIGHUP: "hung up",  # a terminal or a connection by SSH that is closed
-}
+from pellucid.core import system
+
+REASONS = dict(zip(system.END_SIGNALS, ("interrupted", "terminated", "hung up"), strict=False))
 """Reasons by the signal that ends a command; its exit code is 128 and the number of the signal, as
 in a shell."""
 _Handler = Callable[[int, FrameType | None], None]
@@ -38,16 +36,18 @@ def end_on_signals() -> None:
     By default they end a process at once, and half-written temporary files stay behind. Whoever
     runs the command may have them ignored, as nohup does; then they stay ignored.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in system.END_SIGNALS:
+        if number != signal.SIGINT and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, terminate)
+    if system.LACKS_POSIX:
+        return  # there a closed window or terminal ends the process by itself
 
     # Python writes the number of each signal into the pipe when it arrives, before any handler.
     heard, written = os.pipe()
     os.set_blocking(written, False)
     signal.set_wakeup_fd(written, warn_on_full_buffer=False)
     # A fork has the pipe but not the thread: its signals would end this process.
-    os.register_at_fork(after_in_child=_stop_telling)
+    system.after_fork(_stop_telling)
     threading.Thread(target=_end_soon, args=(heard,), name="pellucid-signals", daemon=True).start()
 
 
@@ -60,7 +60,7 @@ def save_at_first(handler: _Handler, *, leaves_at_second: bool) -> None:
     if leaves_at_second:
         _savers.append(handler)
     for number in REASONS:
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+        if number != system.HANG_UP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
 

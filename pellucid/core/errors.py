@@ -12,6 +12,7 @@
     |-- WriteError ............... exit 74   the disk did not take it
     |-- DivergedError ............ exit 75   training became NaN or infinite
     |-- MissingExtraError ........ exit  1   an optional package is not installed
+    |-- UnsupportedSystemError ... exit  1   this operating system cannot do it
     |-- CancelledError ........... exit 130  somebody asked for the work to be stopped
     |-- NotFittedError ........... exit  1   an estimator is asked before it has learned
     '-- ShapeError ............... exit 70   tensors do not fit together
@@ -109,6 +110,17 @@ class MissingExtraError(PellucidError):
         """The same error for a package that computes with models; None for any other module."""
         package = _OF_TRAINING.get(error.name or "")
         return None if package is None else cls(package, TORCH_EXTRA, purpose)
+
+
+class UnsupportedSystemError(PellucidError):
+    """The operating system lacks what is needed for this."""
+
+    def __init__(self, what: str) -> None:
+        """``what`` takes locks that end with their process, or a fork; Windows has neither."""
+        super().__init__(
+            f"{what} works on Linux and macOS alone",
+            hint="on Windows, install Pellucid inside WSL (wsl --install), and run it there",
+        )
 
 
 class CancelledError(PellucidError):

@@ -7,10 +7,8 @@ rename; a folder gets a manifest with the size and SHA-256 of each file. ``read_
 
 import contextlib
 import contextvars
-import ctypes
 import dataclasses
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -26,6 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pellucid.core import system
 from pellucid.core.errors import CorruptError, InputMissingError, OutputExistsError, WriteError
 from pellucid.core.limits import Deadline
 
@@ -52,9 +51,6 @@ POINTER = b"version https://git-lfs.github.com/spec/"
 POINTER_HINT = "the folder was cloned without git-lfs: install it and run git lfs pull there"
 TEMPORARY_PREFIX = ".tmp-"
 _LEFTOVER = re.compile(re.escape(TEMPORARY_PREFIX) + r"([0-9a-f]{32}(-.*)?|step-\d+)")
-
-_CURRENT_FOLDER = -100  # AT_FDCWD of <fcntl.h>
-_RENAME_EXCHANGE = 2  # of <linux/fs.h>
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,10 +154,8 @@ class HeldFile:
         self.path = path
         self._digest = digest
 
-        # No symbolic link is followed, no pipe waits for its writer, no child inherits the file.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            self._descriptor = os.open(path, flags)
+            self._descriptor = system.open_to_read(path)
         except OSError as error:
             raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
 
@@ -182,7 +176,7 @@ class HeldFile:
         Raises InputMissingError if it cannot be read.
         """
         try:
-            return os.pread(self._descriptor, size, 0)
+            return system.read_at(self._descriptor, size, 0)
         except OSError as error:
             raise InputMissingError(f"cannot read {self.path}: {error.strerror}") from error
 
@@ -203,8 +197,7 @@ class HeldFile:
                 if expected is not None and expected.deadline is not None:
                     expected.deadline.check()
 
-                # pread has its own position: a forked process shares that of the descriptor.
-                part = os.pread(self._descriptor, min(most, size - place), place)
+                part = system.read_at(self._descriptor, min(most, size - place), place)
                 if not part:  # the file was cut short since; its digest then differs
                     return
                 yield part
@@ -242,18 +235,18 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
         try:
             with temporary.open("xb") as file:
                 with contextlib.suppress(OSError):  # as in _hold, until it is closed
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    system.lock(file.fileno(), shared=True)
                 yield file
                 # Synced before the rename: else, after a power cut, the new name may belong to a
                 # file whose bytes never reached the disk.
                 file.flush()
-                os.fsync(file.fileno())
+                system.sync(file.fileno())
             temporary.replace(path)
         except BaseException:  # also KeyboardInterrupt
             temporary.unlink(missing_ok=True)
             raise
 
-        sync_folder(path.parent)
+        system.sync_folder(path.parent)
 
 
 def write_user_file(path: Path, content: bytes) -> None:
@@ -511,7 +504,7 @@ def _signals_later() -> Iterator[None]:
     heard: list[int] = []
     former = {
         number: signal.signal(number, lambda number, _: heard.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for number in system.END_SIGNALS
         if signal.getsignal(number) is not None  # a handler that is not Python's
     }
     try:
@@ -547,11 +540,13 @@ def _hold(path: Path) -> int | None:
     """A descriptor that says that this process writes a file or folder, until it is closed or the
     process ends, however it ends; None where the file system has no locks.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor: int | None = None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        descriptor = system.open_to_read(path)
+        system.lock(descriptor, shared=True)
     except OSError:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
         return None
     return descriptor
 
@@ -559,25 +554,16 @@ def _hold(path: Path) -> int | None:
 def _is_held(path: Path) -> bool:
     """Whether a process writes a file or folder, or may, as the file system cannot tell."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = system.open_to_read(path)
     except OSError:
         return False  # renamed meanwhile, or a link
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(descriptor)
     except OSError:
         return True
     finally:
         os.close(descriptor)
     return False
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames inside ``folder`` durable: a name is part of its folder, not of the file."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -613,37 +599,30 @@ def _sync_files(paths: Iterable[Path]) -> None:
 
     for path in paths:
         path.chmod(0o666 & ~umask)  # safetensors writes 0600, which locks out other users
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+        with path.open("r+b") as file:  # Windows syncs no file that is only read
+            system.sync(file.fileno())
 
 
 def _replace_folder(temporary: Path, path: Path) -> None:
     # The names inside must be on the disk before the folder gets the name that readers trust.
-    sync_folder(temporary)
+    system.sync_folder(temporary)
 
     if path.exists():
         _exchange(temporary, path)
-        sync_folder(path.parent)  # and the new folder before the old one is removed
+        system.sync_folder(path.parent)  # and the new folder before the old one is removed
         shutil.rmtree(temporary, ignore_errors=True)
     else:
         temporary.rename(path)
-        sync_folder(path.parent)
+        system.sync_folder(path.parent)
 
 
 def _exchange(new: Path, old: Path) -> None:
     """Exchange the names of two folders in one step: ``old`` always names one of them, whole.
 
-    Only Linux can do that (renameat2 with RENAME_EXCHANGE). Elsewhere the old folder is renamed
-    first, and a process killed in that instant leaves both under temporary names.
+    Where the system cannot do that, the old folder is renamed first, and a process killed in that
+    instant leaves both under temporary names.
     """
-    # A rename cannot replace a folder that is not empty, and Python has no renameat2.
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        rename = None
-    if rename is not None and not rename(
-        _CURRENT_FOLDER, os.fsencode(new), _CURRENT_FOLDER, os.fsencode(old), _RENAME_EXCHANGE
-    ):
+    if system.exchange(new, old):
         return
 
     aside = old.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")

@@ -1,6 +1,5 @@
 """A file that takes hours to write: written in blocks, and continued after a kill."""
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -8,8 +7,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from pellucid.core.errors import ConfigError, CorruptError, LockedError, OutputExistsError
-from pellucid.core.files import name_with_room, sync_folder, write_errors, write_file
+from pellucid.core import system
+from pellucid.core.errors import (
+    ConfigError,
+    CorruptError,
+    LockedError,
+    OutputExistsError,
+    UnsupportedSystemError,
+)
+from pellucid.core.files import name_with_room, write_errors, write_file
 
 
 class GrowingFile:
@@ -21,7 +27,8 @@ class GrowingFile:
 
     Raises OutputExistsError if ``path`` or an unknown ``NAME.partial`` exists, LockedError if
     another process writes it, ConfigError naming every difference if it was started with another
-    origin, CorruptError if synced bytes are missing, WriteError if the disk does not take it.
+    origin, CorruptError if synced bytes are missing, WriteError if the disk does not take it,
+    UnsupportedSystemError on Windows.
     """
 
     def __init__(self, path: Path, origin: Mapping[str, Any]) -> None:
@@ -37,6 +44,8 @@ class GrowingFile:
 
     def __enter__(self) -> Self:
         """Start or continue; what a killed process wrote after its last block is cut off."""
+        if system.LACKS_POSIX:
+            raise UnsupportedSystemError("an output that can be continued")
         if not self._partial.exists():
             # Killed within ``finish`` or ``finish_into``: a state without its file is of nothing.
             self._state.unlink(missing_ok=True)
@@ -78,7 +87,7 @@ class GrowingFile:
         with write_errors(self._partial):
             self._file.write(content)
             self._file.flush()
-            os.fsync(self._file.fileno())
+            system.sync(self._file.fileno())
 
         # Noted only after the sync: the state must never promise bytes that a crash can take away.
         self._size += len(content)
@@ -92,7 +101,7 @@ class GrowingFile:
         file its name. If the process is killed while ``write`` works, the next one repeats that.
         """
         with write_errors(self._partial):
-            os.fsync(self._file.fileno())
+            system.sync(self._file.fileno())
             with self._partial.open("rb") as lines:
                 write(lines)
             self._partial.unlink()
@@ -101,17 +110,17 @@ class GrowingFile:
     def finish(self) -> None:
         """Rename the complete file to ``path``. Raises WriteError."""
         with write_errors(self.path):
-            os.fsync(self._file.fileno())
+            system.sync(self._file.fileno())
 
             # A rename and no copy: the file is whole from the first moment that it has its name.
             self._partial.rename(self.path)
-            sync_folder(self.path.parent)
+            system.sync_folder(self.path.parent)
             self._state.unlink(missing_ok=True)
 
     def _lock(self) -> None:
         """Lock the partial file; the kernel releases the lock however this process ends."""
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(self._file.fileno())
         except BlockingIOError:
             raise LockedError(f"another process writes {self._partial}") from None
 

@@ -15,11 +15,11 @@ import urllib.parse
 from pathlib import Path
 from typing import Any, Literal, assert_never
 
+from pellucid.core.system import IS_LINUX, has_nvidia_card
+
 PACKAGE = "pellucid"
 TORCH_EXTRA = "train"
 """The extra that needs PyTorch, which has a build for CPUs and one for each CUDA version."""
-_NVIDIA_DRIVER = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
-"""Files of NVIDIA's driver: on Linux, and in the Windows Subsystem for Linux."""
 
 Kind = Literal["checkout", "uv tool", "uvx", "pipx", "uv", "pip"]
 """Installed from a folder of sources, as a tool, for one run, or into an environment."""
@@ -28,11 +28,6 @@ Kind = Literal["checkout", "uv tool", "uvx", "pipx", "uv", "pip"]
 def has_torch() -> bool:
     """Whether PyTorch is installed; does not import it."""
     return importlib.util.find_spec("torch") is not None
-
-
-def has_nvidia_card() -> bool:
-    """Whether a driver of NVIDIA is loaded; imports nothing."""
-    return any(path.exists() for path in _NVIDIA_DRIVER)
 
 
 def cpu_index(readme: str | None = None) -> str | None:
@@ -85,7 +80,7 @@ def install_command(extra: str) -> str:
             return f"uv pip install {by_uv}{shlex.quote(wanted)}"
         case "pip":
             command = f"{_pip()} install {shlex.quote(wanted)}"
-            is_cuda_else = sys.platform == "linux" and not has_nvidia_card()
+            is_cuda_else = IS_LINUX and not has_nvidia_card()
             index = cpu_index() if extra == TORCH_EXTRA and is_cuda_else else None
             return f"{_pip()} install torch --index-url {index} && {command}" if index else command
         case "checkout":

@@ -4,12 +4,12 @@ The kernel holds the lock and releases it when the process ends, however it ends
 file only names the holder.
 """
 
-import fcntl
 import os
 import socket
 from pathlib import Path
 
-from pellucid.core.errors import LockedError
+from pellucid.core import system
+from pellucid.core.errors import LockedError, UnsupportedSystemError
 from pellucid.core.files import write_errors
 
 _MOST_BYTES = 400
@@ -19,14 +19,17 @@ _MOST_BYTES = 400
 def take_lock(path: Path) -> int:
     """Hold the lock file ``path`` and return its descriptor; closing it releases the lock.
 
-    Raises LockedError naming the process that holds it, WriteError if it cannot be opened.
+    Raises LockedError naming the process that holds it, WriteError if it cannot be opened,
+    UnsupportedSystemError on Windows.
     """
+    if system.LACKS_POSIX:
+        raise UnsupportedSystemError("training")
     with write_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         try:
             # Without waiting: a training run takes hours, and the user should know at once.
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(descriptor)
         except BlockingIOError:
             raise locked_error(path, _holder(descriptor)) from None
 
@@ -43,12 +46,12 @@ def take_lock(path: Path) -> int:
 def lock_holder(path: Path) -> str | None:
     """The name of the process that holds the lock file ``path``, or None. Writes nothing."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = system.open_to_read(path, follows_links=True)
     except OSError:
         return None
     try:
         # A shared lock, so that two processes that only look do not take each other for the holder.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        system.lock(descriptor, shared=True)
     except BlockingIOError:
         return _holder(descriptor)
     except OSError:
@@ -64,4 +67,4 @@ def locked_error(path: Path, holder: str) -> LockedError:
 
 
 def _holder(descriptor: int) -> str:
-    return os.pread(descriptor, _MOST_BYTES, 0).decode(errors="replace").partition("\n")[0]
+    return system.read_at(descriptor, _MOST_BYTES, 0).decode(errors="replace").partition("\n")[0]

@@ -10,16 +10,16 @@ or that crashes a parser, ends this process and nothing else.
 import dataclasses
 import json
 import os
-import resource
 import select
 import signal
 import struct
 import sys
 import threading
+import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, BinaryIO
 
+from pellucid.core import system
 from pellucid.core.errors import ConfigError, DataError, place_of
 from pellucid.decoding.warnings import TranslationWarning, Warnings
 from pellucid.documents.formats import ReadOptions, read_document
@@ -32,6 +32,11 @@ SIZE = struct.Struct(">Q")
 """The length in bytes of a message, which precedes it."""
 _NICENESS = 5
 """Reading a document gives way to the process that answers requests."""
+TOO_LARGE = 71
+"""The exit code of a process that took too much memory, where the system does not hold it to less
+(sysexits.h, EX_OSERR)."""
+_LOOK_SECONDS = 0.05
+"""Pause between two looks at the memory in use."""
 _LEEWAY_SECONDS = 5
 """The seconds of CPU time between the signal that ends this process and the one that kills it."""
 
@@ -66,6 +71,12 @@ def message_of(content: dict[str, Any]) -> bytes:
 def frame_of(content: bytes) -> bytes:
     """Bytes as they are sent in both directions."""
     return SIZE.pack(len(content)) + content
+
+
+def too_much_memory(task: DocumentTask) -> str:
+    """What a client is told of a document that takes too much memory."""
+    most = task.most_bytes >> 20
+    return f"the document must be read and written within {most} MiB of memory, needs more"
 
 
 def answer_of(found: Sequence[Aligned]) -> bytes:
@@ -135,10 +146,8 @@ def main() -> None:
         parent.send(message_of({"detail": str(error)}))
     except MemoryError:
         # Room for the message itself.
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        most = task.most_bytes >> 20
-        detail = f"the document must be read and written within {most} MiB of memory, needs more"
-        parent.send(message_of({"detail": detail}))
+        system.limit_memory(None)
+        parent.send(message_of({"detail": too_much_memory(task)}))
     except BaseException as error:  # also the panic of a library, which is no Exception
         parent.send(message_of({"failure": place_of(error)}))
     else:
@@ -173,14 +182,21 @@ def _translated(task: DocumentTask, data: bytes, parent: _Parent) -> tuple[bytes
 def _bound(task: DocumentTask) -> None:
     """Limit the memory and CPU time of this process."""
     os.nice(_NICENESS)
-    resource.setrlimit(
-        resource.RLIMIT_CPU, (task.most_seconds, task.most_seconds + _LEEWAY_SECONDS)
-    )
-    # Of address space: what libraries and the stacks of threads have reserved is there already.
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    space = pages * resource.getpagesize() + task.most_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (space, resource.RLIM_INFINITY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it would hold the text of a user
+    system.limit_cpu_time(task.most_seconds, _LEEWAY_SECONDS)
+    if not system.limit_memory(task.most_bytes):
+        threading.Thread(target=_end_when_large, args=(task.most_bytes,), daemon=True).start()
+
+
+def _end_when_large(most_bytes: int) -> None:
+    """End this process once it has taken so much more memory than at the beginning of this call.
+
+    For macOS, which has no bound that holds. A call of a library that does not let other threads
+    run ends first.
+    """
+    most = system.peak_memory() + most_bytes
+    while system.peak_memory() <= most:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(TOO_LARGE)
 
 
 def _end_with_parent() -> None:

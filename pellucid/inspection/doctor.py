@@ -8,6 +8,7 @@ import torch
 
 from pellucid.core.extras import requirements, version_of
 from pellucid.core.installation import PACKAGE
+from pellucid.core.system import usable_cores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +61,7 @@ def examine_installation() -> Installation:
 
 def _devices() -> tuple[str, ...]:
     # The affinity, which containers and schedulers limit; cpu_count is that of the whole machine.
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    devices = [f"cpu: {usable} cores, {torch.backends.cpu.get_cpu_capability()}"]
+    devices = [f"cpu: {usable_cores()} cores, {torch.backends.cpu.get_cpu_capability()}"]
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         devices.append(

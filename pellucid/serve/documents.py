@@ -25,7 +25,15 @@ import pydantic
 from pellucid.core.errors import DataError, WriteError, place_of
 from pellucid.decoding.warnings import WarningKind
 from pellucid.documents.aligned import ModelTranslator
-from pellucid.documents.child import SIZE, DocumentTask, answer_of, frame_of, message_of
+from pellucid.documents.child import (
+    SIZE,
+    TOO_LARGE,
+    DocumentTask,
+    answer_of,
+    frame_of,
+    message_of,
+    too_much_memory,
+)
 from pellucid.documents.names import format_of
 from pellucid.serve.queued import QueuedSearch
 from pellucid.serve.schema import TranslateRequest
@@ -305,7 +313,7 @@ class Documents:
                     remarks = Remarks(message["warnings"], message["notes"])
                     return await _receive(process.stdout), remarks
         except asyncio.IncompleteReadError:
-            raise DataError(_reason(await process.wait(), task)) from None
+            raise DataError(reason_of_end(await process.wait(), task)) from None
         finally:
             search.stop()
             with contextlib.suppress(ProcessLookupError):
@@ -333,13 +341,15 @@ async def _receive(stream: asyncio.StreamReader) -> bytes:
     return await stream.readexactly(size)
 
 
-def _reason(code: int, task: DocumentTask) -> str:
+def reason_of_end(code: int, task: DocumentTask) -> str:
     """Why a process ended before it was done."""
     if code == -signal.SIGXCPU:
         return (
             f"the document must be read and written within {task.most_seconds} seconds of CPU time,"
             " needs more"
         )
+    if code == TOO_LARGE:
+        return too_much_memory(task)
     return f"the document could not be read: what read it ended with code {code}"
 
 

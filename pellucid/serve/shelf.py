@@ -7,7 +7,6 @@ with its worker before it has begun, and each finds the states and translations 
 import collections
 import contextlib
 import dataclasses
-import fcntl
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from pellucid.core import system
 from pellucid.core.files import write_errors
 from pellucid.decoding.warnings import WarningKind
 
@@ -175,18 +175,18 @@ class FolderFiles:
         self.owner = secrets.token_hex(8)
         # The kernel releases the lock when this process ends, however it ends.
         self._held = self._open_lock(self.owner + _OWNER)
-        fcntl.flock(self._held, fcntl.LOCK_EX)
+        system.lock(self._held, waits=True)
 
     def is_alive(self, owner: str) -> bool:
         """Whether the process with this name holds its lock."""
         if owner == self.owner:
             return True
         try:
-            descriptor = os.open(self._folder / (owner + _OWNER), os.O_RDONLY)
+            descriptor = system.open_to_read(self._folder / (owner + _OWNER))
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            system.lock(descriptor, shared=True)
         except BlockingIOError:
             return True
         finally:
@@ -198,7 +198,7 @@ class FolderFiles:
         """One thread of one process at a time."""
         descriptor = self._open_lock("lock")
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            system.lock(descriptor, waits=True)
             yield
         finally:
             os.close(descriptor)

@@ -5,7 +5,6 @@
 
 import dataclasses
 import math
-import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from pellucid.bundle import Bundle, load_any_bundle, save_bundle
+from pellucid.core import system
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import temporary_folder
 from pellucid.decoding.translator import Translator
@@ -340,5 +340,4 @@ def _peak_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
 
-    # Linux counts ru_maxrss in KiB.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return system.peak_memory()

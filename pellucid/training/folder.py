@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pellucid.bundle import best_first
+from pellucid.core import system
 from pellucid.core.config import by_dotted_name, read_toml, write_toml
 from pellucid.core.errors import (
     ConfigError,
@@ -25,6 +26,7 @@ from pellucid.core.errors import (
     DataError,
     InputMissingError,
     OutputExistsError,
+    UnsupportedSystemError,
 )
 from pellucid.core.files import (
     read_manifest,
@@ -218,7 +220,11 @@ def goes_on(path: Path, *, resume: bool) -> bool:
 
 
 def refuse_if_used(path: Path) -> None:
-    """Raise LockedError if a run is at work in ``path``, OutputExistsError if it is not empty."""
+    """Raise LockedError if a run is at work in ``path``, OutputExistsError if it is not empty, and
+    UnsupportedSystemError on Windows.
+    """
+    if system.LACKS_POSIX:
+        raise UnsupportedSystemError("training")
     holder = lock_holder(path / LOCK_FILE)
     if holder is not None:
         raise locked_error(path / LOCK_FILE, holder)

@@ -1,6 +1,5 @@
 """The training loop: update, validate, save, until a limit is reached or a stop is requested."""
 
-import resource
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from pellucid.bundle import (
     Bundle,
     save_bundle,
 )
+from pellucid.core import system
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import write_folder
 from pellucid.core.phases import begin_phase
@@ -394,8 +394,7 @@ class _Meter:
             "update_norm": update_norm(run.optimizer, run.process_group) if report.applied else 0.0,
             "target_tokens": progress.target_tokens,
             "tokens_per_second": round(tokens / elapsed, 1),
-            # Linux counts ru_maxrss in KiB.
-            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "peak_memory_mb": system.peak_memory() >> 20,
             "share_done": round(run.share_done, 4),
         }
 

@@ -1,9 +1,8 @@
 """Whether a model can be trained in the memory there is, decided before any is allocated."""
 
-from pathlib import Path
-
 import torch
 
+from pellucid.core import system
 from pellucid.core.errors import ConfigError
 from pellucid.model.build import parameter_shapes
 from pellucid.model.config import (
@@ -18,12 +17,6 @@ _BYTES = 4
 """Bytes of a float32 number, in which parameters, gradients and the optimizer are stored."""
 _LEARNING_COPIES = {"adam": 4, "sgd": 2, "muon": 3}
 """A parameter, its gradient, and Adam's two running means, or Muon's one."""
-_MEMORY_TABLE = Path("/proc/meminfo")
-_GROUP_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
-"""The memory limit of a container: version 2 of Linux's control groups, and version 1."""
 
 
 def refuse_what_cannot_fit(
@@ -84,32 +77,12 @@ def _most_parameters(config: ModelConfig, tokens: int) -> int:
 
 
 def free_memory(device: str) -> int | None:
-    """Bytes that can still be allocated on ``device``; None where the system does not say."""
+    """Bytes that can be allocated on ``device``, at most; None where the system does not say."""
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
 
-    # The least of all limits: in a container the machine's memory says nothing.
-    known = [_free_in_system(), *(_limit_of_group(path) for path in _GROUP_LIMITS)]
-    return min((each for each in known if each is not None), default=None)
-
-
-def _free_in_system() -> int | None:
-    """Memory that is available, and unused swap (Linux)."""
-    try:
-        # MemAvailable and not MemFree: the file cache makes room when it is asked to.
-        lines = _MEMORY_TABLE.read_text().splitlines()
-        table = {line.partition(":")[0]: line.split() for line in lines}
-        return 1024 * (int(table["MemAvailable"][1]) + int(table["SwapFree"][1]))
-    except (OSError, ValueError, LookupError):
-        return None
-
-
-def _limit_of_group(path: Path) -> int | None:
-    """The limit of a control group.
-
-    Memory in use is not subtracted: most of it is the file cache, which the kernel frees.
-    """
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):  # there is no such group, or no limit ("max")
-        return None
+    found, limit = system.memory(), system.memory_limit()
+    if found is None:
+        return limit
+    free = found.swap + (found.total if found.available is None else found.available)
+    return free if limit is None else min(free, limit)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.core import files
+from pellucid.core import system
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 from pellucid.core.files import (
     MANIFEST_NAME,
@@ -195,7 +195,7 @@ def test_folders_are_swapped_where_the_system_cannot_do_it_in_one_step(
             if missing == "the call":
                 self.renameat2 = lambda *arguments: -1
 
-    monkeypatch.setattr(files.ctypes, "CDLL", Library)
+    monkeypatch.setattr(system.ctypes, "CDLL", Library)
     folder = make(tmp_path / "folder")
     write_folder(folder, lambda inner: (inner / "c").write_bytes(b"c"), details={"kind": "new"})
     assert verify_folder(folder)["kind"] == "new"

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from processors import pretend_processor
 
-from pellucid.core import processor
-from pellucid.core.processor import processor_fields, processor_name
+from pellucid.core import system
+from pellucid.core.processor import processor_name
+from pellucid.core.system import processor_fields
 
 
 def test_the_first_processor_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -19,6 +20,6 @@ def test_the_first_processor_is_described(tmp_path: Path, monkeypatch: pytest.Mo
 def test_without_a_description_there_is_still_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(processor, "_DESCRIPTION", tmp_path / "none")
+    monkeypatch.setattr(system, "_PROC", tmp_path / "none")
     assert processor_fields() == {}
     assert processor_name()

@@ -7,12 +7,13 @@ from commands import pellucid
 
 from pellucid.backends import machine
 from pellucid.backends.machine import Finding, examine_machine
+from pellucid.core import system
 from pellucid.core.installation import cpu_index, install_command
 
 
 def torch_of(version: str | None, monkeypatch: pytest.MonkeyPatch, *, has_card: bool) -> Finding:
-    monkeypatch.setattr(machine, "has_nvidia_card", lambda: has_card)
-    monkeypatch.setattr(machine.sys, "platform", "linux")
+    monkeypatch.setattr(system, "has_nvidia_card", lambda: has_card)
+    monkeypatch.setattr(system, "IS_LINUX", True)
     installed = machine.version_of
     monkeypatch.setattr(
         machine, "version_of", lambda name: version if name == "torch" else installed(name)

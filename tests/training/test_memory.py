@@ -1,5 +1,6 @@
 """A model that cannot be trained in the memory there is, is refused before any is taken."""
 
+import os
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 import tiny_runs
 import torch
 
+from pellucid.core import system
 from pellucid.core.errors import ConfigError
 from pellucid.model.build import parameter_shapes
 from pellucid.model.config import ModelConfig, parse_model_config
@@ -60,10 +62,11 @@ def check_estimate(config: ModelConfig) -> None:
 def test_free_memory_is_what_the_system_and_its_groups_leave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    table, limit = tmp_path / "meminfo", tmp_path / "memory.max"
+    table, limit = tmp_path / "meminfo", tmp_path / "fs/cgroup/memory.max"
+    limit.parent.mkdir(parents=True)
     table.write_text("MemTotal: 9000 kB\nMemAvailable:  5000 kB\nSwapFree:  1000 kB\n")
-    monkeypatch.setattr(memory, "_MEMORY_TABLE", table)
-    monkeypatch.setattr(memory, "_GROUP_LIMITS", (limit, tmp_path / "no such group"))
+    monkeypatch.setattr(system, "_PROC", tmp_path)
+    monkeypatch.setattr(system, "_SYS", tmp_path)
     assert free_memory("cpu") == 6000 * 1024
     limit.write_text("max\n")
     assert free_memory("cpu") == 6000 * 1024
@@ -72,5 +75,7 @@ def test_free_memory_is_what_the_system_and_its_groups_leave(
     table.write_text("nothing")
     assert free_memory("cpu") == 3_000_000
     limit.unlink()
+    assert free_memory("cpu") == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.delattr(os, "sysconf")
     assert free_memory("cpu") is None
     assert torch.get_default_device().type == "cpu"  # counting shapes has left no trace

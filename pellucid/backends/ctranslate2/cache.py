@@ -8,7 +8,6 @@ opened: whoever made the bundle could have put another model there.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.bundle import Bundle
+from pellucid.core import system
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 from pellucid.core.files import remove_folder, remove_leftovers, verify_folder
 from pellucid.core.version import __version__
@@ -165,14 +165,16 @@ def user_cache() -> Path | None:
 def locked_folder(folder: Path) -> Iterator[None]:
     """Make the folder and lock it, waiting for a process that holds the lock.
 
-    Raises OSError if it cannot be made.
+    Windows has no such locks: two processes that fill it at once do the work twice there. Raises
+    OSError if it cannot be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if not system.LACKS_POSIX:
+            system.lock(descriptor, waits=True)
         yield
     finally:
         # Closing alone would not release it while a fork made meanwhile has the descriptor too.
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        system.unlock(descriptor)
         os.close(descriptor)

@@ -9,8 +9,8 @@ import platform
 from pellucid.backends.capability import CTRANSLATE2
 from pellucid.backends.marian.vocabulary import piece_problems, special_pieces
 from pellucid.bundle import Bundle
-from pellucid.core.processor import processor_fields
 from pellucid.core.special import SPECIAL_COUNT
+from pellucid.core.system import processor_fields
 from pellucid.text.tokenizers.interface import Tokenizer
 
 POSITIONS = 2048

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.core import system
 from pellucid.core.errors import CorruptError
 
 Ids = npt.NDArray[np.integer[Any]]
@@ -38,7 +39,7 @@ class FileIds:
         """Open the file. Raises OSError if that cannot be done."""
         self._path = path
         self.dtype = np.dtype(data_type)
-        self._file = os.open(path, os.O_RDONLY)
+        self._file = system.open_to_read(path, follows_links=True)
         weakref.finalize(self, os.close, self._file)
         self.nbytes = os.fstat(self._file).st_size
 
@@ -48,8 +49,7 @@ class FileIds:
     def read(self, begin: int, count: int) -> Ids:
         """``count`` ids from position ``begin``."""
         size = count * self.dtype.itemsize
-        # pread has its own position, so that threads do not disturb each other.
-        content = os.pread(self._file, size, begin * self.dtype.itemsize)
+        content = system.read_at(self._file, size, begin * self.dtype.itemsize)
         if len(content) != size:
             raise CorruptError(
                 f"{self._path} should have {self.nbytes} bytes, has {os.fstat(self._file).st_size}",

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from pellucid.core.errors import DataError, PellucidError
+from pellucid.core.system import usable_cores
 from pellucid.text.corpus.chunks import CHUNK, Chunk, TokenizedChunk, read_chunks, tokenize_chunk
 from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import PairFiles
@@ -81,7 +82,7 @@ class Tokenizing:
 
     def _useful_workers(self) -> int:
         size = sum(path.stat().st_size for path in self.files.all if path.is_file())
-        return min(_core_count(), _MOST_WORKERS, size // _WORTH_A_PROCESS)
+        return min(usable_cores(), _MOST_WORKERS, size // _WORTH_A_PROCESS)
 
 
 @dataclass(frozen=True)
@@ -117,13 +118,6 @@ def _unpacked(files: tuple[tuple[str, bytes], ...]) -> tuple[Tokenizer, Tokenize
         for file, content in files:
             (Path(name) / file).write_bytes(content)
         return load_tokenizer(Path(name), "source"), load_tokenizer(Path(name), "target")
-
-
-def _core_count() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
 
 
 class _Workers:
