@@ -35,6 +35,8 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 """Each setting that the graphs express, and what acts on positions with both places of the norm;
 ``test_random_models.py`` draws others."""
+COUNT = 20
+"""Sentences that each model reads."""
 LIVELY = ("the paper's", "learned positions, unshared", "pre-norm and rotary positions")
 """With more attention these say different things, but magnify every rounding as well."""
 
@@ -58,7 +60,7 @@ def figures(
         save_bundle(folder / "bundles" / name, bundle, card="", details={})
         export_onnx(bundle, folder / "graphs" / name)
         paths = (str(folder / kind / name) for kind in ("bundles", "graphs"))
-        asked.append((*paths, sentences(60)))
+        asked.append((*paths, sentences(COUNT)))
     asked.append((str(trained.path), str(trained_graphs), unseen_sentences()))
 
     script = Path(__file__).with_name("onnx_referee.py")
@@ -76,21 +78,21 @@ def figures(
 @pytest.mark.parametrize("name", MODELS)
 def test_onnxruntime_computes_our_logits(name: str, figures: dict[str, dict[str, float]]):
     assert figures[name]["logits_difference"] <= 2e-5
-    assert figures[name]["equal"] == figures[name]["sentences"] == 60
+    assert figures[name]["equal"] == figures[name]["sentences"] == COUNT
 
 
 @pytest.mark.parametrize("name", LIVELY)
 def test_onnxruntime_says_our_tokens(name: str, figures: dict[str, dict[str, float]]):
     found = figures[f"lively {name}"]
-    assert found["equal"] == found["sentences"] == 60
+    assert found["equal"] == found["sentences"] == COUNT
     assert found["different_answers"] >= 3
 
 
 def test_a_trained_model_says_the_same_on_unseen_sentences(figures: dict[str, dict[str, float]]):
     found = figures["trained"]
-    assert found["equal"] == found["sentences"] == 60
+    assert found["equal"] == found["sentences"] == COUNT
     assert found["logits_difference"] <= 1e-5
-    assert found["different_answers"] > 20
+    assert found["different_answers"] > COUNT / 3
 
 
 def test_the_files_hold_all_weights_and_no_path(tmp_path: Path):
