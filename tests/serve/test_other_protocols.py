@@ -74,6 +74,9 @@ def test_the_client_of_deepl_translates(server: ServerProcess):
         assert client.get_usage().character.count == 0
 
 
+PAIR = {"source_lang": "FR", "target_lang": "EN-GB"}
+
+
 def test_the_client_of_deepl_hears_what_is_wrong(server: ServerProcess):
     with deepl_client(server, "wrong-wrong-wrong-wrong") as client:
         for ask in (
@@ -84,10 +87,17 @@ def test_the_client_of_deepl_hears_what_is_wrong(server: ServerProcess):
             with pytest.raises(deepl.AuthorizationException):
                 ask()
     with deepl_client(server) as client:
-        with pytest.raises(deepl.DeepLException, match="no model translates from 'auto' to 'de'"):
-            client.translate_text("a", target_lang="DE")
-        with pytest.raises(deepl.DeepLException, match=r"formality"):
-            client.translate_text("a", target_lang="EN-GB", formality="more")
+        for reason, text, options in (
+            ("no model translates from 'auto' to 'de'", "a", {"target_lang": "DE"}),
+            ("formality", "a", {"target_lang": "EN-GB", "formality": "more"}),
+            ("text.0 must have at most", "a" * 5001, {"target_lang": "EN-GB"}),
+            ("glossary must be one of", "a", {**PAIR, "glossary": "none"}),
+        ):
+            with pytest.raises(deepl.DeepLException) as caught:
+                client.translate_text(text, **options)
+            assert caught.value.http_status_code == 400
+            said = f"Bad request, message: Invalid request, detail: {reason}"
+            assert str(caught.value).startswith(said)
 
 
 def test_the_client_of_deepl_keeps_tags_within_one_sentence(server: ServerProcess):
@@ -164,7 +174,7 @@ def test_forms_of_deepl_repeat_their_texts(client: TestClient):
     answer = client.post("/v2/translate", data=form).json()["translations"]
     assert [each["text"] for each in answer] == SAID[:2]
     assert client.get("/v2/languages?type=target").json()[0]["language"] == "EN"
-    assert client.get("/v2/languages?type=both").status_code == 422
+    assert client.get("/v2/languages?type=both").status_code == 400
     body = {"text": "x" * 101, "target_lang": "EN"}
     assert "text must have at most 100" in client.post("/v2/translate", json=body).json()["detail"]
 
@@ -262,7 +272,7 @@ def test_a_request_as_the_client_of_kserve_writes_it_is_answered(
 def test_wrong_tensors_are_named(client: TestClient, change: dict, problem: str):
     tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a"]} | change
     answer = client.post(INFER, json={"inputs": [tensor]})
-    assert answer.status_code == 422
+    assert answer.status_code == 400
     assert problem in answer.json()["error"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from pellucid.serve.marked import TextsAnswer
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.server.errors import NotFoundError
+from pellucid.serve.server.errors import LanguagesError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 from pellucid.text.detection import Detected, are_alike
@@ -26,7 +26,7 @@ def choose_model(
     """The first model for a pair of languages; from ``auto`` the one for the language of the texts.
 
     ``found`` are the languages that each text may be in, None where none can be detected. Raises
-    NotFoundError if no model fits, if every text is certainly in a language that none reads, or if
+    LanguagesError if no model fits, if every text is certainly in a language that none reads, or if
     one of several languages must be chosen and none can be detected; UnavailableError.
     """
     service.find(None)
@@ -34,8 +34,7 @@ def choose_model(
     fitting = [model for model in models if _fits(model, source, target)]
     known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
     if not fitting:
-        raise NotFoundError(
-            "Unknown model",
+        raise LanguagesError(
             f"no model translates from {shown(source)} to {shown(target)}; there are: {known}",
         )
     read = {model.source_language for model in fitting}
@@ -43,8 +42,7 @@ def choose_model(
         return fitting[0]
     if found is None:
         if len(read) > 1:
-            raise NotFoundError(
-                "Unknown language",
+            raise LanguagesError(
                 f"the language cannot be detected here, and models read {', '.join(sorted(read))}:"
                 " name the source language (that of texts, but not of files, is detected with"
                 " pip install 'pellucid[detect]')",
@@ -55,8 +53,7 @@ def choose_model(
     with_words = sum(bool(text) for text in found)
     if other and len(other) == with_words:
         code = other[0].language
-        raise NotFoundError(
-            "Unknown language",
+        raise LanguagesError(
             f"the text looks {language_name(code)} ({code}), and no model translates that to"
             f" {shown(target)}; there are: {known}. Name the source language to have it"
             " translated from that",

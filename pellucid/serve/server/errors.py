@@ -15,8 +15,8 @@ from pellucid.serve.server.problems import CONTENT_TYPE, TITLES
 
 REFUSED = "refused"
 """The key in the state of a request for the status with which its connection was closed."""
-HAS_ERROR = "has_error"
-"""A key in the state of a request: whether its client reads the field ``error`` of a problem."""
+ERROR_FORM = "error_form"
+"""The key in the state of a request for the ``ErrorForm`` that its client reads."""
 
 _LONGEST_DETAIL = 4000
 """Characters: enough for twenty problems. A longer detail repeats a long value of the request."""
@@ -24,6 +24,20 @@ _MOST_PROBLEMS = 20
 """The most problems of one request that are listed; the others are counted."""
 _LONGEST_FIELD = 100
 """Characters of a field's name in a problem, because clients choose the names."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorForm:
+    """The form in which clients of an interface expect problems."""
+
+    field: Literal["error", "message", ""] = ""
+    """A field beside those of RFC 9457: ``error`` has the detail, ``message`` the title."""
+    invalid_status: int = 422
+    """The status for values that are wrong."""
+
+
+PROBLEM_JSON = ErrorForm()
+"""Nothing beside RFC 9457."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +65,9 @@ class Problem(pydantic.BaseModel):
     errors: list[dict[str, str]] | None = None
     """Each field that was wrong: field, message, value."""
     error: str | None = None
-    """The detail again, in the field that clients of LibreTranslate read."""
+    """The detail again, in the field that clients of LibreTranslate and Triton read."""
+    message: str | None = None
+    """The title again, in the field that clients of DeepL read beside the detail."""
 
 
 class RefusedError(Exception):
@@ -99,6 +115,13 @@ class NotFoundError(ServiceError):
         super().__init__(message)
 
 
+class LanguagesError(ServiceError):
+    """No model fits the languages of a request, which name it in place of its name."""
+
+    status = 422
+    title = "Invalid request"
+
+
 class ConflictError(ServiceError):
     """The request fits no model such as this one."""
 
@@ -141,8 +164,12 @@ def problem_response(
     if len(detail) > _LONGEST_DETAIL:
         detail = f"{detail[:_LONGEST_DETAIL]}..."
 
+    form = scope.get("state", {}).get(ERROR_FORM, PROBLEM_JSON)
+    title = TITLES.get(status, "Error")
+    if status == InvalidError.status:
+        status = form.invalid_status
     problem = Problem(
-        title=TITLES.get(status, "Error"),
+        title=title,
         status=status,
         detail=detail,
         request_id=request_id_of(scope),
@@ -150,7 +177,8 @@ def problem_response(
             {"field": each.field, "message": each.message, "value": each.value} for each in problems
         ]
         or None,
-        error=detail if scope.get("state", {}).get(HAS_ERROR) else None,
+        error=detail if form.field == "error" else None,
+        message=title if form.field == "message" else None,
     )
 
     return Response(

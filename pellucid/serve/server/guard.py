@@ -30,7 +30,7 @@ from pellucid.serve.server.checks import (
     header_table,
 )
 from pellucid.serve.server.errors import (
-    HAS_ERROR,
+    ERROR_FORM,
     REFUSED,
     OverloadedError,
     RefusedError,
@@ -129,11 +129,11 @@ class Guard:
                 await self._app(scope, receive, send)
             return
 
-        # Set before anything can fail: errors name the id, and the paths of forms have `error`.
+        # Set before anything can fail: errors name the id, and have the form of their interface.
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
         rules = self._rules.of(scope["path"])
-        state[HAS_ERROR] = rules.has_error
+        state[ERROR_FORM] = rules.errors
         begun = time.monotonic()
         answered: list[int] = []
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.server.errors import PROBLEM_JSON, ErrorForm
 from pellucid.serve.server.limits import ServerLimits
 
 Read = Callable[[Received, ServerLimits], Any]
@@ -36,8 +37,8 @@ class Rules:
     """Whether the body is a file: larger than others, and few at a time."""
     is_secret: bool = False
     """Whether the end of the path must not be logged."""
-    has_error: bool = False
-    """Whether clients read the detail of a problem in its field ``error``."""
+    errors: ErrorForm = PROBLEM_JSON
+    """How clients read problems."""
 
 
 ORDINARY = Rules()

@@ -1,4 +1,4 @@
-"""DeepL's HTTP interface: JSON or forms with a field for each text, and 403 without a key."""
+"""DeepL's HTTP interface: JSON or forms, 403 without a key, 400 for values that are wrong."""
 
 import dataclasses
 from typing import Any
@@ -8,6 +8,7 @@ from pellucid.serve.dialects.deepl.routes import make_deepl_routes
 from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.http.docs import TEXT
 from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.server.errors import ErrorForm
 from pellucid.serve.server.forms import is_form, once, read_form
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.rules import Rulebook, Rules
@@ -26,8 +27,9 @@ def read_fields(received: Received, limits: ServerLimits) -> Any:
     return fields
 
 
-_FIELDS = Rules(read=read_fields, no_key_status=403, takes_query=True, has_error=True)
-_GLOSSARIES = Rules(no_key_status=403)
+_ERRORS = ErrorForm("message", invalid_status=400)
+_FIELDS = Rules(read=read_fields, no_key_status=403, takes_query=True, errors=_ERRORS)
+_GLOSSARIES = Rules(no_key_status=403, errors=_ERRORS)
 RULES = Rulebook(
     exact={
         "/v2/translate": _FIELDS,

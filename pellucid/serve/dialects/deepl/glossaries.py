@@ -14,7 +14,7 @@ from pellucid.serve.dialects.choosing import choose_model
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.server.errors import NotFoundError
+from pellucid.serve.server.errors import LanguagesError, NotFoundError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 from pellucid.text.glossary import Glossary
@@ -151,13 +151,16 @@ def make_glossary_routes(service: Service) -> APIRouter:
     @router.get(
         "/v3/glossaries/{glossary_id}/entries",
         response_model=DeeplDictionaryEntries,
-        responses=documented(404, 422),
+        responses=documented(404),
     )
     async def multilingual_entries(
         glossary_id: str, source_lang: str, target_lang: str
     ) -> Response:
         """The entries of a glossary for one pair of languages."""
-        model = choose_model(service, source_lang.lower(), target_lang.lower())
+        try:
+            model = choose_model(service, source_lang.lower(), target_lang.lower())
+        except LanguagesError as error:
+            raise NotFoundError("Unknown glossary", str(error)) from None
         own = DeeplEntries(
             source_lang=model.source_language.upper(),
             target_lang=model.target_language.upper(),

@@ -115,9 +115,7 @@ def make_deepl_routes(service: Service) -> APIRouter:
     router = APIRouter(tags=["DeepL"], route_class=ParsedRoute)
     marked = MarkedTexts(service)
 
-    @router.post(
-        "/v2/translate", response_model=DeeplResponse, responses=documented(404, 422, 429, 504)
-    )
+    @router.post("/v2/translate", response_model=DeeplResponse, responses=documented(429, 504))
     async def deepl_translate(body: DeeplRequest, request: Request) -> Response:
         """Translate as DeepL does; the languages choose the model."""
         _check_limits(body, service.limits)
@@ -147,7 +145,7 @@ def make_deepl_routes(service: Service) -> APIRouter:
 
         return JSONResponse(answer.model_dump(), headers=answered.headers)
 
-    @router.get("/v2/languages", response_model=list[DeeplLanguage], responses=documented(422))
+    @router.get("/v2/languages", response_model=list[DeeplLanguage], responses=documented())
     async def deepl_languages(
         request: Request, type: Literal["source", "target"] | None = None
     ) -> Response:

@@ -4,12 +4,15 @@ from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.inference.binary_tensors import read_tensors
 from pellucid.serve.dialects.inference.routes import make_inference_routes
 from pellucid.serve.http.docs import TEXT
+from pellucid.serve.server.errors import ErrorForm
 from pellucid.serve.server.rules import OPEN, Rulebook, Rules
 from pellucid.serve.service import Service
 
 RULES = Rulebook(
     exact={"/v2/health/live": OPEN, "/v2/health/ready": OPEN},
-    beginnings={"/v2/models/": Rules(read=read_tensors, has_error=True)},
+    beginnings={
+        "/v2/models/": Rules(read=read_tensors, errors=ErrorForm("error", invalid_status=400))
+    },
 )
 
 

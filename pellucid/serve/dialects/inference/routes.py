@@ -171,7 +171,7 @@ def add_model_routes(router: APIRouter, service: Service, path: str) -> None:
         response_model=InferResponse,
         response_model_exclude_none=True,
         responses={
-            **documented(404, 422, 429, 504),
+            **documented(404, 429, 504),
             200: {"content": {"application/octet-stream": {"schema": {"type": "string"}}}},
         },
         include_in_schema=not is_versioned,

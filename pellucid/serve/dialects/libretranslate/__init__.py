@@ -9,6 +9,7 @@ from pellucid.serve.dialects.libretranslate.routes import make_libretranslate_ro
 from pellucid.serve.documents import Documents
 from pellucid.serve.http.docs import TEXT
 from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.server.errors import ErrorForm
 from pellucid.serve.server.forms import is_form, once, read_form, read_upload
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.rules import Rulebook, Rules
@@ -26,7 +27,12 @@ def read_fields(received: Received, limits: ServerLimits) -> Any:
     return fields
 
 
-_PLAIN = Rules(read=read_fields, takes_query=True, has_error=True)
+_PLAIN = Rules(
+    read=read_fields,
+    no_key_status=403,
+    takes_query=True,
+    errors=ErrorForm("error", invalid_status=400),
+)
 _KEYED = dataclasses.replace(_PLAIN, takes_key_in_body=True)
 RULES = Rulebook(
     exact={

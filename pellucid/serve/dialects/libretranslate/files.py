@@ -31,7 +31,7 @@ def make_file_routes(service: Service, documents: Documents) -> APIRouter:
     @router.post(
         "/translate_file",
         response_model=TranslatedFile,
-        responses=documented(404, 422, 429),
+        responses=documented(429),
         openapi_extra=form_schema(
             "source", "target", "api_key", "glossary", required=("source", "target")
         ),

@@ -99,7 +99,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
         "/translate",
         response_model=LibreResponse,
         response_model_exclude_none=True,
-        responses=documented(404, 422, 429, 504),
+        responses=documented(429, 504),
     )
     async def libre_translate(body: LibreRequest, request: Request) -> Response:
         """Translate as LibreTranslate does; the languages choose the model."""
@@ -110,7 +110,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
         noted = note_languages(answer, model, found)
         return JSONResponse(_libre_answer(body, model, answer, found), headers=noted.headers)
 
-    @router.post("/detect", response_model=list[LibreDetected], responses=documented(422))
+    @router.post("/detect", response_model=list[LibreDetected], responses=documented())
     async def detect(body: LibreDetectRequest) -> Response:
         """The languages that the text may be in, with their confidence in percent. Where nothing
         can be detected, the languages that the models read, each with the confidence 0.
