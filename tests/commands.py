@@ -3,9 +3,11 @@
 import atexit
 import contextlib
 import dataclasses
+import fcntl
 import functools
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -37,24 +39,43 @@ class Running:
     result: Result | None = None
 
 
-@functools.cache
-def _server() -> subprocess.Popen[str]:
-    server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("fork_server.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": ""},
-    )
-    atexit.register(_stop, server)
-    assert server.stdout is not None
-    assert server.stdout.readline() == "ready\n"
-    return server
+class _Server:
+    """The connection to the server of this run of the tests, which the first worker starts."""
+
+    def __init__(self) -> None:
+        self._worker = os.getpid()
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", self._worker)
+        folder = Path(tempfile.gettempdir(), f"pellucid-tests-{os.getuid()}", "forks")
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._socket = socket.socket(socket.AF_UNIX)
+            if self._socket.connect_ex(str(folder / f"{run}")) != 0:
+                (folder / f"{run}").unlink(missing_ok=True)  # what one left that was killed
+                self._start(folder / f"{run}")
+                self._socket.connect(str(folder / f"{run}"))
+        self.requests, self.answers = self._socket.makefile("w"), self._socket.makefile("r")
+        atexit.register(self._leave)
+
+    def _start(self, path: Path) -> None:
+        # sets have an order of their own in it: that of this process is drawn, or given by seed 0
+        seed = {"PYTHONHASHSEED": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "", **seed},
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def _leave(self) -> None:
+        if os.getpid() == self._worker:  # and not a fork of it
+            self._socket.shutdown(socket.SHUT_RDWR)
 
 
-def _stop(server: subprocess.Popen[str]) -> None:
-    server.terminate()
-    server.communicate()
+_server = functools.cache(_Server)
 
 
 @contextlib.contextmanager
@@ -91,15 +112,13 @@ def running(
             "obeys_modes": obeys_modes,
         }
         server = _server()
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        command = Running(pid=int(server.stdout.readline()))
+        server.requests.write(json.dumps(request) + "\n")
+        server.requests.flush()
+        command = Running(pid=int(server.answers.readline()))
         try:
             yield command
         finally:
-            code = int(server.stdout.readline())
+            code = int(server.answers.readline())
             command.result = Result(
                 code=code,
                 out=(streams / "out").read_text(encoding="utf-8"),

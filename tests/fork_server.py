@@ -1,18 +1,24 @@
 """Imports Pellucid once, then runs each command line it is sent in a fork of itself.
 
 A command is a whole process with its own exit code, signals and streams, as on the command
-line, without the seconds that importing torch takes. Requests and answers are JSON lines.
+line, without the seconds that importing torch takes. Requests and answers are JSON lines on a
+connection to a socket; one server serves all workers of a run of the tests, each by a fork of
+itself that runs one command after the other, and ends with the last of them.
 What many commands import is imported here, or each fork would import it again; not
 ``prometheus_client``, which at its import looks whether there are several workers.
 """
 
 import ctypes
+import fcntl
 import gc
 import json
 import os
 import resource
+import select
 import signal
+import socket
 import sys
+from pathlib import Path
 
 import ctranslate2  # noqa: F401
 import fastapi  # noqa: F401
@@ -94,18 +100,15 @@ def run_here(request: dict) -> None:
         os._exit(leaving.code or 0)  # taking torch down takes longer than most commands
 
 
-def serve() -> None:
+def serve(client: socket.socket) -> None:
     """Fork for each request; the child leaves through the interpreter's own exit."""
-    requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    # the first tensor on the meta device makes torch import more
-    parameter_shapes(TransformerConfig(), 8, 8)
-    gc.freeze()  # or every fork would copy what its first collection touches
-    print("ready", file=answers, flush=True)
+    requests, answers = client.makefile("r"), client.makefile("w")
     for line in requests:
         child = os.fork()
         if child == 0:
             requests.detach()
             answers.detach()
+            client.close()
             # a suite run in the background of a shell inherits "ignore", which no terminal has
             signal.signal(signal.SIGINT, signal.default_int_handler)
             run_here(json.loads(line))
@@ -115,5 +118,50 @@ def serve() -> None:
         print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
 
 
+def is_over(listener: socket.socket, lock: int) -> bool:
+    """Whether nobody is there any more and nobody is about to come, who would hold the lock."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    is_called, _, _ = select.select([listener], [], [], 0)
+    if is_called:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    return not is_called
+
+
+def main_loop(path: Path) -> None:
+    """Fork for each worker that connects to the socket ``path``, which the caller has locked."""
+    # the first tensor on the meta device makes torch import more
+    parameter_shapes(TransformerConfig(), 8, 8)
+    gc.freeze()  # or every fork would copy what its first collection touches
+
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    print("ready", flush=True)
+    sessions: set[int] = set()
+    while True:
+        is_called, _, _ = select.select([listener], [], [], 0.2)
+        if is_called:
+            client, _ = listener.accept()
+            session = os.fork()
+            if session == 0:
+                listener.close()
+                serve(client)
+                return
+            client.close()
+            sessions.add(session)
+            continue
+        ended = {each for each in sessions if os.waitpid(each, os.WNOHANG)[0]}
+        sessions -= ended
+        if ended and not sessions:
+            lock = os.open(path.with_name("lock"), os.O_RDWR)
+            if is_over(listener, lock):
+                path.unlink()
+                return
+            os.close(lock)
+
+
 if __name__ == "__main__":
-    serve()
+    main_loop(Path(sys.argv[1]))

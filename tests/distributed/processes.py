@@ -14,12 +14,16 @@ from typing import Any
 PRELOADED = [
     "pellucid.cli.train",
     "pellucid.cli.display",
+    "pellucid.training.pair_vectors",
     "pellucid.training.train",
+    "pytest",  # and what else the modules of tests import: each process imports its own again
+    "numpy.testing",
     "sacrebleu.metrics",
     "torch._dynamo",  # a model whose parameters are only counted lies on the meta device
     "torch.distributed.fsdp",
     "torch.distributed.launcher.api",
     "torch.distributed.tensor",
+    "torch.testing",
 ]
 
 

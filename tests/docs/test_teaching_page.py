@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from commands import pellucid
+from tiny_runs import set_options
 
 from book.__main__ import cli
 from pellucid.backends.web.scripts import read_asset
@@ -15,10 +16,19 @@ from pellucid.backends.web.scripts import read_asset
 PAGE = Path(__file__).parents[2] / "docs" / "teaching.md"
 TEXT = PAGE.read_text("utf-8")
 FEWER = {
-    "phrasebook.pairs=20000": "phrasebook.pairs=2000",
+    "phrasebook.pairs=20000": "phrasebook.pairs=300",
+    "model.d_model=64": "model.d_model=16",
+    "model.d_ff=128": "model.d_ff=16",
     "training.max_steps=400": "training.max_steps=4",
-    "training.validate_every=200": "training.validate_every=2",
+    "training.validate_every=200": "training.validate_every=4",
 }
+SMALLER = [
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "tokenizer.vocabulary_size=400",
+    "training.batch_tokens=256",
+    "decoding.max_length=8",
+]
 
 
 def test_the_sum_on_paper_is_what_the_equations_give():
@@ -37,7 +47,7 @@ def test_the_lab_runs_from_start_to_end(
     lab = TEXT[TEXT.index("## A lab") :]
     for language, block in re.findall(r"^```(python)?\n(.*?)^```$", lab, re.MULTILINE | re.DOTALL):
         if language:
-            exec(compile(block.replace("20000, 100", "2000, 4"), str(PAGE), "exec"), {})
+            exec(compile(block.replace("20000, 100", "300, 4"), str(PAGE), "exec"), {})
             continue
         for line in block.splitlines():
             if line.startswith("paste "):
@@ -45,6 +55,8 @@ def test_the_lab_runs_from_start_to_end(
                 continue
             echo, _, command = line.rpartition(" | ")
             words = [FEWER.get(word, word) for word in shlex.split(command)[1:]]
+            if words[0] == "train":
+                words += set_options(SMALLER)
             typed = " ".join(shlex.split(echo)[1:]) + "\n"
             done = pellucid(*words, folder=tmp_path, stdin=typed.encode())
             assert done.code == 0, (line, done.err)

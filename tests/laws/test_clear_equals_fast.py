@@ -29,7 +29,20 @@ from pellucid.training.step import find_gradient
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 GRADIENTS = {"rtol": 1e-11, "atol": 1e-11}
 EVERY_PAIR = settings_that_meet_every_pair()
-numbered = pytest.mark.parametrize("settings", EVERY_PAIR, ids=range(len(EVERY_PAIR)))
+FEW = 20
+"""The first configs have every choice of every switch, and seven of eight pairs of choices.
+Training meets every pair each time; what else is held to the page meets the rest at night."""
+
+
+def later(index: int) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.nightly] if index >= FEW else []
+
+
+few_numbered = pytest.mark.parametrize(
+    "settings",
+    [pytest.param(each, marks=later(index)) for index, each in enumerate(EVERY_PAIR)],
+    ids=range(len(EVERY_PAIR)),
+)
 
 
 def random_model(
@@ -86,8 +99,16 @@ def assert_equal_gradients(
         )
 
 
-@numbered
-@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize(
+    ("settings", "training"),
+    [
+        *(pytest.param(each, True, id=f"training-{n}") for n, each in enumerate(EVERY_PAIR)),
+        *(
+            pytest.param(each, False, marks=later(n), id=f"evaluation-{n}")
+            for n, each in enumerate(EVERY_PAIR)
+        ),
+    ],
+)
 def test_logits_and_their_gradients(settings: dict[str, object], training: bool):
     model = random_model(settings).train(training)
     source, labels = example()
@@ -112,7 +133,10 @@ def test_logits_and_their_gradients(settings: dict[str, object], training: bool)
 
 @pytest.mark.parametrize(
     ("settings", "on_accelerator"),
-    [*((each, False) for each in EVERY_PAIR), *((each, True) for each in EVERY_PAIR[:6])],
+    [
+        *(pytest.param(each, False, marks=later(n)) for n, each in enumerate(EVERY_PAIR)),
+        *((each, True) for each in EVERY_PAIR[:6]),
+    ],
     ids=[*range(len(EVERY_PAIR)), *(f"accelerator {index}" for index in range(6))],
 )
 def test_an_update_follows_the_gradient_of_the_written_loss(
@@ -161,7 +185,7 @@ def test_an_accelerator_gets_the_positions_of_labels_and_not_of_the_source():
     assert (labels != PAD_ID).sum() != (source != PAD_ID).sum()
 
 
-@numbered
+@few_numbered
 def test_cached_steps_and_crossed_beams(settings: dict[str, object]):
     """Beams that go on with each other's words; every step has the logits of the page."""
     model = random_model({**settings, "encoder_layers": 1}).eval()
@@ -189,7 +213,7 @@ def test_cached_steps_and_crossed_beams(settings: dict[str, object]):
             torch.testing.assert_close(each, expected, **EXACT)
 
 
-@numbered
+@few_numbered
 def test_models_of_plain_text(settings: dict[str, object]):
     """Encoder-only and decoder-only models: logits, and the loss that an update follows."""
     own = {"share_embeddings", "start_symbol", "decoder"}
@@ -220,8 +244,24 @@ def written_text_loss(model: SequenceModel, ids: Tensor) -> Tensor:
     return text_models.fill_loss(clear_text_model(model), hidden, ids, chosen, 0.1)
 
 
-@pytest.mark.parametrize("variant", EVERY_KIND)
-@pytest.mark.parametrize("shape", ["no sentence", "no source", "no target"])
+EMPTY = ("no sentence", "no source", "no target")
+
+
+@pytest.mark.parametrize(
+    ("variant", "shape"),
+    [
+        # a shape of three for each everyday, and all three for two kinds that differ most
+        pytest.param(
+            variant,
+            shape,
+            marks=[]
+            if variant in ("paper", "additive") or index % 3 == number
+            else pytest.mark.nightly,
+        )
+        for index, variant in enumerate(EVERY_KIND)
+        for number, shape in enumerate(EMPTY)
+    ],
+)
 def test_what_is_empty_gives_logits_of_its_shape_and_a_loss_of_its_labels(variant: str, shape: str):
     model = tiny_model(variant).train()
     source = sources(3, 2)[: 0 if shape == "no sentence" else 2]

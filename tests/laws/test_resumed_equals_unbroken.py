@@ -4,17 +4,14 @@ import functools
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from commands import running
+from commands import pellucid, running
 from tiny_runs import set_options
 
 from pellucid.core.tensors import fingerprint, load_tensors
-from pellucid.training.config import RunConfig
 from pellucid.training.journal import JOURNAL_FILE, read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -154,25 +151,20 @@ def test_resuming_with_more_steps_equals_having_asked_for_them_at_once(
     assert fingerprints(tmp_path / "longer", 12) == fingerprints(tmp_path / "at once", 12)
 
 
-def config_that_draws(folder: Path) -> RunConfig:
-    terms = folder / "terms.tsv"
-    return read_config("demo", [*settings("segmentations", 10), f"data.glossary={terms}"])
-
-
 def test_whatever_is_drawn_is_drawn_again_in_another_process(tmp_path: Path):
     """The batches' order, dropout, odd copies, marked terms and segmentations, in a run of two
     processes; in each, Python's sets have an order of their own."""
     (tmp_path / "terms.tsv").write_text(GLOSSARY)
     unbroken, stopped = tmp_path / "unbroken", tmp_path / "stopped"
-    config = config_that_draws(tmp_path)
+    drawn = [*settings("segmentations", 10), f"data.glossary={tmp_path / 'terms.tsv'}"]
+    config = read_config("demo", drawn)
     train(config, unbroken)
     reasons = iter([None] * 5 + ["asked"])
     train(config, stopped, should_stop=functools.partial(next, reasons))
 
-    seed = {"PYTHONHASHSEED": "1"}  # that of this process is drawn, or 0
-    environment = {**os.environ, **seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, __file__, str(tmp_path)]
-    subprocess.run(command, env=environment, check=True)
+    options = set_options(drawn)
+    done = pellucid("-q", "train", "demo", "--out", stopped, "--resume", *options)
+    assert done.code == 0, done.err
     assert losses(stopped) == losses(unbroken)
     assert len(losses(unbroken)) == 10
     assert state(stopped, 10) == state(unbroken, 10)
@@ -218,9 +210,3 @@ def test_killed_without_warning_and_resumed_equals_unbroken(tmp_path: Path):
     train(config, killed, resume=True)
     assert fingerprints(killed, 13) == fingerprints(tmp_path / "unbroken", 13)
     assert {step: losses(killed)[step] for step in range(1, 14)} == losses(tmp_path / "unbroken")
-
-
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    result = train(config_that_draws(folder), folder / "stopped", resume=True)
-    assert result.reason == "max_steps"
