@@ -4,7 +4,7 @@
     python scripts/package_recipes.py --check   fail if they are not what would be written
     python scripts/package_recipes.py --release OUT SDIST HOMEPAGE TAG
 
-In ``distribution`` an address that leads nowhere and a hash of zeros stand for those of the archive:
+In ``distribution`` an address that leads nowhere and a hash of zeros stand for the archive's own:
 a release alone knows where it lies and what is in it, and its workflow uses the third form.
 """
 
@@ -22,9 +22,9 @@ FOLDER = ROOT / "distribution"
 NOWHERE = "https://example.invalid/pellucid"
 """Stands for the address of the repository, which a release alone knows."""
 EXTRAS = ("train", "fast", "serve", "documents", "plot")
-"""What the package ``pellucid`` of conda has beside ``pellucid-core``: conda knows no extras."""
+"""Extras in the package ``pellucid`` of conda, beside ``pellucid-core``: conda knows no extras."""
 OF_FORMULA = ("fast", "serve", "documents")
-"""What the formula installs. PyTorch would be most of it."""
+"""Extras that the formula installs. PyTorch would be most of it."""
 PYTHON = "3.13"
 """The Python of the formula."""
 OF_CONDA = {

@@ -192,9 +192,9 @@ class Memory(NamedTuple):
 
     total: int
     available: int | None
-    """What can be had without swapping; None where the system does not say (macOS)."""
+    """Bytes to be had without swapping; None where the system does not say (macOS)."""
     swap: int
-    """What is free for swapping."""
+    """Free bytes for swapping."""
 
 
 def memory() -> Memory | None:

@@ -74,7 +74,7 @@ def frame_of(content: bytes) -> bytes:
 
 
 def too_much_memory(task: DocumentTask) -> str:
-    """What a client is told of a document that takes too much memory."""
+    """The words for a client whose document takes too much memory."""
     most = task.most_bytes >> 20
     return f"the document must be read and written within {most} MiB of memory, needs more"
 
