@@ -1,17 +1,15 @@
 """Models of the Hub by name, fetched by its own client from an endpoint of this test."""
 
-import hashlib
-import http.server
 import json
 import os
 import pickle
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import commands
 import pytest
+from hub_endpoint import Hub, running_hub
 from marian_folders import marian_folder
 from small_bundles import small_bundle
 
@@ -32,94 +30,10 @@ from pellucid.serve.models import open_model
 NAME = "hf://acme/opus-mt-fr-en"
 
 
-class Hub(http.server.ThreadingHTTPServer):
-    """An endpoint with the two routes that the client needs; notes what it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.files: dict[str, bytes] = {}
-        self.listed: dict[str, dict[str, object]] = {}
-        """Entries of the listing that lie."""
-        self.revisions = {"main": "1" * 40}
-        self.asked: list[str] = []
-
-    def serve(self, folder: Path, commit: str = "1" * 40) -> None:
-        self.revisions = {"main": commit, commit: commit}
-        self.files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-    def entry(self, name: str) -> dict[str, object]:
-        content = self.files[name]
-        found: dict[str, object] = {"rfilename": name, "size": len(content)}
-        found["blobId"] = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-        if name.endswith((".safetensors", ".bin", ".spm")):
-            digest = hashlib.sha256(content).hexdigest()
-            found["lfs"] = {"sha256": digest, "size": len(content), "pointerSize": 130}
-        return {**found, **self.listed.get(name, {})}
-
-    @property
-    def fetched(self) -> list[str]:
-        return [path.rpartition("/")[2] for path in self.asked if "/resolve/" in path]
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Hub
-
-    def do_GET(self) -> None:
-        self._answer(body=True)
-
-    def do_HEAD(self) -> None:
-        self._answer(body=False)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def _answer(self, *, body: bool) -> None:
-        hub = self.server
-        path = self.path.partition("?")[0]
-        if body:
-            hub.asked.append(path)
-        about = "/api/models/acme/opus-mt-fr-en/revision/"
-        headers = {}
-        status, content = 404, b"{}"
-        if path.startswith(about):
-            commit = hub.revisions.get(path.removeprefix(about))
-            headers["X-Error-Code"] = "RevisionNotFound"
-            if commit is not None:
-                siblings = [hub.entry(name) for name in hub.files]
-                table = {"id": "acme/opus-mt-fr-en", "sha": commit, "siblings": siblings}
-                status, content, headers = 200, json.dumps(table).encode(), {}
-        elif path.startswith("/acme/opus-mt-fr-en/resolve/"):
-            commit, _, name = path.removeprefix("/acme/opus-mt-fr-en/resolve/").partition("/")
-            if name in hub.files and commit in hub.revisions.values():
-                status, content = 200, hub.files[name]
-                tag = hashlib.sha256(content).hexdigest()
-                headers = {"ETag": f'"{tag}"', "X-Repo-Commit": commit}
-        else:
-            headers["X-Error-Code"] = "RepoNotFound"
-        self.send_response(status)
-        for key, value in headers.items():
-            self.send_header(key, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if body:
-            self.wfile.write(content)
-
-
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    server = Hub()
-    # it looks for its end so often, or each test would wait for half a second
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    try:
+    with running_hub(tmp_path, monkeypatch) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,8 @@
 """Models are published through the Hub's own client, to an endpoint of this test."""
 
-import base64
-import hashlib
-import http.server
 import json
 import re
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +11,7 @@ import huggingface_hub
 import pytest
 import yaml
 from click.testing import CliRunner
+from hub_endpoint import Hub, running_hub
 from huggingface_hub import constants
 from small_bundles import small_bundle
 from trained_model import unseen_sentences
@@ -34,155 +31,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning
 NAME = "hf://acme/fr-en"
 
 
-class Hub(http.server.ThreadingHTTPServer):
-    """An endpoint with the routes by which the client looks, creates, uploads and fetches."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.repositories: dict[str, dict[str, bytes]] = {}
-        """The files of each, under names such as ``models/acme/fr-en``."""
-        self.created: list[dict[str, Any]] = []
-        self.stored: dict[str, bytes] = {}
-        """Large files by their SHA-256."""
-        self.asked: list[str] = []
-        self.tokens: set[str] = set()
-        self.refuses = ""
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Hub
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        hub, path = self.server, self.path.partition("?")[0]
-        found = re.fullmatch(r"/api/(models|spaces)/(acme/[^/]+)(/revision/.*|/tree/.*)?", path)
-        if found is not None:
-            files = hub.repositories.get(f"{found[1]}/{found[2]}")
-            if files is None:
-                self._answer(404, {}, {"X-Error-Code": "RepoNotFound"})
-                return
-            if (found[3] or "").startswith("/tree/"):
-                tree = [{"type": "file", "path": name, "oid": "0", "size": 1} for name in files]
-                self._answer(200, tree)
-                return
-            siblings = [_sibling(name, content) for name, content in files.items()]
-            self._answer(200, {"id": found[2], "sha": "1" * 40, "siblings": siblings})
-            return
-        _, owner, name, _, _, file = path.split("/", 5)
-        content = hub.repositories[f"models/{owner}/{name}"][file]
-        etag = f'"{hashlib.sha256(content).hexdigest()}"'
-        self._answer(200, content, {"ETag": etag, "X-Repo-Commit": "1" * 40})
-
-    do_HEAD = do_GET
-
-    def do_PUT(self) -> None:
-        self.server.stored[self.path.rpartition("/")[2]] = self._body()
-        self._answer(200, {})
-
-    def do_POST(self) -> None:
-        hub, path = self.server, self.path.partition("?")[0]
-        body = self._body()
-        hub.tokens.add(self.headers["Authorization"] or "")
-        if hub.refuses and hub.refuses in path:
-            self._answer(403, {"error": "no right to write"})
-        elif path == "/api/repos/create":
-            asked = json.loads(body)
-            hub.created.append(asked)
-            kind = f"{asked.get('type') or 'model'}s"
-            name = f"{kind}/{asked['organization']}/{asked['name']}"
-            status = 409 if name in hub.repositories else 200
-            hub.repositories.setdefault(name, {})
-            self._answer(status, {"url": f"http://127.0.0.1/{name.removeprefix('models/')}"})
-        elif path == "/api/validate-yaml":
-            head = json.loads(body)["content"].split("---\n")[1]
-            self._answer(200 if yaml.safe_load(head) else 400, {"errors": [], "warnings": []})
-        elif "/preupload/" in path:
-            files = [
-                {
-                    "path": each["path"],
-                    "uploadMode": "lfs" if each["path"].endswith(".safetensors") else "regular",
-                    "shouldIgnore": False,
-                }
-                for each in json.loads(body)["files"]
-            ]
-            self._answer(200, {"files": files})
-        elif path.endswith("/info/lfs/objects/batch"):
-            place = f"http://{self.headers['Host']}/stored/"
-            objects = [
-                {**each, "actions": {"upload": {"href": place + each["oid"]}}}
-                for each in json.loads(body)["objects"]
-            ]
-            self._answer(200, {"transfer": "basic", "objects": objects})
-        else:
-            self._commit(path, body)
-
-    def _commit(self, path: str, body: bytes) -> None:
-        found = re.fullmatch(r"/api/(models|spaces)/(.*)/commit/main", path)
-        assert found is not None, path
-        files = self.server.repositories[f"{found[1]}/{found[2]}"]
-        for line in map(json.loads, body.splitlines()):
-            value = line["value"]
-            match line["key"]:
-                case "file":
-                    files[value["path"]] = base64.b64decode(value["content"])
-                case "lfsFile":
-                    files[value["path"]] = self.server.stored[value["oid"]]
-                case "deletedFile":
-                    del files[value["path"]]
-        self._answer(
-            200,
-            {
-                "success": True,
-                "commitOid": "1" * 40,
-                "commitUrl": f"http://{self.headers['Host']}/{found[2]}/commit/{'1' * 40}",
-            },
-        )
-
-    def _body(self) -> bytes:
-        self.server.asked.append(f"{self.command} {self.path}")
-        if self.headers.get("Transfer-Encoding") != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        parts = []
-        while size := int(self.rfile.readline(), 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        self.rfile.readline()
-        return b"".join(parts)
-
-    def _answer(self, status: int, content: Any, headers: dict[str, str] | None = None) -> None:
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        for key, value in {"Content-Type": "application/json", **(headers or {})}.items():
-            self.send_header(key, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-
-
-def _sibling(name: str, content: bytes) -> dict[str, object]:
-    digest = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    return {"rfilename": name, "size": len(content), "blobId": digest}
-
-
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    server = Hub()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_TOKEN", "hf_of_this_test")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-    try:
+    with running_hub(tmp_path, monkeypatch) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def publish(*arguments: object) -> Any:
