@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from matplotlib.image import imread
 from numpy.testing import assert_allclose
 
 from book.__main__ import cli
@@ -123,6 +122,8 @@ def test_the_docs_have_each_figure_as_it_is_drawn_now(name: FigureName, theme: T
     path = PICTURES / f"{name}-{theme}.svg"
     there = path.read_text(encoding="utf-8")
     stale = f"{path.name} is stale: run python -m book pictures"
+
+    from matplotlib.image import imread
 
     images, images_there = (IMAGE.findall(each) for each in (now, there))
     for image, image_there in zip(images, images_there, strict=True):

@@ -1,5 +1,6 @@
 """T5, N4: no damage to a checkpoint goes unnoticed, and none holds what is not finite."""
 
+import itertools
 import math
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from pellucid.training.step import build_optimizer
 
 MUTATIONS = 300
 """reliability T5 asks for 2,000: ``benchmarks/problems.py`` makes so many."""
-PROBLEMS = 1000
 
 
 def test_every_mutation_of_a_checkpoint_is_an_error_that_names_a_file(
@@ -34,8 +34,8 @@ def test_every_mutation_of_a_checkpoint_is_an_error_that_names_a_file(
         assert (tally.silent, tally.other) == (0, 0)
 
 
-def test_of_a_thousand_numbers_that_are_not_finite_none_is_saved(tmp_path: Path):
-    """N4: in a parameter, a mean of Adam or an averaged parameter, at any place."""
+def test_no_number_that_is_not_finite_is_saved(tmp_path: Path):
+    """N4: in each parameter, mean of Adam and averaged parameter, at places drawn at random."""
     sizes = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
     config = TrainingConfig(max_steps=1, average_decay=0.9)
     model = build_model(parse_model_config(sizes), 5, 5)
@@ -51,13 +51,12 @@ def test_of_a_thousand_numbers_that_are_not_finite_none_is_saved(tmp_path: Path)
         for mean in ("exp_avg", "exp_avg_sq"):
             tensors[f"{name}/{mean}"] = optimizer.state[parameter][mean]
     del tensors["average of update_count"]
-    random, names = np.random.default_rng(0), sorted(tensors)
-    for _ in range(PROBLEMS):
-        name = names[int(random.integers(len(names)))]
+    random = np.random.default_rng(0)
+    for name, number in itertools.product(sorted(tensors), (math.nan, math.inf, -math.inf)):
         numbers = tensors[name].view(-1)
         place = int(random.integers(len(numbers)))
         before = numbers[place].item()
-        numbers[place] = (math.nan, math.inf, -math.inf)[int(random.integers(3))]
+        numbers[place] = number
         with pytest.raises(CorruptError) as caught:
             save_checkpoint(tmp_path / "c", model, optimizer, average, {"step": 1})
         assert str(caught.value) == f"not saved, as these are not finite: {name}"

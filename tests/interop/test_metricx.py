@@ -6,6 +6,7 @@ import json
 import pickle
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import sentencepiece
@@ -13,12 +14,14 @@ import torch
 from click.testing import CliRunner
 from safetensors.torch import save_file
 from small_bundles import small_bundle
-from transformers import MT5Config, MT5ForConditionalGeneration
 
 from pellucid.backends.metricx import MetricX, MetricXVersion
 from pellucid.bundle import save_bundle
 from pellucid.cli.evaluate import evaluate as evaluate_command
 from pellucid.core.errors import BundleError, InputMissingError, UnsafeFormatError
+
+if TYPE_CHECKING:
+    from transformers import MT5ForConditionalGeneration as Referee
 
 SCORE_ID, VOCABULARY = 250_089, 250_100
 LINES = [
@@ -49,7 +52,9 @@ def vocabulary() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def referee() -> MT5ForConditionalGeneration:
+def referee() -> "Referee":
+    from transformers import MT5Config, MT5ForConditionalGeneration  # takes seconds
+
     config = MT5Config(
         vocab_size=VOCABULARY,
         d_model=8,
@@ -77,7 +82,7 @@ def referee() -> MT5ForConditionalGeneration:
 
 
 @pytest.fixture(scope="module")
-def folder(referee: MT5ForConditionalGeneration, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(referee: "Referee", tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("metricx")
     (path / "config.json").write_text(referee.config.to_json_string())
     save_file(parameters(referee), path / "model.safetensors")
@@ -85,7 +90,7 @@ def folder(referee: MT5ForConditionalGeneration, tmp_path_factory: pytest.TempPa
     return path
 
 
-def parameters(model: MT5ForConditionalGeneration) -> dict[str, torch.Tensor]:
+def parameters(model: "Referee") -> dict[str, torch.Tensor]:
     """As a checkpoint has them; a tensor with two names once."""
     named = model.state_dict().items()
     return {name: each.clone() for name, each in named if "embed_tokens" not in name}
@@ -102,7 +107,7 @@ def parameters(model: MT5ForConditionalGeneration) -> dict[str, torch.Tensor]:
     ],
 )
 def test_scores_are_those_of_transformers(
-    referee: MT5ForConditionalGeneration, folder: Path, version: MetricXVersion, form: str
+    referee: "Referee", folder: Path, version: MetricXVersion, form: str
 ):
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(vocabulary())
@@ -120,7 +125,7 @@ def test_scores_are_those_of_transformers(
 
 
 def test_a_model_in_several_files_and_one_of_pytorch_give_the_same(
-    referee: MT5ForConditionalGeneration, folder: Path, tmp_path: Path
+    referee: "Referee", folder: Path, tmp_path: Path
 ):
     expected = MetricX(folder, "metricx-24").judge(*zip(*LINES, strict=True)).by_sentence
     for name in ("several", "torch"):

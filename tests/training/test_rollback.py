@@ -143,7 +143,12 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize(
     ("event", "occurrence"),
-    [("skipped", 4), ("skipped", 9), ("rollback", 0), ("train", 38)],
+    [
+        pytest.param("skipped", 4, marks=pytest.mark.nightly),
+        ("skipped", 9),
+        ("rollback", 0),
+        ("train", 38),
+    ],
     ids=["in the streak", "before the return", "right after it", "later"],
 )
 def test_a_run_killed_around_a_return_ends_as_the_unbroken_one(

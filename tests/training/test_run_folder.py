@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-import multiprocessing
 import os
 import re
 import socket
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 import tiny_runs
 import torch
+from forks import fork
 
 from pellucid.bundle import BUNDLES_FOLDER
 from pellucid.core.errors import (
@@ -82,12 +82,10 @@ def _die_holding(path: Path) -> None:
 
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path):
-    process = multiprocessing.get_context("spawn").Process(
-        target=_die_holding, args=(tmp_path / "run",)
-    )
-    process.start()
-    process.join()
-    assert process.exitcode == 9
+    process = fork()
+    if process == 0:
+        _die_holding(tmp_path / "run")
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 9
     assert "pid" in (tmp_path / "run" / ".lock").read_text()
     with RunFolder(tmp_path / "run", config(), resume=True):
         assert f"pid {os.getpid()} " in (tmp_path / "run" / ".lock").read_text()

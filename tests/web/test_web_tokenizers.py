@@ -63,6 +63,7 @@ BOTH = """
 """
 
 
+@functools.cache
 def text() -> list[str]:
     return [line for pair in generate(1500, seed=1) for line in (pair.source, pair.target)]
 
