@@ -88,20 +88,27 @@ _DRAWS = {
 
 def kinds(path: Path) -> dict[str, Kind]:
     """Return the kinds that the authors of a module's tests name."""
-    seen = evidence(path)
+    tests = list(labeled(path))
+    # The functions of a referee are looked for only where there is one: it takes most of the time.
+    seen = evidence(path) if any("referee" in labels for _, labels in tests) else {}
     return {
         test.name: Kind(
             "by_hand" in labels,
             seen[test.name].referees if "referee" in labels else (),
             "property" in labels,
         )
-        for test, labels in labeled(path)
+        for test, labels in tests
     }
+
+
+@functools.cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def labeled(path: Path) -> Iterator[tuple[ast.FunctionDef, set[str]]]:
     """Each test of a module with the markers it has, its own and those of the module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    tree = _parse(path)
     of_module = {
         label
         for node in tree.body
@@ -137,7 +144,7 @@ def wrong_labels(path: Path) -> list[str]:
 @functools.cache
 def evidence(path: Path) -> dict[str, Kind]:
     """Each function of a test module, with what its code shows; helpers of the module count."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    tree = _parse(path)
     modules = dict(_imported(tree))
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     drawing = _drawing(path)
@@ -157,7 +164,7 @@ def _drawing(path: Path) -> frozenset[str]:
 
     A fixture counts as well: a test that takes its name as a parameter loads it.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    tree = _parse(path)
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
