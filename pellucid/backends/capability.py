@@ -191,7 +191,12 @@ _OF_QUALITY = ("below", "doubtful")
 CTRANSLATE2 = Backend(
     name="CTranslate2",
     kinds=("transformer",),
-    model={**_TRANSFORMER, "encoder_layers": Values(least=1)},
+    model={
+        **_TRANSFORMER,
+        "encoder_layers": Values(least=1),
+        "positions": _only("sinusoidal", "sinusoidal_t2t", "learned", "rotary"),
+        "start_symbol": _only("token", "zero"),
+    },
     search={
         **_NO_CONSTRAINTS,
         **_SPEED_ALONE,

@@ -39,7 +39,11 @@ def expressed(backend: Backend, stays: float) -> list[tuple[int, Bundle]]:
 
 
 def test_ctranslate2(tmp_path: Path):
-    for number, bundle in expressed(CTRANSLATE2, 0.93):
+    like_marian = {"positions": "sinusoidal_t2t", "start_symbol": "zero"}
+    marian = [
+        (EACH + n, small_bundle(**like_marian, norm=norm)) for n, norm in enumerate(("post", "pre"))
+    ]
+    for number, bundle in (*expressed(CTRANSLATE2, 0.93), *marian):
         folder = tmp_path / str(number)
         export_ctranslate2(bundle, folder)
         pieces = vocabulary_pieces(bundle.target_tokenizer)

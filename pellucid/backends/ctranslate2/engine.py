@@ -106,7 +106,8 @@ class Ctranslate2Engine(CopiedEngine):
 
     def _length_refusals(self, lines: Sequence[ReadLine], settings: DecodingConfig) -> list[str]:
         """A translation that may be longer than the table of positions, by its source's length."""
-        if getattr(self._bundle.config, "positions", None) != "sinusoidal":
+        positions = getattr(self._bundle.config, "positions", None)
+        if positions not in ("sinusoidal", "sinusoidal_t2t"):
             return []
         lengths = [len(line.source_ids) for line in lines]
         longest = max(length_limits(lengths, settings, self._bundle.max_length))

@@ -14,7 +14,7 @@ from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
 from pellucid.backends.example_program import example_of, pair_in_words
 from pellucid.backends.kernels.equation import forced_log_probs as in_numpy
-from pellucid.backends.kernels.weights import Exact, Numbers, read_weights, sinusoids
+from pellucid.backends.kernels.weights import Exact, Numbers, read_weights, sinusoids, t2t_sinusoids
 from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.bundle import Bundle, StoredModel, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
@@ -288,6 +288,7 @@ def _fill(specs: Any, config: TransformerConfig, tensors: _Tensors) -> Any:
         for index, layer in enumerate(side.layer):
             _layer(layer, tensors, f"{ours}.layers.{index}")
 
+    spec.decoder.start_from_zero_embedding = config.start_symbol == "zero"
     spec.decoder.projection.weight = tensors.output()
     if config.output_bias:
         size = len(spec.decoder.projection.weight)
@@ -331,7 +332,9 @@ def _positions(config: TransformerConfig, tensors: _Tensors) -> Numbers:
     if config.positions == "learned":
         names = ("target_embedding.positions.learned", "source_embedding.positions.learned")
         return tensors.take(*names, shape=(config.max_positions, config.d_model))
-    # Written out, because CTranslate2's own sinusoid is that of tensor2tensor.
+    # Written out, because CTranslate2's own sinusoid is in another order than either.
+    if config.positions == "sinusoidal_t2t":
+        return t2t_sinusoids(POSITIONS, config.d_model)
     return sinusoids(POSITIONS, config.d_model)
 
 

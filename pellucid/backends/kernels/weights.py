@@ -196,6 +196,11 @@ def sinusoids(length: int, width: int, divisor: float | None = None) -> Numbers:
     return np.where(np.arange(width) % 2 == 0, np.sin(angles), np.cos(angles)).astype(np.float32)
 
 
+def t2t_sinusoids(length: int, width: int) -> Numbers:
+    """The same with the divisor of Tensor2Tensor and Marian."""
+    return sinusoids(length, width, max(width // 2 - 1, 1))
+
+
 def _position_kind(config: TransformerConfig) -> Literal["none", "added", "rotary"]:
     match config.positions:
         case "rotary" | "none":
@@ -208,9 +213,8 @@ def _table(config: TransformerConfig, reader: "_Reader") -> Numbers | None:
     match config.positions:
         case "sinusoidal":
             return sinusoids(MOST_POSITIONS, config.d_model)
-        case "sinusoidal_t2t":  # as Tensor2Tensor and Marian have them
-            steps = max(config.d_model // 2 - 1, 1)
-            return sinusoids(MOST_POSITIONS, config.d_model, steps)
+        case "sinusoidal_t2t":
+            return t2t_sinusoids(MOST_POSITIONS, config.d_model)
         case "learned":
             names = ("target_embedding.positions.learned", "source_embedding.positions.learned")
             return reader.numbers(*names)
