@@ -16,10 +16,11 @@ from served_models import make_service
 from starlette.testclient import TestClient
 
 from pellucid.serve.http.app import make_app
-from pellucid.serve.http.docs import docs_page
+from pellucid.serve.http.docs import docs_page, sample_of
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.auth import KeyRing
 from pellucid.serve.server.guard import Policy
+from pellucid.text.languages import sentence_in
 
 CHOOSES_BY_LANGUAGES = {"/translate", "/v2/translate"}
 """Routes that refuse languages of no model with 400, as the programs do whose interfaces these are.
@@ -66,7 +67,9 @@ def test_every_answer_is_as_documented(described: schemathesis.BaseSchema):
         check(operation)
 
 
-def test_the_page_about_the_interface_loads_nothing_and_tells_of_every_route(client: TestClient):
+def test_the_page_about_the_interface_loads_its_style_alone_and_tells_of_every_route(
+    client: TestClient,
+):
     document = client.get("/openapi.json").json()
     page = client.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
@@ -75,7 +78,6 @@ def test_the_page_about_the_interface_loads_nothing_and_tells_of_every_route(cli
     for forbidden in (
         "<script",
         "<style",
-        "<link",
         "<img",
         "src=",
         "style=",
@@ -83,6 +85,26 @@ def test_the_page_about_the_interface_loads_nothing_and_tells_of_every_route(cli
         "https://",
     ):
         assert forbidden not in page.text
+    styles = re.findall(r"<link rel=stylesheet href=(/static/[\w/.]+)>", page.text)
+    assert len(styles) == page.text.count("<link") == 3
+    for each in styles:
+        assert client.get(each).headers["content-type"].startswith("text/css")
+    assert "prefers-color-scheme: dark" in client.get(styles[0]).text
+
+
+def test_examples_are_in_the_language_of_the_first_model(client: TestClient):
+    paths = client.get("/openapi.json").json()["paths"]
+    bodies = {
+        path: each["post"]["requestBody"]["content"]["application/json"]["example"]
+        for path, each in paths.items()
+        if path in ("/v1/translate", "/v2/translate", "/translate", "/detect")
+    }
+    sentence = sentence_in("fr")
+    assert bodies["/v1/translate"]["text"] == bodies["/detect"]["q"] == sentence != ""
+    assert bodies["/translate"]["target"] == "en"
+    expected = {"text": [sentence], "source_lang": "FR", "target_lang": "EN"}
+    assert bodies["/v2/translate"] == expected
+    assert sample_of([]).text == "A dog runs."
 
 
 def test_what_stands_in_the_document_cannot_break_the_page(client: TestClient):

@@ -1,11 +1,12 @@
 """The parts of another program's interface that the application mounts."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
 
+from pellucid.serve.http.docs import Sample
 from pellucid.serve.server.rules import Rulebook
 
 Bounds = Mapping[tuple[str, str], Mapping[str, int]]
@@ -19,5 +20,5 @@ class Dialect:
     routers: Sequence[APIRouter]
     rules: Rulebook
     bounds: Bounds
-    examples: Mapping[str, Any]
+    examples: Callable[[Sample], Mapping[str, Any]]
     """A body for each path that takes one, for the OpenAPI document."""

@@ -23,7 +23,13 @@ from pellucid.serve.dialects.inference import inference
 from pellucid.serve.dialects.libretranslate import libretranslate
 from pellucid.serve.documents import Documents
 from pellucid.serve.http import docs, documents, routes
-from pellucid.serve.http.docs import EXAMPLES, complete, make_docs_route
+from pellucid.serve.http.docs import (
+    Sample,
+    complete,
+    make_docs_route,
+    own_examples,
+    sample_of,
+)
 from pellucid.serve.http.page import make_page_routes, read_page
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.errors import (
@@ -94,18 +100,22 @@ def make_routed_app(service: Service, kept: Documents, dialects: Sequence[Dialec
     _add_handlers(app)
 
     bounds = dict(_bounds(service.limits))
-    examples = dict(EXAMPLES)
     for dialect in dialects:
         bounds |= dialect.bounds
-        examples |= dialect.examples
 
     # Written once, and only if it is asked for: it takes three quarters of the time of all above.
-    @functools.cache
-    def document() -> dict[str, Any]:
+    @functools.lru_cache(maxsize=1)
+    def document(sample: Sample) -> dict[str, Any]:
+        examples = own_examples(sample)
+        for dialect in dialects:
+            examples |= dialect.examples(sample)
         return complete(_document(app, bounds), examples)
 
-    app.openapi = document  # type: ignore[method-assign]  # as FastAPI's manual has it
-    app.state.methods = functools.cache(lambda: _methods_of(document()))
+    def current() -> dict[str, Any]:
+        return document(sample_of(service.loaded()))
+
+    app.openapi = current  # type: ignore[method-assign]  # as FastAPI's manual has it
+    app.state.methods = functools.cache(lambda: _methods_of(current()))
 
     return app
 

@@ -1,25 +1,52 @@
-"""The page ``/docs``, generated from the OpenAPI document; it loads no script and no style."""
+"""The page ``/docs``, made from the OpenAPI document, in the style of the page that translates.
 
+It loads no script. Its examples are in the language that the first model reads.
+"""
+
+import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, Response
 
+from pellucid.serve.models import LoadedModel
 from pellucid.serve.server.rules import Rulebook, Rules
+from pellucid.text.languages import sentence_in
 
-TEXT = "A dog runs. It is fast."
-"""The text of the examples."""
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "/v1/translate": {"text": TEXT, "alternatives": 2, "alignment": True, "confidences": True},
-    "/v1/alternatives": {"text": "A dog runs.", "prefix": [], "count": 3},
-    "/v1/inspect": {"text": "A dog runs.", "only": ["decoder.*.cross_attention.weights"]},
-    "/v1/walk": {"text": "A dog runs.", "format": "html"},
-}
-"""An example body for each path of our own interface that takes one."""
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """A sentence for the examples, and the languages of the model that reads it."""
+
+    text: str = "A dog runs."
+    source: str = "en"
+    target: str = "de"
+
+
+def sample_of(models: Sequence[LoadedModel]) -> Sample:
+    """The sample for the first model; in English where no sentence in its language is known."""
+    if not models:
+        return Sample()
+    source, target = models[0].source_language, models[0].target_language
+    return Sample(sentence_in(source) or Sample.text, source, target)
+
+
+def own_examples(sample: Sample) -> dict[str, Any]:
+    """An example body for each path of our own interface that takes one."""
+    text = sample.text
+    return {
+        "/v1/translate": {"text": text, "alternatives": 2, "alignment": True, "confidences": True},
+        "/v1/alternatives": {"text": text, "prefix": [], "count": 3},
+        "/v1/inspect": {"text": text, "only": ["decoder.*.cross_attention.weights"]},
+        "/v1/walk": {"text": text, "format": "html"},
+    }
+
+
+_STYLES = ("ui/ui", "ui/page", "docs")
 _CODE = re.compile(r"`+([^`]+)`+")
 _READ_BY_PEOPLE = Rules(asks_in_browser=True)
 RULES = Rulebook({"/docs": _READ_BY_PEOPLE, "/openapi.json": _READ_BY_PEOPLE})
@@ -65,6 +92,8 @@ def docs_page(document: dict[str, Any], host: str) -> str:
     """All operations with their fields, as HTML."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>Pellucid: interface</title>",
+        "<meta name=viewport content='width=device-width, initial-scale=1'>",
+        *(f"<link rel=stylesheet href=/static/{each}.css>" for each in _STYLES),
         f"<h1>Pellucid {escape(document['info']['version'])}</h1>",
         f"<p>{_rendered(document['info'].get('description', ''))}</p>",
         "<p>This page is made from <a href=/openapi.json>/openapi.json</a>.</p>",

@@ -6,7 +6,6 @@ from typing import Any
 from pellucid.serve.dialects.deepl.glossaries import make_glossary_routes
 from pellucid.serve.dialects.deepl.routes import make_deepl_routes
 from pellucid.serve.dialects.dialect import Dialect
-from pellucid.serve.http.docs import TEXT
 from pellucid.serve.server.body import Received, read_json
 from pellucid.serve.server.errors import ErrorForm
 from pellucid.serve.server.forms import is_form, once, read_form
@@ -46,10 +45,15 @@ def deepl(service: Service) -> Dialect:
     limits = service.limits
     text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
     routers = [make_deepl_routes(service), make_glossary_routes(service)]
-    example = {"text": [TEXT], "source_lang": "FR", "target_lang": "EN-GB"}
     return Dialect(
         routers,
         RULES,
         bounds={("DeeplRequest", "text"): text},
-        examples={"/v2/translate": example},
+        examples=lambda sample: {
+            "/v2/translate": {
+                "text": [sample.text],
+                "source_lang": sample.source.upper(),
+                "target_lang": sample.target.upper(),
+            }
+        },
     )

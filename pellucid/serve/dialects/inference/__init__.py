@@ -3,7 +3,6 @@
 from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.inference.binary_tensors import read_tensors
 from pellucid.serve.dialects.inference.routes import make_inference_routes
-from pellucid.serve.http.docs import TEXT
 from pellucid.serve.server.errors import ErrorForm
 from pellucid.serve.server.rules import OPEN, Rulebook, Rules
 from pellucid.serve.service import Service
@@ -30,9 +29,11 @@ def inference(service: Service) -> Dialect:
             ("InferParameters", "beam_size"): {"maximum": limits.max_beam_size},
             ("InferParameters", "max_new_tokens"): {"maximum": limits.max_new_tokens},
         },
-        examples={
+        examples=lambda sample: {
             "/v2/models/{name}/infer": {
-                "inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [TEXT]}]
+                "inputs": [
+                    {"name": "text", "shape": [1], "datatype": "BYTES", "data": [sample.text]}
+                ]
             }
         },
     )

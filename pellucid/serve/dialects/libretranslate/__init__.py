@@ -7,7 +7,6 @@ from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.libretranslate.files import make_file_routes
 from pellucid.serve.dialects.libretranslate.routes import make_libretranslate_routes
 from pellucid.serve.documents import Documents
-from pellucid.serve.http.docs import TEXT
 from pellucid.serve.server.body import Received, read_json
 from pellucid.serve.server.errors import ErrorForm
 from pellucid.serve.server.forms import is_form, once, read_form, read_upload
@@ -61,13 +60,13 @@ def libretranslate(service: Service, documents: Documents) -> Dialect:
             ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
             ("LibreDetectRequest", "q"): text,
         },
-        examples={
+        examples=lambda sample: {
             "/translate": {
-                "q": f"<p>{TEXT}</p>",
+                "q": f"<p>{sample.text}</p>",
                 "source": "auto",
-                "target": "en",
+                "target": sample.target,
                 "format": "html",
             },
-            "/detect": {"q": TEXT},
+            "/detect": {"q": sample.text},
         },
     )
