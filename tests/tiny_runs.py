@@ -40,6 +40,9 @@ SETTINGS = [
 
 So young a model seldom stops by itself: without ``max_length`` a run would mostly search."""
 
+ONE_LAYER = ["model.encoder_layers=1", "model.decoder_layers=1"]
+"""Where nothing depends on how many there are: half of a run's time."""
+
 BUNDLE_STEPS = 4
 """How many updates the run behind ``tiny_run`` has; checkpoints at 3 and 4, a bundle at 4."""
 

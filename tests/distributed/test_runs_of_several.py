@@ -29,6 +29,7 @@ from pellucid.training.vectors import embedding_of
 
 SETTINGS = [
     *tiny_runs.SETTINGS,
+    *tiny_runs.ONE_LAYER,
     "training.accumulate=3",  # a whole batch for each of two processes, and one to be split
     "training.average_decay=0.9",
     "training.adam_eps=1e-4",

@@ -250,7 +250,7 @@ def test_an_address_with_a_number_opens_at_that_equation_alone(site: Path, page:
 
 
 def test_the_search_of_the_site_works_in_a_folder(site: Path, page: Any, browser: Any):
-    page.goto((site / "index.html").as_uri())
+    page.goto((site / "sources.html").as_uri())
     page.keyboard.press("Control+k")
     page.get_by_role("combobox").fill("ALiBi")
     page.get_by_role("option", name=re.compile("Positional encoding")).first.wait_for()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import Result, running
-from tiny_runs import SETTINGS, set_options
+from tiny_runs import ONE_LAYER, SETTINGS, set_options
 
 from pellucid.core.errors import InputMissingError
 from pellucid.core.files import verify_folder
@@ -21,7 +21,7 @@ from pellucid.training.train import train
 KILLS = int(os.environ.get("PELLUCID_KILLS", "4"))
 """Every second one while a checkpoint is being written; reliability T1 asks for 50."""
 STEPS = 5 * KILLS
-RUN = [*SETTINGS, "training.average_decay=0.9", f"training.max_steps={STEPS}"]
+RUN = [*SETTINGS, *ONE_LAYER, "training.average_decay=0.9", f"training.max_steps={STEPS}"]
 
 
 def losses(run: Path) -> dict[int, tuple[float, float, float]]:

@@ -19,7 +19,7 @@ from pellucid.training.presets import read_config
 from pellucid.training.resume_check import Kill, ResumeProof, verify_resume
 from pellucid.training.run import Run
 
-STEPS = 16
+STEPS = 10
 
 
 def config(*settings: str) -> RunConfig:
@@ -119,7 +119,7 @@ def test_the_command_prints_a_table_and_its_exit_code_tells(
     assert result.exception is None
     assert result.return_value == code
     lines = result.output.splitlines()
-    assert lines[0] == "16 updates, killed 1 times by SIGKILL:"
+    assert lines[0] == "10 updates, killed 1 times by SIGKILL:"
     assert lines[1].startswith("  after update ")
     assert any(each.startswith("differs: model.safetensors: ") for each in lines) == bool(code)
     assert lines[-1] == last

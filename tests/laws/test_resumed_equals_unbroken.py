@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import pellucid, running
-from tiny_runs import set_options
+from tiny_runs import ONE_LAYER, set_options
 
 from pellucid.core.tensors import fingerprint, load_tensors
 from pellucid.training.journal import JOURNAL_FILE, read_journal
@@ -24,6 +24,7 @@ SETTINGS = [
     "model.d_model=16",
     "model.d_ff=16",
     "model.heads=2",
+    *ONE_LAYER,
     "model.dropout=0.2",
     "training.batch_tokens=256",
     "training.accumulate=2",
