@@ -49,7 +49,6 @@ from pellucid.text.corpus.lines import read_lines
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
-RESULTS = Path(__file__).parent / "results"
 WORDS = 8000
 SOURCE_TOKENS, TARGET_TOKENS = 19, 17
 STUDENT = {"d_model": 256, "d_ff": 1536, "heads": 8, "encoder_layers": 6, "decoder_layers": 2}
@@ -91,8 +90,7 @@ def main() -> None:
                 Path(bundle), source, reference, options.lines, library, options.rounds
             )
 
-    RESULTS.joinpath("kernels_speed.json").write_text(json.dumps(result, indent=1) + "\n")
-    RESULTS.joinpath("kernels_speed.md").write_text(_page(result))
+    machine.write_result("kernels_speed", result, _page(result))
 
 
 def _parse_options() -> argparse.Namespace:

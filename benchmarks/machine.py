@@ -1,6 +1,7 @@
 """Where and with what a benchmark ran: goes into every result file."""
 
 import datetime
+import json
 import os
 import platform
 import shlex
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+NOTES = "<!-- Notes: what follows is written by hand, and kept when the page is written again. -->"
 
 
 def command() -> str:
@@ -33,6 +35,17 @@ def describe(packages: tuple[str, ...] = ("torch", "numpy", "sentencepiece")) ->
         "commit": commit + (" with changes" if _git("status", "--porcelain") else ""),
         "versions": {name: version(name) for name in ("pellucid", *packages)},
     }
+
+
+def write_result(
+    name: str, result: dict[str, Any], page: str, folder: Path = REPOSITORY / "benchmarks/results"
+) -> None:
+    """Write the figures and their page; notes below ``NOTES`` on the page that was there stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    path = folder / f"{name}.md"
+    _, mark, notes = (path.read_text() if path.exists() else "").partition(NOTES)
+    path.write_text(page.rstrip("\n") + "\n" + (f"\n{mark}{notes}" if mark else ""))
 
 
 def cores() -> int:

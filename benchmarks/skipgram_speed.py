@@ -79,9 +79,7 @@ def main() -> None:
         "rows": rows,
         "neighbors": near,
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "skipgram_speed.json").write_text(json.dumps(result, indent=1) + "\n")
-    (options.out / "skipgram_speed.md").write_text(_page(result), encoding="utf-8")
+    machine.write_result("skipgram_speed", result, _page(result), options.out)
     print(options.out / "skipgram_speed.md")
 
 

@@ -8,7 +8,8 @@ label smoothing, clipping to a norm of 1 and AdamW in one fused kernel. In each 
 is a new process, one after the other, and so is the measurement of the matrix rate.
 
 What is counted: real target tokens, each sentence's stop included and padding left out, per second
-of padding, forward, backward and update; medians over the rounds. With tiny the same batches have
+of padding, forward, backward and update, and per second of CPU time of the process, all threads
+together; medians over the rounds. With tiny the same batches have
 been learned from once before the clock starts: a CPU compiles bfloat16 products for each new number
 of rows, and a run meets the same numbers in every epoch. With paper-base, where that counts for
 little, a few updates go before. The share of the matrix rate is the number of floating-point
@@ -75,10 +76,8 @@ def main() -> None:
                 result["rounds"].append(entry)
                 print(json.dumps(entry), file=sys.stderr, flush=True)
     step_report.summarize(result)
-    options.out.mkdir(parents=True, exist_ok=True)
     text = step_report.report(result)
-    (options.out / f"{options.name}.json").write_text(json.dumps(result, indent=2) + "\n")
-    (options.out / f"{options.name}.md").write_text(text)
+    machine.write_result(options.name, result, text, options.out)
     print(text)
 
 

@@ -250,6 +250,7 @@ def _loss(model: Seq2Seq, batch: _Batch) -> float:
     return _difference(sums.loss, -log_probs.sum())
 
 
+@torch.inference_mode()  # as a search, which has steps of its own for a few sentences
 def _cached(model: Seq2Seq, batch: _Batch) -> float:
     state = model.start(model.encode(batch.source))
     steps = []
@@ -261,6 +262,7 @@ def _cached(model: Seq2Seq, batch: _Batch) -> float:
     return _difference(torch.stack(steps, dim=1), _run(model, batch))
 
 
+@torch.inference_mode()
 def _selected(model: Seq2Seq, batch: _Batch) -> float:
     """Two beams of each sentence are swapped in mid-sentence and continue as if alone."""
     device = batch.source.device

@@ -53,6 +53,25 @@ def _rotary_table(size: int, dtype: torch.dtype, device: torch.device) -> Tensor
         return sinusoidal_positions(_TABLE_LENGTH, size, 0, dtype, device)
 
 
+@functools.lru_cache(maxsize=8)
+def _turn_table(size: int, dtype: torch.dtype, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """For each of the first positions, the factors of each number of a pair and of its neighbor.
+
+    Two tensors (size / 2, 2) a position: the cosine twice, and the sine with both signs.
+    """
+    with torch.inference_mode(False):
+        return _turns(_rotary_table(size, dtype, device))
+
+
+def _turns(waves: Float[Tensor, "position size"]) -> list[tuple[Tensor, Tensor]]:
+    # a sine and its cosine: (position, size / 2, 2)
+    sines, cosines = torch.split(waves.view(len(waves), -1, 2), 1, -1)
+    cosines = cosines.expand(-1, -1, 2).contiguous()
+    sines = torch.cat([-sines, sines], dim=-1)
+    # taken apart here, as an index takes as long as a product of a few numbers
+    return list(zip(cosines.unbind(), sines.unbind(), strict=True))
+
+
 class AttentionPositions(nn.Module):
     """Scores and values of one self-attention, with the positions that the config names.
 
@@ -86,6 +105,24 @@ class AttentionPositions(nn.Module):
         if start + x.shape[-2] <= _TABLE_LENGTH:
             waves = _rotary_table(x.shape[-1], x.dtype, x.device)[start : start + x.shape[-2]]
         return rotary_positions(x, start, waves)
+
+    def turn_newest(self, x: Float[Tensor, "row width"], heads: int, position: int) -> None:
+        """Rotate the queries and keys of one position in place, if positions are rotary.
+
+        ``x`` has ``heads`` of them in each row. The same as ``turn`` in a third of its operations.
+        """
+        if self.kind != "rotary":
+            return
+        size = x.shape[1] // heads
+        cosines, sines = (
+            _turn_table(size, x.dtype, x.device)[position]
+            if position < _TABLE_LENGTH
+            else _turns(sinusoidal_positions(1, size, position, x.dtype, x.device))[0]
+        )
+        # (a, b) → (a cos − b sin, b cos + a sin), where ``sines`` brings its signs
+        pairs = x.view(len(x), heads, -1, 2)
+        swapped = pairs.flip(-1)
+        pairs.mul_(cosines).addcmul_(swapped, sines)
 
     def scores(
         self,
@@ -224,14 +261,12 @@ class MultiHeadAttention(SublayerModule):
         query, key = both[:, : self.heads], both[:, self.heads :]
         return query, key, split_heads(value, self.heads)
 
-    def project_query(
-        self, x: Float[Tensor, "row length d_model"]
-    ) -> Float[Tensor, "row heads length key_size"]:
-        """Queries alone, split into heads."""
+    def project_query(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch width"]:
+        """Queries of all heads, side by side."""
         # the first rows of the packed matrix are W^Q, the others W^K and W^V
         bias = None if self.b_qkv is None else self.b_qkv[: self.query_width]
         weight = self.packed_weight[: self.query_width]
-        return split_heads(for_attention(linear(x, weight, bias)), self.heads)
+        return for_attention(linear(x, weight, bias))
 
     def project_memory(
         self, memory: Float[Tensor, "sentence source d_model"]
@@ -243,9 +278,9 @@ class MultiHeadAttention(SublayerModule):
         bias = None if self.b_qkv is None else self.b_qkv[self.query_width :]
 
         # keys and values in one product, as both read the same states
-        packed = for_attention(linear(memory, self.packed_weight[self.query_width :], bias))
-        key, value = torch.split(packed, [self.query_width, self.value_width], -1)
-        return split_heads(key, self.heads), split_heads(value, self.heads)
+        return self.split_packed(
+            for_attention(linear(memory, self.packed_weight[self.query_width :], bias))
+        )
 
     def attend(
         self,
@@ -343,23 +378,37 @@ class MultiHeadAttention(SublayerModule):
 
     def attend_from_beams(
         self,
-        query: Float[Tensor, "row heads 1 key_size"],
+        query: Float[Tensor, "row width"],
         keys: Float[Tensor, "sentence heads key key_size"],
         values: Float[Tensor, "sentence heads key value_size"],
         may_attend: Bool[Tensor, "sentence 1 #beam key"] | None,
-    ) -> Float[Tensor, "row 1 d_model"]:
+    ) -> Float[Tensor, "row d_model"]:
         """Attend from one token of each hypothesis: the beams are queries to the same keys.
 
         So the keys and values of a sentence are read once, and not copied for each beam.
         """
-        _, heads, _, key_size = query.shape
+        # (sentence · beam, heads · key_size) → (sentence, heads, beam, key_size)
+        query = query.view(keys.shape[0], -1, self.heads, keys.shape[-1]).transpose(1, 2)
+        if self.undo_scale != 1.0:
+            query = query * self.undo_scale
+        attended = (
+            self.positions.attend(query, keys, values, may_attend, causal=False)
+            if self.needs_order and self.positions is not None
+            else fused_attention(query, keys, values, may_attend)
+        )
 
-        # (sentence · beam, heads, 1, key_size) → (sentence, heads, beam, key_size)
-        query = query.view(keys.shape[0], -1, heads, key_size).transpose(1, 2)
-        attended = self.attend(query, keys, values, may_attend)  # (sentence, beam, d_model)
+        # (sentence, heads, beam, value_size) → (sentence · beam, heads · value_size)
+        merged = attended.transpose(1, 2).reshape(-1, self.value_width)
+        return linear(merged, self.w_o, self.b_o)
 
-        # back to one row for each hypothesis: (sentence · beam, 1, d_model)
-        return attended.reshape(-1, 1, attended.shape[-1])
+    def split_packed(
+        self, packed: Float[Tensor, "row length width"]
+    ) -> tuple[
+        Float[Tensor, "row heads length key_size"], Float[Tensor, "row heads length value_size"]
+    ]:
+        """Keys and values that lie side by side, split into heads."""
+        key, value = torch.split(packed, [self.query_width, self.value_width], -1)
+        return split_heads(key, self.heads), split_heads(value, self.heads)
 
 
 class SelfAttention(MultiHeadAttention):
@@ -384,34 +433,32 @@ class SelfAttention(MultiHeadAttention):
 
     def start(self, memory: Float[Tensor, "sentence source d_model"]) -> KeyValueCache:
         """The cache before the first token."""
-        keys, values = (
-            memory.new_empty((memory.shape[0], 0, self.heads, width // self.heads))
-            for width in (self.query_width, self.value_width)
-        )
-        return KeyValueCache(keys, values, 0, FilledSlots(0))
+        width = self.query_width + self.value_width
+        return KeyValueCache(memory.new_empty((memory.shape[0], 0, width)), 0, FilledSlots(0))
 
     def step(
-        self, x: Float[Tensor, "row 1 d_model"], state: SublayerState, step: Step
-    ) -> tuple[Float[Tensor, "row 1 d_model"], KeyValueCache]:
+        self, x: Float[Tensor, "row d_model"], state: SublayerState, step: Step
+    ) -> tuple[Float[Tensor, "row d_model"], KeyValueCache]:
         """Attend over the cache, with all beams of a sentence at once where order permits."""
         assert isinstance(state, KeyValueCache)
-        query, key, value = self.project_all(x, start=step.position)
+        packed = for_attention(linear(x, self.packed_weight, self.b_qkv))
+        if self.positions is not None:
+            both = packed[:, : 2 * self.query_width]
+            self.positions.turn_newest(both, 2 * self.heads, step.position)
+        query = packed[:, : self.query_width]
         # before attention: the newest token attends to itself too
-        cache = state.with_newest(key, value)
+        cache = state.with_newest(packed[:, self.query_width :])
 
         # relative positions and ALiBi go by the order of the keys, and the slots of several beams
         # are interleaved; a single beam owns all slots, and they are in order already
         if step.may_attend is not None and self.needs_order:
-            own = step.in_order(cache.keys), step.in_order(cache.values)
-            return self.attend(query, *own), cache
+            own = self.split_packed(step.in_order(cache.packed))
+            return self.attend_from_beams(query, *own, None), cache
 
         # every beam attends to all slots of its sentence, and the mask hides those of other beams:
         # softmax does not depend on the order of keys, and rotary keys were rotated before caching
-        keys, values = cache.keys[:, : cache.taken], cache.values[:, : cache.taken]
-        attended = self.attend_from_beams(
-            query, keys.transpose(1, 2), values.transpose(1, 2), step.may_attend
-        )
-        return attended, cache
+        own = self.split_packed(cache.packed[:, : cache.taken])
+        return self.attend_from_beams(query, *own, step.may_attend), cache
 
 
 class CrossAttention(MultiHeadAttention):
@@ -431,7 +478,7 @@ class CrossAttention(MultiHeadAttention):
     ) -> Float[Tensor, "sentence query d_model"]:
         """Attend to the source; padding is masked."""
         assert reading.memory is not None
-        query = self.project_query(x)
+        query = split_heads(self.project_query(x), self.heads)
         key, value = self.project_memory(reading.memory)
         return self.attend(query, key, value, reading.memory_may_attend, trace=trace)
 
@@ -442,8 +489,8 @@ class CrossAttention(MultiHeadAttention):
         return SourceCache(keys.contiguous(), values.contiguous())
 
     def step(
-        self, x: Float[Tensor, "row 1 d_model"], state: SublayerState, step: Step
-    ) -> tuple[Float[Tensor, "row 1 d_model"], SourceCache]:
+        self, x: Float[Tensor, "row d_model"], state: SublayerState, step: Step
+    ) -> tuple[Float[Tensor, "row d_model"], SourceCache]:
         """Attend to the source from the newest token alone."""
         assert isinstance(state, SourceCache)
         query = self.project_query(x)

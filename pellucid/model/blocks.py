@@ -54,8 +54,8 @@ class Sublayer(NamedTuple):
         return output
 
     def step(
-        self, x: Float[Tensor, "row 1 d_model"], state: SublayerState, step: Step
-    ) -> tuple[Float[Tensor, "row 1 d_model"], SublayerState]:
+        self, x: Float[Tensor, "row d_model"], state: SublayerState, step: Step
+    ) -> tuple[Float[Tensor, "row d_model"], SublayerState]:
         """Run the sublayer with its residual connection and norm for the newest token alone."""
         after = state
 
@@ -113,8 +113,8 @@ class Block(nn.Module):
         return BlockState(tuple(each.module.start(memory) for each in self.sublayers))
 
     def step(
-        self, x: Float[Tensor, "row 1 d_model"], state: BlockState, step: Step
-    ) -> tuple[Float[Tensor, "row 1 d_model"], BlockState]:
+        self, x: Float[Tensor, "row d_model"], state: BlockState, step: Step
+    ) -> tuple[Float[Tensor, "row d_model"], BlockState]:
         """Run the block for the newest token alone (EQ-130, EQ-138)."""
         after = []
         for sublayer, own in zip(self.sublayers, state.sublayers, strict=True):
@@ -162,8 +162,8 @@ def start_blocks(
 
 
 def step_blocks(
-    layers: Iterable[nn.Module], x: Float[Tensor, "row 1 d_model"], state: StackState
-) -> tuple[Float[Tensor, "row 1 d_model"], StackState]:
+    layers: Iterable[nn.Module], x: Float[Tensor, "row d_model"], state: StackState
+) -> tuple[Float[Tensor, "row d_model"], StackState]:
     """Run a stack for the newest token of each hypothesis alone."""
     step, after = state.next_step(), []
     for layer, own in zip(layers, state.layers, strict=True):
@@ -210,8 +210,8 @@ class Stack(nn.Module):
         return start_blocks(self.layers, memory, may_attend)
 
     def step(
-        self, x: Float[Tensor, "row 1 d_model"], state: StackState
-    ) -> tuple[Float[Tensor, "row 1 d_model"], StackState]:
+        self, x: Float[Tensor, "row d_model"], state: StackState
+    ) -> tuple[Float[Tensor, "row d_model"], StackState]:
         """Run all blocks for the newest token alone; return the state after it."""
         x, state = step_blocks(self.layers, x, state)
         return self.last_norm(x), state

@@ -44,59 +44,38 @@ class KeyValueCache:
     Nothing is copied when a search reorders or replaces the beams of a sentence.
     """
 
-    keys: Float[Tensor, "sentence slot heads key_size"]
-    values: Float[Tensor, "sentence slot heads value_size"]
+    packed: Float[Tensor, "sentence slot width"]
+    """The keys of all heads and then the values of all heads, as the projection gives them: one
+    copy fills a slot."""
     taken: int
     """How many slots are filled; there may be room for more."""
     filled: FilledSlots
 
-    def with_newest(
-        self,
-        key: Float[Tensor, "row heads 1 key_size"],
-        value: Float[Tensor, "row heads 1 value_size"],
-    ) -> "KeyValueCache":
+    def with_newest(self, newest: Float[Tensor, "row width"]) -> "KeyValueCache":
         """The cache with one more filled slot for each beam of a sentence."""
-        sentences = self.keys.shape[0]
-        count = key.shape[0] // sentences
+        packed, filled = self.packed, self.filled
+        sentences, room, width = packed.shape
+        count = newest.shape[0] // sentences
         end = self.taken + count
 
-        keys, values, filled = self.keys, self.values, self.filled
-        if end > keys.shape[1] or not filled.take(self.taken, count):
-            # room for several steps, so that most steps copy nothing
-            room = self.taken + _ROOM * count
-            keys = _with_room(keys, key, self.taken, room)
-            values = _with_room(values, value, self.taken, room)
+        if end > room or not filled.take(self.taken, count):
+            # room for several steps, so that most steps copy nothing; in the dtype of what is
+            # computed, which an empty cache does not know yet
+            packed = newest.new_empty((sentences, self.taken + _ROOM * count, width))
+            packed[:, : self.taken] = self.packed[:, : self.taken]
             filled = FilledSlots(end)
 
-        # (sentence · beam, heads, 1, size) → (sentence, beam, heads, size): a slot for each beam
-        keys[:, self.taken : end] = key.view(sentences, -1, *key.shape[1::2])
-        values[:, self.taken : end] = value.view(sentences, -1, *value.shape[1::2])
-        return KeyValueCache(keys, values, end, filled)
+        # (sentence · beam, width) → (sentence, beam, width): a slot for each beam
+        packed.narrow(1, self.taken, count).copy_(newest.view(sentences, count, width))
+        return KeyValueCache(packed, end, filled)
 
     def select(self, kept: Kept) -> "KeyValueCache":
         """Keep these sentences; which beam has which slots is not known here."""
         if kept.sentences is None:
             return self
-        return KeyValueCache(
-            self.keys.index_select(0, kept.sentences),
-            self.values.index_select(0, kept.sentences),
-            self.taken,
-            # the copied tensors are this cache's own, so their free slots may be filled in place
-            FilledSlots(self.taken),
-        )
-
-
-def _with_room(
-    old: Float[Tensor, "sentence slot heads size"],
-    newest: Float[Tensor, "row heads 1 size"],
-    taken: int,
-    slots: int,
-) -> Float[Tensor, "sentence more heads size"]:
-    sentences, _, heads, size = old.shape
-    # in the dtype of what is computed: an empty cache does not know it yet
-    new = newest.new_empty((sentences, slots, heads, size))
-    new[:, :taken] = old[:, :taken]
-    return new
+        # the copied tensor is this cache's own, so its free slots may be filled in place
+        own = self.packed.index_select(0, kept.sentences)
+        return KeyValueCache(own, self.taken, FilledSlots(self.taken))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,7 +23,12 @@ _BFLOAT16_ONE = np.int16(0x3F80)
 def without_dropout(model: nn.Module) -> Iterator[None]:
     """Switch off dropout in the block, and restore the mode of each module afterwards."""
     # module by module: ``model.train()`` would also set those that were in evaluation mode
-    training = [module for module in model.modules() if module.training]
+    modules = {id(model): model}  # each once; ``model.modules()`` takes several times as long
+    for module in (found := [model]):
+        new = [each for each in module.children() if id(each) not in modules]
+        modules |= {id(each): each for each in new}
+        found.extend(new)
+    training = [module for module in found if module.training]
     for module in training:
         module.training = False
     try:

@@ -73,15 +73,15 @@ class Positions(nn.Module):
         Raises ShapeError if the model cannot number so many positions.
         """
         length = x.shape[1]
-        self._require_positions(start + length)
-
         if self.kind in ADDED_POSITIONS:
             # a table is kept for them, and what is added is an intermediate of its own
-            return x + trace.keep("positions", self._rows(start, length))
+            return x + trace.keep("positions", self.rows(start, length))
+        self._require_positions(start + length)
         return encode_positions(x, self.kind, dict(self.matrices.items()), start)
 
-    def _rows(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
-        """The vectors that are added, one for each position."""
+    def rows(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
+        """The vectors that are added, one for each position. Raises as ``forward``."""
+        self._require_positions(start + length)
         if self.learned is not None:
             return learned_positions(length, self.learned, start)
 

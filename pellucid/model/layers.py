@@ -125,8 +125,8 @@ class SublayerModule(nn.Module, ABC):
 
     @abstractmethod
     def step(
-        self, x: Float[Tensor, "row 1 d_model"], state: SublayerState, step: Step
-    ) -> tuple[Float[Tensor, "row 1 d_model"], SublayerState]:
+        self, x: Float[Tensor, "row d_model"], state: SublayerState, step: Step
+    ) -> tuple[Float[Tensor, "row d_model"], SublayerState]:
         """Read the newest token of each hypothesis alone; return the state after it (EQ-130)."""
 
     @abstractmethod
@@ -162,10 +162,10 @@ class FeedForward(SublayerModule):
 
     def step(
         self,
-        x: Float[Tensor, "row 1 d_model"],
+        x: Float[Tensor, "row d_model"],
         state: SublayerState,
         step: Step,  # noqa: ARG002
-    ) -> tuple[Float[Tensor, "row 1 d_model"], SublayerState]:
+    ) -> tuple[Float[Tensor, "row d_model"], SublayerState]:
         """Apply the two linear maps to the newest token."""
         return self._feed(x, UNWATCHED), state
 
@@ -180,11 +180,12 @@ class FeedForward(SublayerModule):
         self, x: Float[Tensor, "*batch d_model"], trace: Trace
     ) -> Float[Tensor, "*batch d_model"]:
         preactivation = trace.keep("preactivation", linear(x, self.inner.weight, self.inner.bias))
-        hidden = trace.keep("hidden", self._activate(preactivation))
+        hidden = trace.keep("hidden", self.activate(preactivation))
         dropped: Tensor = self.dropout(hidden)
         return trace.keep("output", linear(dropped, self.outer.weight, self.outer.bias))
 
-    def _activate(self, x: Tensor) -> Tensor:
+    def activate(self, x: Float[Tensor, "*batch inner"]) -> Float[Tensor, "*batch inner"]:
+        """The activation between the two linear maps."""
         match self.activation:
             # PyTorch's kernels keep one tensor for the backward pass where the equation keeps four.
             case "relu":

@@ -55,15 +55,15 @@ class Ssru(SublayerModule):
 
     def step(
         self,
-        x: Float[Tensor, "row 1 d_model"],
+        x: Float[Tensor, "row d_model"],
         state: SublayerState,
         step: Step,  # noqa: ARG002  # no slots: each hypothesis has its own cell
-    ) -> tuple[Float[Tensor, "row 1 d_model"], SsruState]:
+    ) -> tuple[Float[Tensor, "row d_model"], SsruState]:
         """Add the newest token of each hypothesis to its mean."""
         assert isinstance(state, SsruState)
         gates, candidates = self._inputs(x, UNWATCHED)
-        cells = torch.lerp(candidates, state.cell.unsqueeze(1), gates)
-        return self._output(cells, x, UNWATCHED), SsruState(cells.squeeze(1))
+        cells = torch.lerp(candidates, state.cell, gates)
+        return self._output(cells, x, UNWATCHED), SsruState(cells)
 
     def clear_weights(self) -> SsruWeights:
         """W, W_f and b_f."""

@@ -83,13 +83,13 @@ class Step:
         return self.slots.shape[2] - 1
 
     def in_order(
-        self, cached: Float[Tensor, "sentence slot heads size"]
-    ) -> Float[Tensor, "row heads length size"]:
-        """The keys or values of each hypothesis alone, copied in the order of its tokens."""
+        self, cached: Float[Tensor, "sentence slot width"]
+    ) -> Float[Tensor, "row length width"]:
+        """The slots of each hypothesis alone, copied in the order of its tokens."""
         # (sentence, 1, 1): with ``slots`` it indexes each sentence's own cache
         sentences = torch.arange(cached.shape[0], device=cached.device)[:, None, None]
-        # (sentence, beam, length, heads, size) → (sentence · beam, heads, length, size)
-        return cached[sentences, self.slots].flatten(0, 1).transpose(1, 2)
+        # (sentence, beam, length, width) → (sentence · beam, length, width)
+        return cached[sentences, self.slots].flatten(0, 1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -181,10 +181,10 @@ class DecoderOnly(PredictsTokens):
             nothing = self.output_weight.new_zeros(*ids.shape, len(self.output_weight))
             return nothing, state.without_sentences()
 
-        # (text · beam, 1, d_model), at the position after the tokens fed so far
-        x = self.embedding(ids.reshape(-1, 1), start=state.length)
+        # (text · beam, d_model), at the position after the tokens fed so far
+        x = self.embedding(ids.reshape(-1, 1), start=state.length).squeeze(1)
 
         x, state = step_blocks(self.layers, x, state)
         hidden: Tensor = self.last_norm(x)
-        logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
+        logits = functional.linear(hidden, self.output_weight, self.output_bias)
         return logits.view(*ids.shape, -1), state

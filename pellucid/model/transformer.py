@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pellucid.core.special import PAD_ID
+from pellucid.model.array_steps import ArrayState, array_decoder, logits_of
 from pellucid.model.blocks import Stack
 from pellucid.model.config import TransformerConfig
 from pellucid.model.embedding import Embedding, Positions
@@ -70,25 +71,32 @@ class Transformer(Seq2Seq):
         """The last hidden states at every position of the target."""
         return self.decode(self.encode(source, trace), target_input, trace)
 
-    def start(self, memory: Memory) -> StackState:
-        """The state before the first target token, with one beam for each sentence."""
-        return self.decoder.start(memory.states, memory.may_attend)
+    def start(self, memory: Memory) -> StackState | ArrayState:
+        """The state before the first target token, with one beam for each sentence.
+
+        For a few sentences on a CPU, in inference mode, the steps are NumPy's.
+        """
+        arrays = array_decoder(self.decoder, self.target_embedding, memory.states)
+        return (arrays or self.decoder).start(memory.states, memory.may_attend)
 
     def step(
         self, ids: Int[Tensor, "sentence beam"], state: State
-    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], StackState]:
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], StackState | ArrayState]:
         """Feed one token to each hypothesis; return the logits of the next and the new state."""
-        assert isinstance(state, StackState)
+        assert isinstance(state, StackState | ArrayState)
         if len(ids) == 0:  # no sentence is left: nothing to divide among the beams
             nothing = self.output_weight.new_zeros(*ids.shape, len(self.output_weight))
             return nothing, state.without_sentences()
 
-        # (sentence · beam, 1, d_model), at the position after the tokens fed so far
-        x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
-        hidden, state = self.decoder.step(x, state)
+        if isinstance(state, ArrayState):
+            array, state = state.decoder.step(ids, state)
+            logits = logits_of(array, self.output_weight)
+        else:
+            # (sentence · beam, d_model), at the position after the tokens fed so far
+            x = self.target_embedding(ids.reshape(-1, 1), start=state.length).squeeze(1)
+            hidden, state = self.decoder.step(x, state)
+            logits = functional.linear(hidden, self.output_weight)  # (sentence · beam, vocabulary)
 
-        # (sentence · beam, vocabulary)
-        logits = functional.linear(hidden.squeeze(1), self.output_weight)
         if self.output_bias is not None:
             logits += self.output_bias  # in place: the product would first write the bias out
 

@@ -19,7 +19,7 @@ FILES = {
     "A length penalty": 2,
     "A tokenizer": 2,
     "A metric": 1,
-    "A model setting": 7,
+    "A model setting": 8,
     "A layer kind": 9,
     "A model kind": 4,
     "An exporter": 3,
@@ -30,7 +30,7 @@ COUNTS = {
     2: "two files",
     3: "three files",
     4: "four files",
-    7: "seven files",
+    8: "eight files",
     9: "nine files",
 }
 

@@ -65,7 +65,7 @@ def test_a_step_that_goes_wrong_breaks_what_hangs_on_steps(monkeypatch: pytest.M
 
 
 def test_padding_that_is_seen_breaks_the_law_of_batches(monkeypatch: pytest.MonkeyPatch):
-    for place in ("transformer", "state"):  # whole sequences, and steps
+    for place in ("transformer", "state", "array_steps"):  # whole sequences, and steps
         monkeypatch.setattr(f"pellucid.model.{place}.mask_for_heads", lambda may_attend: None)
     assert broken(tiny_model()) == [*PAGE, "batched = alone"]
 

@@ -230,8 +230,7 @@ def _expand(
     """Run the model on the last tokens, and select the best continuations."""
     live = search.live
     sentence_count, beam_count, length = live.ids.shape
-    first = live.ids.new_full((sentence_count, beam_count), BOS_ID)
-    last = live.ids[:, :, -1] if length else first
+    last = live.ids[:, :, -1] if length else live.ids.new_full((sentence_count, beam_count), BOS_ID)
 
     logits, model_state = model.step(last, search.model_state)
     log_probs = rules.log_probs(logits, live.ids, search.sentences)
@@ -241,11 +240,14 @@ def _expand(
     total, index = best_continuations(log_probs, live.log_prob, 2 * settings.beam_size)
     first_rows = torch.arange(sentence_count, device=index.device)[:, None] * beam_count
 
+    id_ = index % vocabulary_size
     candidates = Candidates(
         total=total,
-        id=index % vocabulary_size,
+        id=id_,
         log_prob=log_probs.flatten(1).gather(1, index),
         row=first_rows + index // vocabulary_size,
+        # an accelerator would have to be waited for
+        has_stop=id_.device.type != "cpu" or bool((id_ == EOS_ID).any()),
     )
     return candidates, model_state
 
@@ -253,6 +255,8 @@ def _expand(
 def _finish(search: SearchState, candidates: Candidates, settings: DecodingConfig) -> Finished:
     """Add the stops among the ``beam_size`` best candidates to the finished; keep the best."""
     old = search.finished
+    if not candidates.has_stop:
+        return old
     length = search.live.ids.shape[-1]
     total = candidates.total[:, : settings.beam_size]
 
@@ -289,6 +293,13 @@ def _go_on(
     search: SearchState, candidates: Candidates, settings: DecodingConfig
 ) -> tuple[Live, Int[Tensor, "sentence beam"], Float[Tensor, "sentence beam"]]:
     """The best candidates that do not stop, the rows that they continue, and their log p."""
+    rows = search.live.ids.flatten(0, 1)
+    if not candidates.has_stop:
+        beam = slice(settings.beam_size)
+        total, row, id_ = candidates.total[:, beam], candidates.row[:, beam], candidates.id[:, beam]
+        ids = torch.cat([rows[row], id_[:, :, None]], dim=-1)
+        return Live(ids, total), row, candidates.log_prob[:, beam]
+
     # (sentence, candidate): at most one stop for each live hypothesis
     is_stop = candidates.id == EOS_ID
     # a stable sort moves the others to the front and keeps their order
@@ -299,9 +310,7 @@ def _go_on(
     row = candidates.row.gather(1, order)
 
     # (sentence, beam, length + 1)
-    ids = torch.cat(
-        [search.live.ids.flatten(0, 1)[row], candidates.id.gather(1, order)[:, :, None]], dim=-1
-    )
+    ids = torch.cat([rows[row], candidates.id.gather(1, order)[:, :, None]], dim=-1)
 
     return Live(ids, total), row, candidates.log_prob.gather(1, order)
 

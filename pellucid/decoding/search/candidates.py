@@ -6,7 +6,10 @@ Every search calls these: here alone log-probabilities become -inf, and ties are
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -20,6 +23,9 @@ IMPOSSIBLE_LOG_PROB = -1e30
 """Replaces log 0 where a token is forced. It is finite, so sums, comparisons and JSON work."""
 _BLOCK_SIZE = 64
 """On 64 rows of 40,000 candidates, 32 to 128 are about equal on a CPU; 16 and 256 are slower."""
+
+_FEW_SENTENCES = 8
+"""For so many NumPy, one sentence after the other, is faster than PyTorch for all at once."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,8 +98,8 @@ class Rules:
 
         # first what no translation holds, then what the settings exclude; what is forced comes last
         # and so overrides both
-        log_probs[:, :, PAD_ID] = -torch.inf
-        log_probs[:, :, BOS_ID] = -torch.inf
+        log_probs.select(-1, PAD_ID).fill_(-torch.inf)
+        log_probs.select(-1, BOS_ID).fill_(-torch.inf)
         if length < self.min_length:
             log_probs[:, :, EOS_ID] = -torch.inf
         if 0 < self.no_repeat_ngram <= length:
@@ -242,6 +248,8 @@ class Candidates:
     """log p(id | prefix, source)."""
     row: Int[Tensor, "sentence candidate"]
     """The live row it continues, ``sentence · beam_count + beam``."""
+    has_stop: bool = True
+    """Whether any of them may be a stop; false only if it is known that none is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -295,6 +303,11 @@ def best_continuations(
 
     Law: tests/decoding/test_candidates.py, equal to a full stable sort of all sums.
     """
+    if 0 < len(log_probs) <= _FEW_SENTENCES and log_probs.device.type == "cpu":
+        found = _largest_of_few(log_probs.detach().numpy(), so_far.detach().numpy(), count)
+        if found is not None:
+            return found
+
     # one more than wanted, to see whether the last one is tied
     values, indices = _largest_sums(log_probs, so_far, count + 1)
     tied = (values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -torch.inf)
@@ -312,21 +325,45 @@ def best_continuations(
 def first_largest(
     log_probs: Float[Tensor, "*batch vocabulary"],
 ) -> Int[Tensor, "*batch"]:
-    """``most_likely``, several times as fast on a CPU, where argmax compares one number at a time.
+    """``most_likely`` by NumPy on a CPU, where PyTorch's argmax compares one number at a time.
 
     Law: tests/decoding/test_candidates.py, equal to argmax: the first of equals, of NaN too.
     """
-    vocabulary_size = log_probs.shape[-1]
-    if vocabulary_size % _BLOCK_SIZE or log_probs.device.type != "cpu":
+    if log_probs.device.type != "cpu":
         return log_probs.argmax(dim=-1)
+    return torch.from_numpy(np.asarray(log_probs.detach().numpy().argmax(axis=-1)))
 
-    blocks = log_probs.view(
-        *log_probs.shape[:-1], -1, _BLOCK_SIZE
-    )  # (*batch, block, position in it)
-    block = blocks.amax(dim=-1).argmax(dim=-1)  # (*batch)
-    index = block[..., None, None].expand(*block.shape, 1, _BLOCK_SIZE)
-    position: Tensor = blocks.gather(-2, index).squeeze(-2).argmax(dim=-1)
-    return block * _BLOCK_SIZE + position
+
+def _largest_of_few(
+    log_probs: npt.NDArray[Any], so_far: npt.NDArray[Any], count: int
+) -> tuple[Tensor, Tensor] | None:
+    """``best_continuations`` in NumPy, one sentence after the other.
+
+    Every one of the ``count`` largest sums is at least as large as ``count`` of the maxima of
+    blocks. The few sums of which that is so hold them all, with all that are tied. None where there
+    are fewer blocks with a possible token, and where there is a NaN.
+    """
+    found = []
+    for own, before in zip(log_probs, so_far, strict=True):
+        totals = (own + before[:, None]).reshape(-1)
+        block_count = len(totals) // _BLOCK_SIZE
+        if block_count < count:
+            return None
+        blocks = totals[: block_count * _BLOCK_SIZE].reshape(-1, _BLOCK_SIZE)
+        maxima = np.maximum.reduce(blocks, axis=1)
+        maxima.partition(block_count - count)  # NaN is the largest
+        least = maxima[-count]
+        if least == -np.inf or np.isnan(np.maximum.reduce(maxima)):
+            return None
+
+        likely = np.flatnonzero(totals >= least)
+        # stable: of equal sums the first comes first
+        order = np.argsort(-totals[likely], kind="stable")[:count]
+        indices = likely[order]
+        found.append((totals[indices], indices))
+
+    values, positions = zip(*found, strict=True)
+    return torch.from_numpy(np.stack(values)), torch.from_numpy(np.stack(positions))
 
 
 def _largest_sums(

@@ -1,0 +1,481 @@
+"""The steps of a decoder in NumPy, for a search with few hypotheses on a CPU.
+
+For one sentence a step consists of a hundred operations on a few hundred numbers each. PyTorch
+takes several times as long as NumPy to begin an operation, and longer than the operation itself.
+With many hypotheses the products take most of the time, and PyTorch computes them as fast.
+
+Law: tests/laws/test_array_steps_equal_torch.py, equal to the steps of ``model/blocks.py``.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from pellucid.equations.choices import ADDED_POSITIONS
+from pellucid.equations.positions import sinusoidal_positions
+from pellucid.model.attention import CrossAttention, MultiHeadAttention, SelfAttention
+from pellucid.model.blocks import Block, Stack
+from pellucid.model.cache import FilledSlots
+from pellucid.model.embedding import Embedding
+from pellucid.model.layers import FeedForward, Norm
+from pellucid.model.ssru import Ssru
+from pellucid.model.state import mask_for_heads
+
+Array = npt.NDArray[np.floating[Any]]
+Kept = tuple[Array, ...]
+"""What a sublayer keeps between steps: a KV cache, keys and values of the source, or cells."""
+
+_MOST_SENTENCES = 4
+"""With more sentences at once PyTorch is as fast."""
+_TURNS = 512
+"""Sinusoids are computed for so many positions at a time."""
+_ROOM = 16
+"""A cache grows by this many slots per beam."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+    """What all sublayers share in a step of one token."""
+
+    sentences: int
+    position: int
+    taken: int
+    """How many slots are filled before it."""
+    end: int
+    """How many are filled after it."""
+    in_place: bool
+    """Whether the new slots of the caches may be written where they are."""
+    hidden: Array | None
+    """Added to scores, (sentence, 1, beam, slot): -inf at the slots of other hypotheses."""
+    memory_hidden: Array | None
+    """Added to scores of the source, (sentence, 1, 1, source): -inf at padding."""
+
+
+class _Sublayer(Protocol):
+    """A sublayer without its residual connection and norm, as ``SublayerModule``."""
+
+    def start(self, memory: Array) -> Kept:
+        """What it keeps before the first token."""
+        ...
+
+    def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:
+        """Read the newest token of each hypothesis, (row, d_model)."""
+        ...
+
+    def select(
+        self, kept: Kept, rows: npt.NDArray[np.int64], sentences: npt.NDArray[np.int64] | None
+    ) -> Kept:
+        """Keep these rows; ``sentences`` is None if every sentence goes on in its place."""
+        ...
+
+
+class _Attention:
+    """The parameters and the arithmetic that both kinds of attention share."""
+
+    def __init__(self, module: MultiHeadAttention) -> None:
+        self.heads = module.heads
+        self.query_width, self.value_width = module.query_width, module.value_width
+        # (d_model, packed): a product is then x W
+        self.weight = _array(module.packed_weight).T
+        self.bias = _array(module.b_qkv)
+        self.out, self.out_bias = _array(module.w_o).T, _array(module.b_o)
+        key_size = self.query_width // self.heads
+        # 1 / √dₖ, or 1 where the model does not divide by it
+        self.scale = module.undo_scale / math.sqrt(key_size)
+
+    def split(self, x: Array) -> Array:
+        """(sentence, length, width) → (sentence, heads, length, size), a view."""
+        return x.reshape(*x.shape[:2], self.heads, -1).transpose(0, 2, 1, 3)
+
+    def attend(self, query: Array, keys: Array, values: Array, hidden: Array | None) -> Array:
+        """Attend from (row, width) to keys and values (sentence, heads, key, size), and project."""
+        # the beams of a sentence are queries to the same keys: (sentence, heads, beam, key)
+        scores = self.split((query * self.scale).reshape(len(keys), -1, self.query_width)) @ keys.mT
+        if hidden is not None:
+            scores += hidden
+        scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
+        weights = np.exp(scores, out=scores)
+        weights /= np.add.reduce(weights, axis=-1, keepdims=True)
+
+        # (sentence, heads, beam, size) → (row, heads · size)
+        merged = (weights @ values).transpose(0, 2, 1, 3).reshape(len(query), -1)
+        return _linear(merged, self.out, self.out_bias)
+
+
+class _SelfAttention(_Attention):
+    def __init__(self, module: SelfAttention) -> None:
+        super().__init__(module)
+        assert module.positions is not None
+        self.is_rotary = module.positions.kind == "rotary"
+
+    def start(self, memory: Array) -> Kept:
+        width = self.query_width + self.value_width
+        return (np.empty((len(memory), 0, width), memory.dtype),)
+
+    def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:
+        packed = _linear(x, self.weight, self.bias)
+        if self.is_rotary:
+            _turn(packed[:, : 2 * self.query_width], 2 * self.heads, step.position)
+
+        # keys and values lie side by side in a slot
+        [cache] = kept
+        if not step.in_place:
+            room = step.taken + _ROOM * (step.end - step.taken)
+            cache = np.empty((step.sentences, room, cache.shape[2]), cache.dtype)
+            cache[:, : step.taken] = kept[0][:, : step.taken]
+        newest = packed[:, self.query_width :]
+        cache[:, step.taken : step.end] = newest.reshape(step.sentences, -1, cache.shape[2])
+
+        filled = cache[:, : step.end]
+        keys = self.split(filled[:, :, : self.query_width])
+        values = self.split(filled[:, :, self.query_width :])
+        return self.attend(packed[:, : self.query_width], keys, values, step.hidden), (cache,)
+
+    def select(
+        self,
+        kept: Kept,
+        rows: npt.NDArray[np.int64],  # noqa: ARG002  # beams share the slots of their sentence
+        sentences: npt.NDArray[np.int64] | None,
+    ) -> Kept:
+        return kept if sentences is None else (kept[0][sentences],)
+
+
+class _CrossAttention(_Attention):
+    def __init__(self, module: CrossAttention) -> None:
+        super().__init__(module)
+        # the first columns are W^Q, the others W^K and W^V
+        width = self.query_width
+        self.weight, self.weight_memory = self.weight[:, :width], self.weight[:, width:]
+        self.bias_memory = None if self.bias is None else self.bias[width:]
+        self.bias = None if self.bias is None else self.bias[:width]
+
+    def start(self, memory: Array) -> Kept:
+        packed = _linear(memory, self.weight_memory, self.bias_memory)
+        # contiguous, as every step reads them
+        keys = np.ascontiguousarray(self.split(packed[:, :, : self.query_width]))
+        return keys, np.ascontiguousarray(self.split(packed[:, :, self.query_width :]))
+
+    def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:
+        query = _linear(x, self.weight, self.bias)
+        keys, values = kept
+        return self.attend(query, keys, values, step.memory_hidden), kept
+
+    def select(
+        self,
+        kept: Kept,
+        rows: npt.NDArray[np.int64],  # noqa: ARG002  # beams share their sentence
+        sentences: npt.NDArray[np.int64] | None,
+    ) -> Kept:
+        return kept if sentences is None else tuple(each[sentences] for each in kept)
+
+
+class _Ssru:
+    def __init__(self, module: Ssru) -> None:
+        self.gate, self.gate_bias = _array(module.gate.weight).T, _array(module.gate.bias)
+        self.candidate = _array(module.candidate.weight).T
+
+    def start(self, memory: Array) -> Kept:
+        return (np.zeros((len(memory), len(self.candidate)), memory.dtype),)
+
+    def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:  # noqa: ARG002
+        gates = _linear(x, self.gate, self.gate_bias)
+        np.negative(gates, out=gates)
+        gates = 1 / (1 + np.exp(gates, out=gates))
+        candidates = x @ self.candidate
+        cells = candidates + gates * (kept[0] - candidates)
+        return np.maximum(cells, 0), (cells,)
+
+    def select(
+        self,
+        kept: Kept,
+        rows: npt.NDArray[np.int64],
+        sentences: npt.NDArray[np.int64] | None,  # noqa: ARG002
+    ) -> Kept:
+        return (kept[0][rows],)
+
+
+class _FeedForward:
+    def __init__(self, module: FeedForward) -> None:
+        self.inner, self.inner_bias = _array(module.inner.weight).T, _array(module.inner.bias)
+        self.outer, self.outer_bias = _array(module.outer.weight).T, _array(module.outer.bias)
+        self.activate = module.activate if module.activation != "relu" else None
+
+    def start(self, memory: Array) -> Kept:  # noqa: ARG002
+        return ()
+
+    def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:  # noqa: ARG002
+        hidden = _linear(x, self.inner, self.inner_bias)
+        if self.activate is None:
+            np.maximum(hidden, 0, out=hidden)
+        else:
+            hidden = self.activate(torch.from_numpy(hidden)).numpy()
+        return _linear(hidden, self.outer, self.outer_bias), ()
+
+    def select(
+        self,
+        kept: Kept,
+        rows: npt.NDArray[np.int64],  # noqa: ARG002
+        sentences: npt.NDArray[np.int64] | None,  # noqa: ARG002
+    ) -> Kept:
+        return kept
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayDecoder:
+    """The parameters of a decoder as arrays that share its memory, in the order of computation."""
+
+    embed: Callable[[Tensor, int], Array]
+    """From ids and their position to hidden states."""
+    sublayers: tuple[tuple[_Sublayer, Callable[[Array], Array], bool], ...]
+    """Each with its norm, and whether that stands before the sublayer."""
+    last_norm: Callable[[Array], Array]
+
+    def start(
+        self,
+        memory: Float[Tensor, "sentence source d_model"],
+        may_attend: Bool[Tensor, "sentence source"],
+    ) -> "ArrayState":
+        """The state before the first target token, with one beam for each sentence."""
+        states = memory.numpy()
+        kept = tuple(each.start(states) for each, _, _ in self.sublayers)
+        mask = mask_for_heads(may_attend)
+        hidden = None if mask is None else np.where(mask.numpy(), 0.0, -np.inf).astype(states.dtype)
+        slots = np.empty((len(states), 1, 0), np.int64)
+        return ArrayState(self, kept, hidden, slots, 0, FilledSlots(0))
+
+    def step(
+        self, ids: Int[Tensor, "sentence beam"], state: "ArrayState"
+    ) -> tuple[Array, "ArrayState"]:
+        """Run all blocks for the newest token alone; return the hidden states and the new state."""
+        step, filled, slots = state.next_step()
+        array = self.embed(ids, step.position)
+        after = []
+        for (sublayer, norm, is_before), own in zip(self.sublayers, state.kept, strict=True):
+            output, new = sublayer.step(norm(array) if is_before else array, own, step)
+            output += array
+            array = output if is_before else norm(output)
+            after.append(new)
+
+        result = ArrayState(self, tuple(after), state.memory_hidden, slots, step.end, filled)
+        return self.last_norm(array), result
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayState:
+    """The state of such a decoder as a value; a row is ``sentence · beam_count + beam``."""
+
+    decoder: ArrayDecoder
+    kept: tuple[Kept, ...]
+    memory_hidden: Array | None
+    slots: npt.NDArray[np.int64]
+    """The slots of the tokens of each hypothesis, in order: (sentence, beam, length)."""
+    taken: int
+    """How many slots are filled, those of dropped hypotheses included."""
+    filled: FilledSlots
+
+    @property
+    def sentence_count(self) -> int:
+        """How many source sentences are being translated."""
+        return int(self.slots.shape[0])
+
+    @property
+    def beam_count(self) -> int:
+        """How many hypotheses each of them has."""
+        return int(self.slots.shape[1])
+
+    @property
+    def length(self) -> int:
+        """How many tokens have been fed so far."""
+        return int(self.slots.shape[2])
+
+    def next_step(self) -> tuple[_Step, FilledSlots, npt.NDArray[np.int64]]:
+        """The masks after one more token of every hypothesis, and the slots."""
+        sentences, beams, length = self.slots.shape
+        end = self.taken + beams
+        newest = np.arange(self.taken, end)[None, :, None]
+        slots = np.concatenate([self.slots, newest.repeat(sentences, axis=0)], axis=2)
+
+        hidden = None
+        if length + 1 < end:  # else every slot belongs to the one hypothesis
+            hidden = np.full((sentences, 1, beams, end), -np.inf, np.float32)
+            np.put_along_axis(hidden[:, 0], slots, 0.0, axis=2)
+
+        # room for several steps, so that most steps copy nothing
+        filled = self.filled
+        in_place = self.taken > 0 and self._room >= end and filled.take(self.taken, beams)
+        if not in_place:
+            filled = FilledSlots(end)
+        step = _Step(sentences, length, self.taken, end, in_place, hidden, self.memory_hidden)
+        return step, filled, slots
+
+    def without_sentences(self) -> "ArrayState":
+        """The state after a step that no sentence took: only the length grows."""
+        slots = np.empty((0, self.beam_count, self.length + 1), np.int64)
+        return dataclasses.replace(self, slots=slots, taken=self.taken + self.beam_count)
+
+    def select(self, rows: Int[Tensor, "sentence beam"]) -> "ArrayState":
+        """Keep these rows; the beams of a new sentence must all come from one old sentence."""
+        chosen = rows.numpy()
+        slots = self.slots.reshape(-1, self.length)[chosen]
+        # the first beam tells: all of them come from one sentence
+        sentences = chosen[:, 0] // self.beam_count
+        flat = chosen.reshape(-1)
+
+        if len(chosen) == self.sentence_count and (sentences == np.arange(len(chosen))).all():
+            kept = self._select(flat, None)
+            return dataclasses.replace(self, kept=kept, slots=slots)
+
+        hidden = None if self.memory_hidden is None else self.memory_hidden[sentences]
+        # the copied caches are this state's own, so their free slots may be filled in place
+        kept, filled = self._select(flat, sentences), FilledSlots(self.taken)
+        return ArrayState(self.decoder, kept, hidden, slots, self.taken, filled)
+
+    def _select(
+        self, rows: npt.NDArray[np.int64], sentences: npt.NDArray[np.int64] | None
+    ) -> tuple[Kept, ...]:
+        pairs = zip(self.decoder.sublayers, self.kept, strict=True)
+        return tuple(each.select(own, rows, sentences) for (each, _, _), own in pairs)
+
+    @property
+    def _room(self) -> int:
+        """How many slots the caches have; without a cache none are needed."""
+        rooms = [
+            own[0].shape[1]
+            for (each, _, _), own in zip(self.decoder.sublayers, self.kept, strict=True)
+            if isinstance(each, _SelfAttention)
+        ]
+        return min(rooms, default=0)
+
+
+def array_decoder(
+    stack: Stack, embedding: Embedding, memory: Float[Tensor, "sentence source d_model"]
+) -> ArrayDecoder | None:
+    """The decoder as arrays, or None where PyTorch is to take the steps.
+
+    That is for more than a few sentences, outside of inference mode, away from the CPU, where
+    matrices are in bfloat16, for positions that go by the order of the keys, and for modules that
+    somebody exchanged or gave hooks.
+    """
+    is_here = torch.is_inference_mode_enabled() and memory.device.type == "cpu"
+    if not is_here or not 0 < len(memory) <= _MOST_SENTENCES or stack.training:
+        return None
+    if torch.is_autocast_enabled("cpu") or memory.dtype not in (torch.float32, torch.float64):
+        return None
+
+    sublayers = []
+    for block in stack.layers:
+        for each in cast("Block", block).sublayers:
+            built = _sublayer(each.module, memory.dtype)
+            if built is None or _has_hooks(each.around):
+                return None
+            norm = _norm(each.around.norm)
+            sublayers.append((built, norm, each.around.placement == "pre"))
+    return ArrayDecoder(_embed(embedding), tuple(sublayers), _norm(stack.last_norm))
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks)
+
+
+def _sublayer(module: nn.Module, dtype: torch.dtype) -> _Sublayer | None:
+    # exactly these: whoever puts a module of his own in the place of one wants it called
+    if type(module) is SelfAttention and not module.needs_order:
+        return _SelfAttention(module) if module.w_o.dtype is dtype else None
+    if type(module) is CrossAttention:
+        return _CrossAttention(module) if module.w_o.dtype is dtype else None
+    if type(module) is Ssru:
+        return _Ssru(module) if module.candidate.weight.dtype is dtype else None
+    if type(module) is FeedForward:
+        return _FeedForward(module) if module.inner.weight.dtype is dtype else None
+    return None
+
+
+def _embed(module: Embedding) -> Callable[[Tensor, int], Array]:
+    """The embeddings of ids at a position, (row, d_model); those of networks are PyTorch's."""
+    positions = module.positions
+    is_added = positions.kind in ADDED_POSITIONS
+    is_plain = is_added or positions.kind in ("rotary", "none")
+    if not is_plain or module.w_x is not None or module.starts_from_zero or _has_hooks(module):
+        return lambda ids, position: module(ids.reshape(-1, 1), start=position).squeeze(1).numpy()
+
+    weight = _array(module.weight)
+
+    def embed(ids: Tensor, position: int) -> Array:
+        rows: Array = weight[ids.numpy().reshape(-1)] * module.scale
+        if is_added:
+            rows += positions.rows(position, 1).numpy()
+        return rows
+
+    return embed
+
+
+def _norm(module: nn.Module) -> Callable[[Array], Array]:
+    """A norm of rows; all but LayerNorm are PyTorch's."""
+    if isinstance(module, nn.Identity):
+        return lambda x: x
+    if type(module) is not Norm or module.kind != "layer" or _has_hooks(module):
+        return lambda x: cast("Tensor", module(torch.from_numpy(x))).numpy()
+    return functools.partial(
+        _layer_norm, gain=_array(module.gain), bias=_array(module.bias), eps=module.eps
+    )
+
+
+def _layer_norm(x: Array, gain: Array | None, bias: Array | None, eps: float) -> Array:
+    """g ⊙ (x − μ) / √(σ² + ε) + b for each row (EQ-91)."""
+    count = x.shape[1]
+    centered: Array = x - np.add.reduce(x, axis=1, keepdims=True) / count
+    variance = np.add.reduce(centered * centered, axis=1, keepdims=True) / count
+    centered /= np.sqrt(variance + eps)
+    if gain is not None:
+        centered *= gain
+    if bias is not None:
+        centered += bias
+    return centered
+
+
+@functools.lru_cache(maxsize=8)
+def _turns(size: int, dtype: "np.dtype[Any]", first: int) -> tuple[Array, Array]:
+    """What each number of a pair, and its neighbor, is multiplied by: (position, size / 2, 2).
+
+    For ``_TURNS`` positions from ``first``: the cosine twice, and the sine with both signs.
+    """
+    waves = sinusoidal_positions(_TURNS, size, first, torch.from_numpy(np.empty(0, dtype)).dtype)
+    sines, cosines = waves[:, ::2, None].numpy(), waves[:, 1::2, None].numpy()
+    return np.repeat(cosines, 2, axis=2), np.concatenate([-sines, sines], axis=2)
+
+
+def _turn(x: Array, heads: int, position: int) -> None:
+    """Rotate the queries and keys of one position in place, as ``rotary_positions``."""
+    size = x.shape[1] // heads
+    cosines, sines = _turns(size, x.dtype, position - position % _TURNS)
+    pairs = x.reshape(len(x), heads, -1, 2)  # a view: the last axis is only divided
+    # (a, b) → (a cos − b sin, b cos + a sin)
+    across = pairs[..., ::-1] * sines[position % _TURNS]
+    pairs *= cosines[position % _TURNS]
+    pairs += across
+
+
+def logits_of(
+    hidden: Array, weight: Float[Tensor, "vocabulary d_model"]
+) -> Float[Tensor, "row vocabulary"]:
+    """hidden Wᵀ, the product with the largest matrix of the model (EQ-112)."""
+    return torch.from_numpy(hidden @ _array(weight).T)
+
+
+def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
+    product: Array = x @ weight
+    if bias is not None:
+        product += bias
+    return product
+
+
+def _array(parameter: Tensor | None) -> Any:
+    return None if parameter is None else parameter.detach().numpy()
