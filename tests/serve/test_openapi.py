@@ -92,6 +92,13 @@ def test_the_page_about_the_interface_loads_its_style_alone_and_tells_of_every_r
     assert "prefers-color-scheme: dark" in client.get(styles[0]).text
 
 
+def test_interfaces_of_other_programs_name_their_own_statuses(client: TestClient):
+    paths = client.get("/openapi.json").json()["paths"]
+    for path in ("/translate", "/detect", "/v2/translate", "/v2/models/{name}/infer"):
+        assert "422" not in paths[path]["post"]["responses"], path
+    assert "422" in paths["/v1/translate"]["post"]["responses"]
+
+
 def test_examples_are_in_the_language_of_the_first_model(client: TestClient):
     paths = client.get("/openapi.json").json()["paths"]
     bodies = {
