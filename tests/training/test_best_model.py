@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_runs import SETTINGS
+from tiny_runs import ONE_LAYER, SETTINGS
 
 from pellucid.bundle import find_bundle, load_bundle
 from pellucid.core.errors import ConfigError
@@ -46,6 +46,7 @@ def config_of(
         "demo",
         [
             *(each for each in SETTINGS if each.startswith(("model.", "training.", "tokenizer."))),
+            *ONE_LAYER,
             *(f"data.{key}={folder / name}" for key, name in files.items()),
             "tokenizer.kind=character",
             "tokenizer.keep_spaces=true",

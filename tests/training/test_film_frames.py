@@ -13,7 +13,9 @@ from pellucid.training.train import train
 def test_frames_are_the_parameters_as_they_were(tmp_path: Path):
     """At the updates where there is a checkpoint too, both hold the same."""
     changed = ["training.film_every=3", "training.max_steps=3", "training.keep_checkpoints=9"]
-    train(read_config("demo", [*tiny_runs.SETTINGS, *changed]), tmp_path / "run")
+    train(
+        read_config("demo", [*tiny_runs.SETTINGS, *tiny_runs.ONE_LAYER, *changed]), tmp_path / "run"
+    )
     folders = sorted((tmp_path / "run" / "film").iterdir())
     assert [folder.name for folder in folders] == ["step-00000000", "step-00000003"]
     for folder, step in zip(folders, (0, 3), strict=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from failing_objectives import build_broken, times
-from tiny_runs import SETTINGS
+from tiny_runs import ONE_LAYER, SETTINGS
 
 from pellucid.cli.display import Display
 from pellucid.core.errors import WriteError
@@ -60,7 +60,13 @@ def test_an_update_that_was_left_out_has_no_loss_and_learned_from_no_tokens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     spoiled = build_broken(lambda _, __, sums, call: times(sums, math.nan if call == 1 else 1))
-    settings = [*SETTINGS, "training.accumulate=1", "training.max_steps=3", "decoding.max_length=5"]
+    settings = [
+        *SETTINGS,
+        *ONE_LAYER,
+        "training.accumulate=1",
+        "training.max_steps=3",
+        "decoding.max_length=5",
+    ]
     result = train(
         read_config("demo", settings),
         tmp_path / "run",

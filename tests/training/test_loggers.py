@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from commands import pellucid
 from journals import ended, start, trained, validated
-from tiny_runs import SETTINGS, set_options
+from tiny_runs import ONE_LAYER, SETTINGS, set_options
 
 from pellucid.core.errors import MissingExtraError, WriteError
 from pellucid.core.installation import install_command
@@ -89,7 +89,7 @@ def test_a_rollback_is_followed(read: Reader, tmp_path: Path):
 
 
 def test_a_resumed_run_goes_on_in_the_same_folder(read: Reader, tmp_path: Path):
-    settings = [*SETTINGS, "training.log_to=tensorboard", "training.max_steps=4"]
+    settings = [*SETTINGS, *ONE_LAYER, "training.log_to=tensorboard", "training.max_steps=4"]
     updates = iter(range(9))
     config = read_config("demo", settings)
     train(config, tmp_path, should_stop=lambda: "asked" if next(updates) == 2 else None)
@@ -116,7 +116,7 @@ def test_several_boards_of_one_run_show_each_step_once(read: Reader, tmp_path: P
 
 def test_the_listener_hears_as_before(read: Reader, tmp_path: Path):
     heard: list[Event] = []
-    config = read_config("demo", [*SETTINGS, "training.log_to=tensorboard"])
+    config = read_config("demo", [*SETTINGS, *ONE_LAYER, "training.log_to=tensorboard"])
     with_loggers(tmp_path, config, heard.append)(start())
     with_loggers(tmp_path, config, None)(start())
     assert heard == [start()]
@@ -144,7 +144,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    config = read_config("demo", [*SETTINGS, "training.log_to=tensorboard"])
+    config = read_config("demo", [*SETTINGS, *ONE_LAYER, "training.log_to=tensorboard"])
     with pytest.raises(MissingExtraError) as caught:
         train(config, tmp_path / "run")
     assert str(caught.value) == (
@@ -155,7 +155,7 @@ def test_without_the_extra_the_command_says_what_to_install(
 
 
 def test_the_option_is_the_setting(tmp_path: Path):
-    settings = set_options([*SETTINGS, "training.max_steps=1"])
+    settings = set_options([*SETTINGS, *ONE_LAYER, "training.max_steps=1"])
     result = pellucid(
         "train", "demo", "--log-to", "tensorboard", "--out", tmp_path / "run", *settings
     )

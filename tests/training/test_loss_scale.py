@@ -29,7 +29,7 @@ CONFIG = TrainingConfig(max_steps=1, clip_norm=0.1)
 
 def config(*settings: str, steps: int = 4) -> RunConfig:
     changed = ["training.precision=fp16", f"training.max_steps={steps}", *settings]
-    return read_config("demo", [*tiny_runs.SETTINGS, *changed])
+    return read_config("demo", [*tiny_runs.SETTINGS, *tiny_runs.ONE_LAYER, *changed])
 
 
 def events(run: Path, name: str) -> list[dict[str, object]]:

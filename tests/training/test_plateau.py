@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tiny_runs import SETTINGS
+from tiny_runs import ONE_LAYER, SETTINGS
 
 from pellucid.training.journal import Event, read_journal
 from pellucid.training.presets import read_config
@@ -31,7 +31,7 @@ def rates(run: Path) -> list[float]:
 
 
 def test_the_rate_falls_as_told_and_as_it_would_have_without_a_stop(tmp_path: Path):
-    config = read_config("demo", [*SETTINGS, *NOTHING_IS_LEARNED])
+    config = read_config("demo", [*SETTINGS, *ONE_LAYER, *NOTHING_IS_LEARNED])
     updates = iter(range(100))
     train(config, tmp_path, should_stop=lambda: "asked" if next(updates) == 4 else None)
     assert rates(tmp_path) == BY_HAND[:4]

@@ -121,7 +121,7 @@ def test_every_run_on_own_text_says_what_to_expect(tmp_path: Path):
     files += [f"data.valid_{key}={tmp_path / name}" for key, name in names.items()]
 
     def begun(name: str, *settings: str) -> str | None:
-        config = read_config("demo", [*tiny_runs.SETTINGS, *settings])
+        config = read_config("demo", [*tiny_runs.SETTINGS, *tiny_runs.ONE_LAYER, *settings])
         with RunFolder(tmp_path / name, config, resume=False) as folder:
             return set_up_run(config, folder, Journal(None)).expected()
 
