@@ -52,7 +52,7 @@ def test_answers_are_equal_with_and_without_a_cache():
         {"mbr": True},
         {"max_length": 3},
     ]
-    lines = [line for line in SENTENCES if line.strip()]
+    lines = [line for line in SENTENCES if line.strip()][:6]
     expected = [plain.translate(lines, plain.settings.changed(way)) for way in ways]
     for number, way in enumerate(ways):
         cached.translate(lines[::2], cached.settings.changed(way))

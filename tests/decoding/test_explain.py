@@ -97,14 +97,14 @@ def test_what_a_rule_forbids_is_told_with_the_rule(changes, reason):
     free = translator(beam_size=9).translate(SOURCE)
     if changes.get("banned") == "first":
         changes = {"banned": free.tokens[:1]}
-    reasons = {
+    ruled_out = (
         node.reason
         for source in SENTENCES
         if source.strip()
         for node in explain_search(translator(**{"beam_size": 12, **changes}), source).nodes
         if node.verdict == "ruled out"
-    }
-    assert reason in reasons
+    )
+    assert reason in ruled_out
 
 
 def test_the_search_is_to_blame_for_what_the_model_likes_better():

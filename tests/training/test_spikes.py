@@ -87,9 +87,9 @@ def settings(*more: str) -> list[str]:
         "training.batch_tokens=64",
         "training.accumulate=1",
         "training.validate_every=1000",
-        "training.save_every=1",
+        f"training.save_every={SPIKE_STEP - 1}",
         "training.keep_checkpoints=100",
-        f"training.max_steps={SPIKE_STEP + 2}",
+        f"training.max_steps={SPIKE_STEP}",
         *more,
     ]
 

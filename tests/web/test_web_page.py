@@ -243,7 +243,9 @@ def test_text_never_becomes_markup(visit: Callable[..., Watched]):
 def test_it_fits_and_is_accessible(visit: Callable[..., Watched], scheme: str, width: int):
     seen = visit("translator", color_scheme=scheme, viewport={"width": width, "height": 800})
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
-    found = Axe().run(seen.page, context="header, main > .desk, main > .below", options=AXE_OPTIONS)
+    # in the dark nothing but the colors is another
+    options = {"runOnly": ["color-contrast"]} if scheme == "dark" else AXE_OPTIONS
+    found = Axe().run(seen.page, context="header, main > .desk, main > .below", options=options)
     assert found.response["violations"] == []
 
 
