@@ -48,7 +48,7 @@ def check(operation: schemathesis.APIOperation) -> None:
 
     @given(case=operation.as_strategy())
     @settings(
-        max_examples=8,
+        max_examples=5,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         derandomize=True,
