@@ -35,12 +35,13 @@ from pellucid.core.errors import (
 )
 from pellucid.core.files import (
     manifest_text,
+    read_plain,
     sha256_of,
     write_errors,
     write_file,
 )
 from pellucid.core.growing import GrowingFile
-from pellucid.core.limits import shown
+from pellucid.core.limits import parse_json, shown
 from pellucid.core.processor import processor_name
 from pellucid.core.version import __version__
 from pellucid.decoding.requests import Request, Translatable
@@ -266,11 +267,15 @@ def _write_manifest(
     write_file(folder / f"{part.name}{_MANIFEST_SUFFIX}", manifest_text(content))
 
 
+_LARGEST_MANIFEST, _MOST_VALUES = 1 << 20, 10_000
+"""Bytes and values of the manifest of a part; a written one has some two thousand bytes."""
+
+
 def _read_manifest(path: Path) -> _Made:
     """Raises CorruptError for anything but a manifest that ``_write_manifest`` wrote."""
     try:
-        text = path.read_bytes()
-        table = json.loads(text)
+        text = read_plain(path, _LARGEST_MANIFEST)
+        table = parse_json(text, _MOST_VALUES)
         if table["version"] != _MANIFEST_VERSION or table["kind"] != "part":
             raise ValueError("it is no manifest of a part, or of an unknown version")
         if text != manifest_text(table):
@@ -294,7 +299,7 @@ def _read_manifest(path: Path) -> _Made:
         lines = made.part.lines(made.made_from["input"]["lines"], block_size)
         if lines != range(made.first_line - 1, made.first_line - 1 + made.line_count):
             raise ValueError("its lines are not those of the part")
-    except (ConfigError, OSError, ValueError, KeyError, TypeError) as error:
+    except (ConfigError, OSError, ValueError, KeyError, TypeError, ArithmeticError) as error:
         raise CorruptError(f"{path} is damaged: {error}", hint="make the part again") from error
     return made
 

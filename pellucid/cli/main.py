@@ -269,11 +269,14 @@ def main() -> None:
 
     # `--debug` is read by hand, so that it works at any place of the line and for errors that click
     # raises while it parses.
-    debug = "--debug" in sys.argv
+    given = sys.argv[1:]
+    options = given[: given.index("--")] if "--" in given else given
+    debug = "--debug" in options
     _set_up_logging()
 
     try:
-        arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+        arguments = [argument for argument in options if argument != "--debug"]
+        arguments += given[len(options) :]
         # Without standalone mode click raises its errors instead of exiting, so that all
         # exit codes are chosen below.
         code = cli.main(args=arguments, standalone_mode=False)
@@ -333,15 +336,16 @@ def _leave_as_internal(error: Exception) -> NoReturn:
     _leave(f"error: internal: {reason}; hint: run again with --debug and report it", INTERNAL_ERROR)
 
 
+_OF_MEMORY = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
+"""What the errors of PyTorch's allocators, of CUDA, cuBLAS and CTranslate2 have in common."""
+
+
 def _is_out_of_memory(error: Exception) -> bool:
-    """Python, PyTorch's CPU allocator and its accelerators each have an error of their own."""
-    # By name, because importing torch just to name its error would take seconds.
-    name = type(error).__name__
-    return (
-        isinstance(error, MemoryError)
-        or name == "OutOfMemoryError"
-        or (name == "RuntimeError" and "can't allocate memory" in str(error))
-    )
+    """Whether Python, PyTorch, CUDA's libraries or CTranslate2 say that memory ran out."""
+    if isinstance(error, MemoryError):
+        return True
+    # PyTorch's own errors are of this class; importing it to name them would take seconds.
+    return isinstance(error, RuntimeError) and any(each in str(error) for each in _OF_MEMORY)
 
 
 def _one_line(text: str) -> str:

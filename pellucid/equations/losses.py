@@ -112,7 +112,9 @@ def smoothed_cross_entropy(
     right = negative_log_likelihood(logits, labels)
     # the mean over all words is CE against the uniform distribution: q need not be built
     every = -log_softmax(logits).mean(dim=-1)
-    losses = (1 - smoothing) * right + (smoothing * every if smoothing else 0.0)
+    # a weight of zero leaves its part out, which may be infinite
+    right = (1 - smoothing) * right if smoothing < 1 else torch.zeros_like(right)
+    losses = right + (smoothing * every if smoothing else 0.0)
     return reduce_losses(losses, reduction, _real(labels, pad_id))
 
 

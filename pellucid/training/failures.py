@@ -145,6 +145,8 @@ def go_back(run: Run, reason: str) -> None:
     # a run that is killed at any moment either remembers this rollback or repeats it.
     save_checkpoint(folder, run.model, run.optimizer, run.average, run.state(), run.process_group)
     world.by_first(lambda: remove_newer(folder))
+    # models of updates that are taken back would be judged by scores that are forgotten
+    world.by_first(lambda: run.folder.remove_models_after(progress.step))
 
     figures = {"step": step, "to_step": progress.step, "reason": reason, "rollbacks": returns}
     run.journal.write("rollback", {**figures, "rate_factor": factor})

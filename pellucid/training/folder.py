@@ -204,6 +204,13 @@ class RunFolder:
         """Where the frame of the film at ``step`` belongs."""
         return self.path / FILM_FOLDER / f"step-{step:08d}"
 
+    def remove_models_after(self, step: int) -> None:
+        """Delete the bundles and the frames of the film made after the update ``step``."""
+        for kind in (BUNDLES_FOLDER, FILM_FOLDER):
+            for folder in (self.path / kind).glob("step-*"):
+                if folder.name > f"step-{step:08d}":
+                    remove_folder(folder)
+
 
 def was_restarted() -> bool:
     """Whether torchrun has started these processes again after one of them failed."""

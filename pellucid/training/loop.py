@@ -81,7 +81,7 @@ def learn(run: Run, should_stop: StopRequest) -> str:
             # The run ended in NaN: it has gone back, and trains again from there unless it was
             # asked to stop. The checkpoint that it went back to is on the disk already.
             if asked is not None:
-                return reason
+                break
         elif (
             asked is not None
             or run.progress.validated_step == run.progress.step

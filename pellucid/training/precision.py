@@ -38,7 +38,9 @@ def resolve_precision(wanted: Literal["auto", "fp32", "bf16", "fp16"], device: s
 
     # Products on tensor cores are so much faster in bfloat16 that nothing needs to be measured.
     if device == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+        # Cards without them, such as a T4, emulate bfloat16, which is slower than float32.
+        has_cores = torch.cuda.is_bf16_supported(including_emulation=False)
+        return "bf16" if has_cores else "fp32"
 
     # A CPU without bfloat16 instructions still computes with it, tens of times more slowly.
     if _gain(_SMALL_SIDE) < _EMULATED_GAIN:

@@ -517,4 +517,17 @@ def test_too_little_memory_is_no_defect():
         torch.empty(1 << 58)
     assert _is_out_of_memory(python.value)
     assert _is_out_of_memory(torchs.value)
+    for said in (
+        "CUDA error: out of memory",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)",
+        "CUDA failed with error out of memory",
+    ):
+        assert _is_out_of_memory(RuntimeError(said)), said
     assert not _is_out_of_memory(RuntimeError("of another kind"))
+
+
+def test_behind_two_dashes_stand_names_of_files(tmp_path: Path):
+    """``--debug`` there is no option."""
+    result = pellucid("check", "--", "--debug", "b", folder=tmp_path)
+    assert result.code == 66
+    assert result.err.startswith("error: cannot read --debug: ")

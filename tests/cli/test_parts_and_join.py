@@ -174,6 +174,16 @@ def test_parts_that_do_not_belong_together_are_not_joined(joined: Path, tmp_path
         content = (parts / manifest).read_bytes()
         (parts / manifest).write_bytes(content.replace(b'"part": 2', b'"part": 1'))
 
+    def nested(parts: Path) -> None:
+        (parts / manifest).write_text("[" * 200_000)
+
+    def no_lines(parts: Path) -> None:
+        path = parts / manifest
+        made_from = json.loads(path.read_bytes())["made_from"] | {"decoding.stream_lines": 0}
+        _changed_manifest(path, made_from=made_from)
+
+    refused(nested, f"{manifest} is damaged: ")
+    refused(no_lines, f"{manifest} is damaged: ")
     refused(cut, f"{second}.txt should have", "bytes, has")
     refused(flip, f"{second}.txt should have SHA-256")
     refused(double, "part-00003-of-00003.manifest.json says that it is part 2 of 3")

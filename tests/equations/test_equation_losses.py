@@ -198,6 +198,14 @@ def test_a_word_that_never_comes_surprises_nobody():
     close(entropy(torch.tensor([1.0, 0])), 0.0)
 
 
+def test_a_part_without_weight_is_left_out_where_it_is_infinite():
+    """EQ-120: with ε = 1 the true word counts as any other, with ε = 0 no other counts."""
+    logits, labels = torch.tensor([[0.0, -math.inf]]), torch.tensor([1])
+    assert smoothed_cross_entropy(logits, labels, smoothing=1.0) == math.inf
+    assert smoothed_cross_entropy(logits, torch.tensor([0]), smoothing=0.0) == 0.0
+    close(smoothed_cross_entropy(torch.zeros(1, 2), labels, smoothing=1.0), math.log(2))
+
+
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_vocabularies_that_differ_are_named():
     """EQ-118: target and logits speak of the same words."""

@@ -21,6 +21,7 @@ from pellucid.backends.marian_files.archive import read_archive, write_archive
 from pellucid.backends.marian_files.binary import read_binary, write_binary
 from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
 from pellucid.backends.marian_files.items import Items, Quantized, quantize
+from pellucid.backends.marian_files.layout import blocks_to_file
 from pellucid.backends.marian_files.read import read_items, read_marian
 from pellucid.backends.marian_files.settings import read_settings
 from pellucid.backends.marian_files.write import NAMES, export_marian
@@ -411,3 +412,11 @@ def test_the_commands_write_and_read_a_student(tmp_path: Path):
     assert "Decoder layer 0 · SSRU" in (tmp_path / "page.html").read_text("utf-8")
     with zipfile.ZipFile(io.BytesIO(write_archive(Items("", {"x": _row(1.0)})))) as archive:
         assert archive.namelist() == ["x.npy", "special:model.yml.npy"]
+
+
+def test_a_weight_that_is_missing_is_no_matrix_of_zeros():
+    tensors = dict(student().model.named_parameters())
+    assert not blocks_to_file(tensors, student().config)["encoder_l1_self_bq"].any()
+    del tensors["encoder.layers.0.feed_forward.inner.weight"]
+    with pytest.raises(KeyError, match=r"feed_forward\.inner\.weight"):
+        blocks_to_file(tensors, student().config)

@@ -223,7 +223,11 @@ def test_what_the_device_is_asked_for(
     has_bfloat16: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
 ):
     """bfloat16 where it has that, and its own free memory, not the machine's."""
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: has_bfloat16)
+
+    def is_supported(including_emulation: bool = True) -> bool:  # a T4 emulates it
+        return has_bfloat16 or including_emulation
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", is_supported)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7, 9))
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 5)
     assert precision.resolve_precision("auto", "cuda") == chosen

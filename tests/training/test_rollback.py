@@ -238,6 +238,26 @@ def test_while_updates_are_left_out_nothing_is_validated(tmp_path: Path):
     assert steps == [5, 10, 15, 20]
 
 
+def test_a_return_takes_back_later_models_and_a_stop_there_leaves_one(tmp_path: Path):
+    """The bundle and the frame of update 5 are of a path that was left."""
+    problem = build_broken(
+        lambda model, batch, sums, call: times(sums, torch.nan if 7 <= call < 17 else 1)
+    )
+    settings = ["training.save_every=4", "training.validate_every=5", "training.film_every=5"]
+    heard: list[str] = []
+    result = train(
+        config(*settings, steps=20),
+        tmp_path / "run",
+        make_objective=problem,
+        listener=lambda event: heard.append(str(event["event"])),
+        should_stop=lambda: "asked" if "rollback" in heard else None,
+    )
+    [back] = events(tmp_path / "run", "rollback")
+    assert (result.reason, back["to_step"]) == ("asked", 4)
+    for kind, kept in (("bundles", ["step-00000004"]), ("film", ["step-00000000"])):
+        assert sorted(each.name for each in (tmp_path / "run" / kind).iterdir()) == kept
+
+
 @pytest.mark.parametrize(("spoiled", "to_step"), [(1, 6), (2, 9)], ids=["regular", "the last"])
 def test_a_validation_loss_that_is_not_finite_leads_back_to_the_last_good_checkpoint(
     spoiled: int, to_step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

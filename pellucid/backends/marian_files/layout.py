@@ -97,7 +97,8 @@ def blocks_to_file(tensors: Mapping[str, Tensor], config: TransformerConfig) -> 
     found: dict[str, Floats] = {}
     for slot in slots_of(config):
         whole = (slot.shape[0] * len(slot.marian), *slot.shape[1:])
-        tensor = tensors.get(slot.ours, torch.zeros(whole))
+        may_lack = slot.ours.endswith((".bias", ".b_qkv", ".b_o"))
+        tensor = tensors.get(slot.ours, torch.zeros(whole)) if may_lack else tensors[slot.ours]
         for axis in slot.model_axes:
             tensor = features_to_marian(tensor, axis)
         for name, part in zip(slot.marian, tensor.chunk(len(slot.marian)), strict=True):
