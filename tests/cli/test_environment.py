@@ -41,12 +41,7 @@ def said(*environments: dict[str, str]) -> list[str]:
     cleared = {key: value for key, value in os.environ.items() if not key.endswith(ends)}
     asked = [{"LOAD": "1.0", **each} for each in environments]
     return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            CODE,
-            json.dumps([{"LOAD": "1.0", **each} for each in environments]),
-        ],
+        [sys.executable, "-c", CODE, json.dumps(asked)],
         env=cleared,
         capture_output=True,
         text=True,
