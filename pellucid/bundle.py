@@ -273,7 +273,7 @@ def save_bundle(
     """Write ``bundle`` to the folder ``path`` in one step, with its model card.
 
     ``details`` (step, score, ...) go into the manifest. A bundle that is there is replaced. Raises
-    OutputExistsError for a folder that holds anything else, WriteError.
+    OutputExistsError if there is anything else or a file that the bundle does not list, WriteError.
     """
     from pellucid.core.tensors import fingerprint, save_tensors
     from pellucid.model.stored import model_tensors
@@ -312,12 +312,30 @@ def note_in_bundle(path: Path | str, details: Mapping[str, Any]) -> Path:
 
 
 def _refuse_to_replace(path: Path) -> None:
-    """Raise OutputExistsError for a folder that is no bundle, such as one of a whole run."""
-    if not path.is_dir() or not any(path.iterdir()) or (path / MODEL_FILE).exists():
+    """Raise OutputExistsError if replacing ``path`` would remove anything but a bundle."""
+    hint = "name another folder, or remove it"
+    if not path.is_dir():
+        if path.exists() or path.is_symlink():
+            raise OutputExistsError(f"{path} is there and is no folder", hint=hint)
         return
-    raise OutputExistsError(
-        f"{path} holds something that is no bundle", hint="name another folder, or remove it"
-    )
+
+    there = {each.name for each in path.iterdir()}
+    if not there:
+        return
+
+    # A file of parameters says nothing: every folder of Hugging Face has one of the same name.
+    try:
+        manifest = read_manifest(path)
+    except (InputMissingError, CorruptError):
+        manifest = {}
+    if manifest.get("kind") != "bundle":
+        raise OutputExistsError(f"{path} holds something that is no bundle", hint=hint)
+
+    others = sorted(there - manifest["files"].keys() - {MANIFEST_NAME})
+    if others:
+        raise OutputExistsError(
+            f"{path} holds {others[0]}, which is no part of the bundle there", hint=hint
+        )
 
 
 def load_bundle(

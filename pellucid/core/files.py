@@ -315,11 +315,13 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
 
     ``fill`` writes the files into an empty temporary folder. Their hashes go into
     ``manifest.json`` beside ``details``, everything is synced, and the folder is renamed to
-    ``path``; a folder that was there before is removed after that. Raises WriteError; an older
-    folder is then unharmed.
+    ``path``; a folder that was there before is removed after that, of a link to one the link.
+    Raises WriteError, also for a file of that name; what was there before is then unharmed.
     """
     temporary = path.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     with write_errors(path):
+        if not path.is_dir() and (path.exists() or path.is_symlink()):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
 
         held: int | None = None
@@ -610,7 +612,10 @@ def _replace_folder(temporary: Path, path: Path) -> None:
     if path.exists():
         _exchange(temporary, path)
         system.sync_folder(path.parent)  # and the new folder before the old one is removed
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary.is_symlink():
+            temporary.unlink()
+        else:
+            shutil.rmtree(temporary, ignore_errors=True)
     else:
         temporary.rename(path)
         system.sync_folder(path.parent)

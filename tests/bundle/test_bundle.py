@@ -12,6 +12,7 @@ import torch
 
 from pellucid.bundle import (
     CONFIG_FILE,
+    MODEL_FILE,
     Bundle,
     StoredModel,
     clear,
@@ -398,3 +399,34 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(tmp_path: Path):
     assert folder.is_dir()
     save_bundle(folder, small_bundle(seed=1), card="new", details={})
     assert (folder / "README.md").read_text() == "new"
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "foreign", "no manifest", "notes"])
+def test_what_a_bundle_would_replace_is_kept_unless_it_is_a_bundle(kind: str, tmp_path: Path):
+    """Every folder of Hugging Face has a model.safetensors too, and may hold anything else."""
+    path, thesis = tmp_path / "out", tmp_path / "out" / "thesis.txt"
+    match kind:
+        case "file":
+            path.write_text("kept")
+            thesis = path
+        case "link":
+            path.symlink_to(tmp_path / "nowhere")
+        case "foreign":
+            write_folder(path, lambda folder: (folder / MODEL_FILE).touch(), details={})
+            thesis.write_text("kept")
+        case "no manifest":
+            path.mkdir()
+            (path / MODEL_FILE).touch()
+            thesis.write_text("kept")
+        case "notes":
+            saved(path)
+            thesis.write_text("kept")
+    before = sorted(tmp_path.rglob("*"))
+
+    with pytest.raises(OutputExistsError) as caught:
+        save_bundle(path, small_bundle(seed=1), card="", details={})
+    assert str(caught.value).startswith(f"{path} ")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert kind == "link" or thesis.read_text() == "kept"
+    if kind == "notes":
+        assert str(caught.value) == f"{path} holds thesis.txt, which is no part of the bundle there"

@@ -186,6 +186,24 @@ def test_a_folder_takes_the_place_of_an_older_one(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [folder]
 
 
+def test_a_folder_takes_the_place_of_no_file(tmp_path: Path):
+    for path in (tmp_path / "file", tmp_path / "link"):
+        path.write_text("kept") if path.name == "file" else path.symlink_to(tmp_path / "nowhere")
+        with pytest.raises(WriteError, match=f"cannot write {path}: Not a directory"):
+            make(path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "link"]
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_folder_takes_the_place_of_a_link_and_not_of_the_folder_it_names(tmp_path: Path):
+    folder, link = make(tmp_path / "folder"), tmp_path / "link"
+    link.symlink_to(folder)
+    write_folder(link, lambda inner: (inner / "c").write_bytes(b"c"), details={"kind": "new"})
+    assert not link.is_symlink()
+    assert (verify_folder(link)["kind"], verify_folder(folder)["kind"]) == ("new", "test")
+    assert sorted(tmp_path.iterdir()) == [folder, link]
+
+
 @pytest.mark.parametrize("missing", ["the call", "the library"])
 def test_folders_are_swapped_where_the_system_cannot_do_it_in_one_step(
     missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
