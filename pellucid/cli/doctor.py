@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import json_option, parent_option, settings_option
+from pellucid.cli.options import existing_model, json_option, parent_option, settings_option
 
 if TYPE_CHECKING:
     from pellucid.inspection.doctor import Installation
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bundle", required=False)
+@click.argument("bundle", required=False, callback=existing_model)
 @click.option(
     "--machine", is_flag=True, help="Only say what this machine has, and what that means."
 )

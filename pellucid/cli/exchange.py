@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from pellucid.backends.ctranslate2 import Quantization
+from pellucid.cli.options import existing_model
 
 if TYPE_CHECKING:
     from pellucid.backends.marian_files.write import FileKind
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _CALIBRATION_LINES = 500
 """The sentences that the factors of activations are measured on: enough for mean and deviation of
 each, in a few seconds."""
-_bundle = click.argument("bundle")
+_bundle = click.argument("bundle", callback=existing_model)
 _example = click.option(
     "--example",
     metavar="TEXT",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pellucid.cli.options import json_option
+from pellucid.cli.options import existing_model, json_option
 from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
 
 
 @click.command()
-@click.argument("bundle")
+@click.argument("bundle", callback=existing_model)
 @click.argument("sentence")
 @click.option("--target", help="The translation to inspect.  [default: the model's own]")
 @click.option(

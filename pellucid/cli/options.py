@@ -47,6 +47,25 @@ class LanguagePair(click.ParamType[tuple[str, str]]):
         return source, target
 
 
+def require_model(name: str) -> None:
+    """Raise InputMissingError if ``name`` names no folder, unless it is a model of the Hub."""
+    if not name.startswith(HUB_PREFIX):
+        require_model_folder(Path(name))
+
+
+def existing_model(
+    _context: click.Context, _parameter: click.Parameter, name: str | None
+) -> str | None:
+    """Return the name of a model that is there; the callback of an argument.
+
+    A mistyped name is told before the command imports PyTorch, which takes seconds. Raises
+    InputMissingError.
+    """
+    if name is not None:
+        require_model(name)
+    return name
+
+
 def settings_option(help_text: str) -> Callable[[_Command], _Command]:
     """The option ``--set``, which may be given many times."""
     return click.option(
@@ -298,8 +317,7 @@ def open_translator(
     """
     # A mistyped name is reported before the imports, which take half a second.
     for path in (bundle, *others):
-        if not path.startswith(HUB_PREFIX):
-            require_model_folder(Path(path))
+        require_model(path)
 
     from pellucid.backends.load import load
 

@@ -14,6 +14,7 @@ from pellucid.cli.options import (
     Choices,
     changed_settings,
     continuation_options,
+    existing_model,
     json_lines_option,
     sampling_options,
     settings_option,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bundle")
+@click.argument("bundle", callback=existing_model)
 @click.argument("text", nargs=-1)
 @click.option("-n", "--count", type=click.IntRange(1), default=5, help="Guesses for each mask.")
 @json_lines_option
@@ -68,7 +69,7 @@ def _named(filled: "Filled") -> list[list[dict[str, object]]]:
 
 
 @click.command("continue")
-@click.argument("bundle")
+@click.argument("bundle", callback=existing_model)
 @click.argument("text", nargs=-1)
 @click.option(
     "--new-tokens",

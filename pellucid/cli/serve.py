@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pellucid.backends import ComputeType, EngineName
+from pellucid.cli.options import require_model
 from pellucid.cli.streams import visible
 from pellucid.core import system
 from pellucid.core.errors import (
@@ -196,6 +197,10 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
     _hosts(options)
     _origins(options)
     _raise_open_files(limits.max_connections)
+
+    for each in bundles:
+        _, separator, path = each.partition("=")
+        require_model(path if separator else each)
 
     # The port is taken before anything heavy is imported: clients wait instead of being refused.
     listener = listen(options["host"], options["port"])

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 import tiny_runs
 import torch
+from click.testing import CliRunner
 from commands import pellucid
 from corpora import data_options, write_pair
 from tiny_runs import SETTINGS, set_options
 
-from pellucid.cli.main import _is_out_of_memory
+from pellucid.cli.main import _is_out_of_memory, cli
+from pellucid.core.errors import InputMissingError
 
 TINY_DEMO = ["train", "demo", *set_options([*SETTINGS, "training.max_steps=4"])]
 
@@ -315,6 +317,28 @@ def test_a_bundle_that_is_not_there(tmp_path: Path):
         result = pellucid(*command, folder=tmp_path)
         assert result.code == 66
         assert result.error_line == "error: there is no folder none"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["inspect", "none", "a sentence"],
+        ["fill", "none", "a [MASK]"],
+        ["continue", "none", "a"],
+        ["doctor", "none"],
+        ["export", "onnx", "none", "out"],
+        ["translate", "none"],
+        ["serve", "name=none"],
+    ],
+)
+def test_a_mistyped_model_is_told_before_any_import_that_takes_seconds(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    for module in ("pellucid.bundle", "pellucid.backends.load", "pellucid.serve.server.process"):
+        monkeypatch.setitem(sys.modules, module, None)  # importing it fails
+    result = CliRunner().invoke(cli, command)
+    assert isinstance(result.exception, InputMissingError)
+    assert str(result.exception) == "there is no folder none"
 
 
 def test_a_file_in_the_place_of_the_model(tmp_path: Path):
