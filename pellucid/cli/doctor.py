@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import existing_model, json_option, parent_option, settings_option
+from pellucid.cli.options import json_option, parent_option, require_model, settings_option
 
 if TYPE_CHECKING:
     from pellucid.inspection.doctor import Installation
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bundle", required=False, callback=existing_model)
+@click.argument("bundle", required=False)
 @click.option(
     "--machine", is_flag=True, help="Only say what this machine has, and what that means."
 )
@@ -36,6 +36,8 @@ def doctor(bundle: str | None, machine: bool, as_json: bool) -> int:
     if machine:
         _print_machine(as_json=as_json)
         return 0
+    if bundle is not None:
+        require_model(bundle)
 
     from pellucid.bundle import load_bundle
     from pellucid.inspection.doctor import examine_installation

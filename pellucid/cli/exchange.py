@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from pellucid.backends.ctranslate2 import Quantization
-from pellucid.cli.options import existing_model
+from pellucid.cli.options import require_model
 
 if TYPE_CHECKING:
     from pellucid.backends.marian_files.write import FileKind
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CALIBRATION_LINES = 500
 """The sentences that the factors of activations are measured on: enough for mean and deviation of
 each, in a few seconds."""
-_bundle = click.argument("bundle", callback=existing_model)
+_bundle = click.argument("bundle")
 _example = click.option(
     "--example",
     metavar="TEXT",
@@ -112,6 +112,8 @@ def export() -> None:
 @_new_folder
 def export_huggingface(bundle: str, out: Path) -> None:
     """Write BUNDLE to the new folder OUT for transformers (MarianMTModel, MarianTokenizer)."""
+    require_model(bundle)
+
     from pellucid.backends.huggingface.export_folder import export_huggingface as write
     from pellucid.bundle import load_bundle
 
@@ -144,6 +146,8 @@ def _tell_of_normalization(bundle: "Bundle", program: str) -> None:
 @_example
 def ctranslate2(bundle: str, out: Path, quantization: Quantization, example: str | None) -> None:
     """Write BUNDLE to the new folder OUT for CTranslate2 (needs pellucid[fast])."""
+    require_model(bundle)
+
     from pellucid.backends.ctranslate2.export import export_ctranslate2
     from pellucid.backends.ctranslate2.support import int8_problem
     from pellucid.bundle import load_bundle
@@ -189,6 +193,8 @@ def _mention_of(example: str) -> str:
 )
 def marian(bundle: str, out: Path, kind: "FileKind", text: Path | None) -> None:
     """Write BUNDLE to the new folder OUT as Marian's own files, with its vocabulary."""
+    require_model(bundle)
+
     from pellucid.backends.marian_files.write import export_marian
     from pellucid.bundle import load_bundle
     from pellucid.text.corpus.lines import read_lines
@@ -206,6 +212,8 @@ def marian(bundle: str, out: Path, kind: "FileKind", text: Path | None) -> None:
 @_example
 def onnx(bundle: str, out: Path, example: str | None) -> None:
     """Write BUNDLE to the new folder OUT as ONNX graphs (needs pellucid[onnx])."""
+    require_model(bundle)
+
     from pellucid.backends.onnx.export import export_onnx
     from pellucid.bundle import load_bundle
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pellucid.cli.options import existing_model, json_option
+from pellucid.cli.options import json_option, require_model
 from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
 
 
 @click.command()
-@click.argument("bundle", callback=existing_model)
+@click.argument("bundle")
 @click.argument("sentence")
 @click.option("--target", help="The translation to inspect.  [default: the model's own]")
 @click.option(
@@ -276,6 +276,7 @@ def inspect(
       pellucid inspect runs/demo "je suis étudiant" --only "decoder.layers.0.*" --json
       pellucid inspect runs/demo "je suis étudiant" --why student --not teacher
     """
+    require_model(bundle)
     if film and report is None:
         raise click.UsageError("--film is part of a report: name its file by --report FILE")
     if book and report is None:

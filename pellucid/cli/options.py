@@ -48,22 +48,12 @@ class LanguagePair(click.ParamType[tuple[str, str]]):
 
 
 def require_model(name: str) -> None:
-    """Raise InputMissingError if ``name`` names no folder, unless it is a model of the Hub."""
+    """Raise InputMissingError if ``name`` names no folder, unless it is a model of the Hub.
+
+    Called before a command imports PyTorch, which takes seconds.
+    """
     if not name.startswith(HUB_PREFIX):
         require_model_folder(Path(name))
-
-
-def existing_model(
-    _context: click.Context, _parameter: click.Parameter, name: str | None
-) -> str | None:
-    """Return the name of a model that is there; the callback of an argument.
-
-    A mistyped name is told before the command imports PyTorch, which takes seconds. Raises
-    InputMissingError.
-    """
-    if name is not None:
-        require_model(name)
-    return name
 
 
 def settings_option(help_text: str) -> Callable[[_Command], _Command]:

@@ -14,8 +14,8 @@ from pellucid.cli.options import (
     Choices,
     changed_settings,
     continuation_options,
-    existing_model,
     json_lines_option,
+    require_model,
     sampling_options,
     settings_option,
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bundle", callback=existing_model)
+@click.argument("bundle")
 @click.argument("text", nargs=-1)
 @click.option("-n", "--count", type=click.IntRange(1), default=5, help="Guesses for each mask.")
 @json_lines_option
@@ -41,6 +41,8 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
       pellucid train encoder --out runs/encoder
       pellucid fill runs/encoder "the [MASK] is black"
     """
+    require_model(bundle)
+
     from pellucid.bundle import load_any_bundle
     from pellucid.decoding.plain_text import fill_masks
     from pellucid.text.corpus.lines import iterate_lines
@@ -69,7 +71,7 @@ def _named(filled: "Filled") -> list[list[dict[str, object]]]:
 
 
 @click.command("continue")
-@click.argument("bundle", callback=existing_model)
+@click.argument("bundle")
 @click.argument("text", nargs=-1)
 @click.option(
     "--new-tokens",
@@ -99,6 +101,8 @@ def continue_(
       pellucid continue runs/decoder "the little cat"
       pellucid continue runs/decoder "we see" --sample --top-k 20 --n-best 3
     """
+    require_model(bundle)
+
     from pellucid.bundle import load_any_bundle
     from pellucid.decoding.config import DecodingConfig
     from pellucid.decoding.plain_text import continue_text
