@@ -31,7 +31,7 @@ class CopiedEngine(Engine):
         self._bundle = bundle
         self._follows = False
         self._watch: ModelWatch | None = None
-        self._lock = threading.Lock()
+        self._lock, self._follow_lock = threading.Lock(), threading.RLock()
         _engines.add(self)
 
     @abstractmethod
@@ -63,16 +63,16 @@ class CopiedEngine(Engine):
     def in_fork(self) -> None:
         """Forget what a fork does not have. Called in every fork, before anything else."""
         self._forget_threads()
-        self._lock = threading.Lock()  # a thread of the parent may have held the other
+        # a thread of the parent may have held the others
+        self._lock, self._follow_lock = threading.Lock(), threading.RLock()
 
     def follow(self, bundle: Translatable) -> None:  # noqa: ARG002  # it has the bundle
         """Once the model is in memory, each search first checks whether it was changed."""
-        with self._lock:
-            if self._follows:
-                return
-            self._follows = True
-
-        self._bundle.when_read(self._begin_to_watch)
+        # whoever comes second waits until the model is watched, before it can change it
+        with self._follow_lock:
+            if not self._follows:
+                self._bundle.when_read(self._begin_to_watch)
+                self._follows = True
 
     def _begin_to_watch(self) -> None:
         from pellucid.backends.model_watch import ModelWatch
@@ -120,8 +120,10 @@ class CopiedEngine(Engine):
                 )
 
             _log.info("the model was changed and is converted for %s again", self.name)
+            # watched first: a change while it is converted is then found by the next search
+            watch = self._watch.begun_again()
             self._convert_again()
-            self._watch = self._watch.begun_again()
+            self._watch = watch
 
 
 _engines: weakref.WeakSet[CopiedEngine] = weakref.WeakSet()

@@ -337,7 +337,7 @@ def _leave_as_internal(error: Exception) -> NoReturn:
 
 
 _OF_MEMORY = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
-"""What the errors of PyTorch's allocators, of CUDA, cuBLAS and CTranslate2 have in common."""
+"""Words that the errors of PyTorch's allocators, CUDA, cuBLAS and CTranslate2 have in common."""
 
 
 def _is_out_of_memory(error: Exception) -> bool:

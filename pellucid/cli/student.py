@@ -274,7 +274,7 @@ def order_of(
     from pellucid.evaluation.signature import bundle_hash, manifest_of
 
     return Order(
-        teacher=bundle_hash(manifest_of(translator.bundle)),
+        teacher=bundle_hash(manifest_of(translator)),
         source=source,
         valid=valid,
         minutes=minutes,

@@ -5,8 +5,8 @@ import functools
 import itertools
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.limits import shown
@@ -163,6 +163,13 @@ class Translator:
         self.engine.follow(self._bundle)
         self.forget()
         return self._bundle
+
+    @property
+    def manifest(self) -> Mapping[str, Any] | None:
+        """The manifest of the bundle; None for an ensemble, or a model that was never saved.
+        Reading it does not count as access to ``bundle``."""
+        manifest: Mapping[str, Any] | None = getattr(self._bundle, "manifest", None)
+        return manifest
 
     @property
     def source_tokenizer(self) -> Tokenizer:

@@ -136,7 +136,7 @@ def evaluate(
     found = {name: metric.score(output) for name, metric in METRICS.items()}
     scores = {name: score for name, score in found.items() if score is not None}
 
-    manifest = manifest_of(translator.bundle)
+    manifest = manifest_of(translator)
     engine = translator.engine.signature(settings)
     joined = map("\t".join, alternatives)
     origin = origin_signature(settings, manifest, sources, joined, engine, translator.glossary)

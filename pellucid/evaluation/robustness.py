@@ -66,7 +66,7 @@ def evaluate_robustness(
     translator = translator.without_log()  # the copies are odd on purpose
     settings = translator.settings.best_alone()
     text_only = settings.model_copy(update={"token_log_probs": False})
-    manifest = manifest_of(translator.bundle)
+    manifest = manifest_of(translator)
     engine = translator.engine.signature(settings)
 
     scores: dict[CopyName, CopyScore] = {}

@@ -5,11 +5,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pellucid.bundle import Bundle
 from pellucid.core.config import write_toml
 from pellucid.core.version import __version__
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.requests import Translatable
+from pellucid.decoding.translator import Translator
 from pellucid.text.glossary import Glossary
 
 _HASH_LENGTH = 12
@@ -67,14 +66,16 @@ def search_signature(settings: DecodingConfig) -> str:
     return ",".join(f"{name}={_short(table[name])}" for name in shown)
 
 
-def manifest_of(bundle: Translatable) -> Mapping[str, Any]:
+def manifest_of(translator: Translator) -> Mapping[str, Any]:
     """The manifest of a bundle; of an ensemble, which has none, one that names its parameters."""
-    if isinstance(bundle, Bundle):
-        return bundle.manifest
+    if translator.manifest is not None:
+        return translator.manifest
 
     from pellucid.core.tensors import fingerprint  # imports PyTorch, which a bundle may not need
 
-    tensors = {name: fingerprint(each) for name, each in bundle.model.state_dict().items()}
+    tensors = {
+        name: fingerprint(each) for name, each in translator.bundle.model.state_dict().items()
+    }
     digest = hashlib.sha256(json.dumps(tensors, sort_keys=True).encode()).hexdigest()
     return {"files": {"ensemble": {"sha256": digest}}}
 

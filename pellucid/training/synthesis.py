@@ -224,7 +224,7 @@ def _origin(
     """Everything that decides what is written; another origin does not continue the same file."""
     reference = None if finish.reference is None else _measure(finish.reference)[0]
     return {
-        "bundle": bundle_hash(manifest_of(translator.bundle)),
+        "bundle": bundle_hash(manifest_of(translator)),
         "source": digest,
         "reference": reference,
         "engine": translator.engine.signature(settings),

@@ -14,6 +14,7 @@ from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
+from pellucid.evaluation.evaluate import evaluate
 
 LARGE = 1 << 20
 
@@ -207,3 +208,14 @@ def test_threads_may_share_it():
 def test_a_cache_needs_room():
     with pytest.raises(ConfigError, match="at least 1 byte, got 0"):
         TranslationCache(0)
+
+
+def test_scoring_reads_the_manifest_and_forgets_nothing():
+    """Whoever asks for ``bundle`` may change the model, which forgets; scoring does not."""
+    plain, _ = counted(beam_size=1)
+    cached = plain.with_cache(TranslationCache(LARGE))
+    cached.translate("je")
+    evaluate(cached, ["il", "un"], ["a", "b"])
+    assert cached.remembered("je") is not None
+    assert cached.bundle.manifest == cached.manifest
+    assert cached.remembered("je") is None

@@ -116,3 +116,24 @@ def test_a_program_that_never_changes_the_model_pays_nothing(bundle_folder: Path
     translator = Translator(bundle, settings, engine)
     zero_data(bundle.model)
     assert translator.with_settings(settings).engine.signature(settings) == "ctranslate2/float32"
+
+
+def test_a_change_while_it_is_converted_is_found_by_the_next_search(
+    bundle_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    translator = load(bundle_folder, "ctranslate2", device="cpu")
+    engine, model = translator.engine, translator.bundle.model
+    convert = type(engine)._convert_again
+
+    def converted_and_changed(self: object) -> None:
+        convert(self)
+        zero_data(model)  # by another thread, when the copy has been made
+
+    monkeypatch.setattr(type(engine), "_convert_again", converted_and_changed)
+    next(model.parameters()).data += 1
+    translator.translate(LINES)
+    monkeypatch.undo()
+    assert engine.is_changed()
+    assert said(translator.translate(LINES)) == said(
+        Translator(translator.bundle, translator.settings).translate(LINES)
+    )
