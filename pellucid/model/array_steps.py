@@ -31,7 +31,7 @@ from pellucid.model.state import mask_for_heads
 
 Array = npt.NDArray[np.floating[Any]]
 Kept = tuple[Array, ...]
-"""What a sublayer keeps between steps: a KV cache, keys and values of the source, or cells."""
+"""Arrays of a sublayer between steps: a KV cache, keys and values of the source, or cells."""
 
 _MOST_SENTENCES = 4
 """With more sentences at once PyTorch is as fast."""
@@ -43,7 +43,7 @@ _ROOM = 16
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """What all sublayers share in a step of one token."""
+    """Numbers that all sublayers share in a step of one token."""
 
     sentences: int
     position: int
@@ -51,7 +51,7 @@ class _Step:
     """How many slots are filled before it."""
     end: int
     """How many are filled after it."""
-    in_place: bool
+    overwrites: bool
     """Whether the new slots of the caches may be written where they are."""
     hidden: Array | None
     """Added to scores, (sentence, 1, beam, slot): -inf at the slots of other hypotheses."""
@@ -63,7 +63,7 @@ class _Sublayer(Protocol):
     """A sublayer without its residual connection and norm, as ``SublayerModule``."""
 
     def start(self, memory: Array) -> Kept:
-        """What it keeps before the first token."""
+        """The arrays before the first token."""
         ...
 
     def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:
@@ -127,7 +127,7 @@ class _SelfAttention(_Attention):
 
         # keys and values lie side by side in a slot
         [cache] = kept
-        if not step.in_place:
+        if not step.overwrites:
             room = step.taken + _ROOM * (step.end - step.taken)
             cache = np.empty((step.sentences, room, cache.shape[2]), cache.dtype)
             cache[:, : step.taken] = kept[0][:, : step.taken]
@@ -310,10 +310,10 @@ class ArrayState:
 
         # room for several steps, so that most steps copy nothing
         filled = self.filled
-        in_place = self.taken > 0 and self._room >= end and filled.take(self.taken, beams)
-        if not in_place:
+        overwrites = self.taken > 0 and self._room >= end and filled.take(self.taken, beams)
+        if not overwrites:
             filled = FilledSlots(end)
-        step = _Step(sentences, length, self.taken, end, in_place, hidden, self.memory_hidden)
+        step = _Step(sentences, length, self.taken, end, overwrites, hidden, self.memory_hidden)
         return step, filled, slots
 
     def without_sentences(self) -> "ArrayState":
@@ -443,7 +443,7 @@ def _layer_norm(x: Array, gain: Array | None, bias: Array | None, eps: float) ->
 
 @functools.lru_cache(maxsize=8)
 def _turns(size: int, dtype: "np.dtype[Any]", first: int) -> tuple[Array, Array]:
-    """What each number of a pair, and its neighbor, is multiplied by: (position, size / 2, 2).
+    """Factors of each number of a pair and of its neighbor: (position, size / 2, 2).
 
     For ``_TURNS`` positions from ``first``: the cosine twice, and the sine with both signs.
     """
