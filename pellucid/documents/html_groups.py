@@ -7,11 +7,21 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from pellucid.documents.html_roles import READ_AS_WORDS
-from pellucid.documents.html_rules import BLOCKS, ENDED_BY, HELD, KEEPS_LINES, OPAQUE, TagRules
+from pellucid.documents.html_rules import (
+    BLOCKS,
+    ENDED_BY,
+    HELD,
+    KEEPS_LINES,
+    OPAQUE,
+    TagRules,
+    implied_ends,
+)
 from pellucid.documents.html_tokens import Token
 
 _NEVER = frozenset(("script", "style", "svg", "math", "object", "iframe", "xmp"))
 """Elements whose content is no text of the page, whatever they say of it."""
+_READINGS = frozenset(("rb", "rt", "rtc", "rp"))
+"""Parts of a ``ruby``, whose end tags may be left out within a sentence."""
 _DEEPEST_HELD = 8
 """Elements within each other that are one mark and hold texts to translate."""
 _DEEPEST = 60
@@ -109,9 +119,9 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
             kept = None
 
         if token.kind == "start" and _is_one_mark(token, rules):
-            kept = _Kept(token, _ended_by(token, rules))
+            kept = _Kept(token, around, rules)
             continue
-        _follow(token, around)
+        _follow(token, around, rules)
         if token.name in KEEPS_LINES:
             lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
         yield _of_sentence(token, lines > 0, rules)
@@ -121,19 +131,15 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
         yield dataclasses.replace(one, kind="other")
 
 
-def _ended_by(token: Token, rules: TagRules) -> frozenset[str]:
-    """The elements that end one whose end tag may be left out; none in XML."""
-    none: frozenset[str] = frozenset()
-    return none if rules.is_xml else ENDED_BY.get(token.name, none)
-
-
-def _follow(token: Token, opened: list[str]) -> None:
-    """Add an element that begins to those that are open, or take out what ends with a token."""
-    if token.kind == "start":
-        opened.append(token.name)
-    elif token.kind == "end" and token.name in opened[-_DEEPEST:]:
+def _follow(token: Token, opened: list[str], rules: TagRules) -> None:
+    """Add an element that begins to those that are open, and take out those that end there."""
+    if token.kind == "end" and token.name in opened[-_DEEPEST:]:
         while opened.pop() != token.name:
             pass
+    if token.kind in ("start", "alone") and not rules.is_xml:
+        del opened[len(opened) - implied_ends(opened[-_DEEPEST:], token.name) :]
+    if token.kind == "start":
+        opened.append(token.name)
 
 
 def _is_one_mark(token: Token, rules: TagRules) -> bool:
@@ -148,40 +154,37 @@ def _is_one_mark(token: Token, rules: TagRules) -> bool:
 class _Kept:
     """The tokens of one element, as they come, up to its end."""
 
-    def __init__(self, token: Token, ended_by: frozenset[str]) -> None:
+    def __init__(self, token: Token, around: list[str], rules: TagRules) -> None:
+        """``around`` are the elements that are open; those that end where it begins go out."""
+        _follow(token, around, rules)
+        around.pop()
         self.name = token.name
         self.tokens = [token]
         self.is_closed = False
-        self._ended_by = ended_by
-        """Elements that end it where its end tag is left out; none if it may not be."""
+        self._rules = rules
+        self._may_lack_end = not rules.is_xml and token.name in ENDED_BY
         self._within: list[str] = []
         """The elements that are open in it."""
 
     def is_ended_before(self, token: Token, around: Sequence[str]) -> bool:
         """Whether the element ends without an end tag: another begins, or one around it ends."""
-        if not self._ended_by:
+        if not self._may_lack_end:
             return False
+        within = self._within[-_DEEPEST:]
         if token.kind == "end":
-            is_own = token.name == self.name or token.name in self._within[-_DEEPEST:]
+            is_own = token.name == self.name or token.name in within
             return not is_own and token.name in around[-_DEEPEST:]
-        # Whatever is open in it ends with it, if its end tag may be left out or means no block.
-        within = self._within
-        return (
-            token.name in self._ended_by
-            and len(within) <= _DEEPEST
-            and all(name in ENDED_BY or name not in BLOCKS for name in within)
-        )
+        opened = [*around[-_DEEPEST:], self.name, *within]
+        return len(self._within) < implied_ends(opened[-_DEEPEST:], token.name)
 
     def add(self, token: Token) -> None:
         """Add a token that is in it."""
         self.tokens.append(token)
-        if token.kind == "start" and (self._ended_by or token.name == self.name):
-            self._within.append(token.name)
-        elif token.kind == "end" and token.name in self._within[-_DEEPEST:]:
-            while self._within.pop() != token.name:
-                pass
-        elif token.kind == "end" and token.name == self.name:
+        is_own = token.name == self.name
+        if token.kind == "end" and is_own and self.name not in self._within[-_DEEPEST:]:
             self.is_closed = True
+        elif self._may_lack_end or is_own:
+            _follow(token, self._within, self._rules)
 
 
 def _joined(
@@ -193,9 +196,8 @@ def _joined(
     raw = "".join(token.raw for token in tokens)
     for token in tokens:
         token.keeps_lines = name in KEEPS_LINES
-    is_inline = rules.is_inline(name) or name in OPAQUE
     is_kept = first.translates is False or rules.is_opaque(name)
-    is_inline = is_inline and (is_closed or name in ("rt", "rp"))
+    is_inline = rules.is_inline(name) and (is_closed or name in _READINGS)
 
     inner: list[Token | Sequence[Token]] = []
     if depth < _DEEPEST_HELD:
@@ -230,9 +232,9 @@ def _with_translated(tokens: Sequence[Token], rules: TagRules) -> list[Token | S
                 inner.append(read.tokens)
                 read = None
         elif token.kind == "start" and token.translates and token.name not in _NEVER:
-            read = _Kept(token, _ended_by(token, rules))
+            read = _Kept(token, around, rules)
         else:
-            _follow(token, around)
+            _follow(token, around, rules)
             inner.append(dataclasses.replace(token, attributes=()))
 
     if read is not None:  # it is never closed

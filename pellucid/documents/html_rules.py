@@ -1,6 +1,7 @@
 """The meaning of tags: which end a sentence, and which hold what is not translated."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from pellucid.documents.html_roles import READ_AS_WORDS
 
@@ -75,24 +76,49 @@ PAGE = TagRules(with_attributes=True)
 """The rules of a document in HTML."""
 KEEPS_LINES = frozenset(("pre", "textarea"))
 """Elements in which the ends of lines count."""
-_TABLE_PARTS = frozenset(("thead", "tbody", "tfoot"))
+_TABLE_PARTS = frozenset(("caption", "colgroup", "thead", "tbody", "tfoot"))
+_HEAD_PARTS = frozenset(("html", "head", "title", "base", "template"))
 ENDED_BY = {
+    "head": BLOCKS - _HEAD_PARTS,
     "li": frozenset(("li",)),
     **dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))),
     "p": frozenset(
         (
-            *("address", "article", "aside", "blockquote", "details", "dialog", "div", "dl"),
-            *("fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5"),
-            *("h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search"),
-            *("section", "table", "ul"),
+            *("address", "article", "aside", "blockquote", "center", "dd", "details", "dialog"),
+            *("dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form"),
+            *("h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "li", "listing"),
+            *("main", "menu", "nav", "ol", "p", "plaintext", "pre", "search", "section"),
+            *("summary", "table", "ul", "xmp"),
         )
     ),
-    **dict.fromkeys(("rt", "rp"), frozenset(("rt", "rp"))),
+    **dict.fromkeys(("rb", "rt", "rp"), frozenset(("rb", "rt", "rtc", "rp"))),
+    "rtc": frozenset(("rb", "rtc")),
     "option": frozenset(("option", "optgroup", "hr")),
     "optgroup": frozenset(("optgroup", "hr")),
     **dict.fromkeys(("td", "th"), frozenset(("td", "th", "tr", *_TABLE_PARTS))),
     "tr": frozenset(("tr", *_TABLE_PARTS)),
-    **dict.fromkeys(_TABLE_PARTS, _TABLE_PARTS),
+    "caption": frozenset(("col", "tr", "td", "th", *_TABLE_PARTS)),
+    "colgroup": frozenset(("tr", "td", "th", *_TABLE_PARTS)),
+    **dict.fromkeys(("thead", "tbody", "tfoot"), _TABLE_PARTS),
 }
-"""Elements whose end tag may be left out, and those whose beginning ends them. Source: HTML
-Standard, 13.1.2.4, optional tags."""
+"""Elements whose end tag may be left out, and those whose beginning ends them, in documents that
+are valid or not. Source: HTML Standard, 13.1.2.4, optional tags, and 13.2.6.4, how they are
+parsed."""
+_ENDING = frozenset().union(*ENDED_BY.values())
+_SCOPES = frozenset(("button", "select", "datalist", "object", "svg", "math"))
+"""Elements within a sentence in which none that is around them ends."""
+
+
+def implied_ends(opened: Sequence[str], name: str) -> int:
+    """How many of the innermost open elements end where an element begins, without end tags.
+
+    Whatever is open in one that ends, ends with it, if its end tag may be left out too or it is no
+    block.
+    """
+    count = 0
+    for depth, each in enumerate(reversed(opened) if name in _ENDING else (), start=1):
+        if name in ENDED_BY.get(each, ()):
+            count = depth
+        elif each in _SCOPES or (each in BLOCKS and each not in ENDED_BY):
+            break
+    return count

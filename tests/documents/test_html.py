@@ -61,6 +61,19 @@ def texts(source: str, rules: TagRules = TagRules()) -> list[str]:  # noqa: B008
         ('<ul><li translate="no">Marke<p>x<ul><li>y</ul><li>eins</ul>mehr', ["eins", "mehr"]),
         ('<p>a <span class="notranslate">b</b> c</span> d</p>', ["a  d"]),
         ("<table><tr><td translate=no>x<td>y<tr translate=no><td>z</table>e", ["y", "e"]),
+        ("<ul><li><p translate=no>Marke<li>eins<li>zwei</ul>drei", ["eins", "zwei", "drei"]),
+        ("<table><tr><td><p class=notranslate>a<td>b<tr><td>c</table>d", ["b", "c", "d"]),
+        ("<dl><dt><p translate=no>Marke<dd>eins</dl>", ["eins"]),
+        ("<p translate=no>a<center>b</center><p translate=no>c<summary>d</summary>", ["b", "d"]),
+        ("<ruby>a<rt>x<rtc>y<rb>b</rb></ruby> c", ["ab c"]),
+        ("<table><caption translate=no>a<tr><td>b</table>", ["b"]),
+        ("<table><tbody translate=no><tr><td>a<tbody><tr><td>b</table>c", ["b", "c"]),
+        ("<head translate=no><title>a</title><body>b<p>c", ["b", "c"]),
+        ("<p translate=no>a<select><option>b<hr><option>c</select>d</p>e", ["e"]),
+        (f"<ul>{'<li>a' * 70}<li translate=no>b</ul>c", ["a"] * 70 + ["c"]),
+        (f"<table>{'<tr><td>a' * 70}<td translate=no>b</table>c", ["a"] * 70 + ["c"]),
+        (f"<table><td translate=no><ul>{'<li>a' * 70}</ul><td>b</table>", ["b"]),
+        ("<p>un<xmp>code</xmp>chat<noframes>x</noframes>noir", ["un", "chat", "noir"]),
         ("<p>Nr &#; un</p><p>chat <b>noir</b></p>", ["Nr &#; un", "chat noir"]),
         ("<p>un &# chat</p><p>&#x; &#12a; &#65</p>&#6", ["un &# chat", "&#x; a; A"]),
         ("<p>a <![x]> b</p><p>c</p><p>d <![ e</p>", ["a  b", "c", "d "]),
@@ -223,6 +236,11 @@ def test_in_xml_the_outline_divides_and_names_mean_nothing():
     splits = TagRules(is_xml=True, divides=frozenset(("title", "par")), opaque=frozenset(("x:b",)))
     assert texts(source, splits) == ["red house", "old  here ", "a b"]
     assert "<x:b>cat</x:b>" in swapped(source, splits)
+
+
+def test_in_xml_no_element_ends_without_its_end_tag():
+    source = "<li><li translate='no'>a<li>b</li>c</li><p>d<p>e</p></p>f</li>"
+    assert texts(source, TagRules(is_xml=True)) == ["def"]
 
 
 def test_tags_in_a_script_of_a_string_are_kept():
