@@ -23,7 +23,7 @@ from pellucid.backends.marian_files.calibration import activation_factors, quant
 from pellucid.backends.marian_files.items import Items, Quantized, quantize
 from pellucid.backends.marian_files.layout import blocks_to_file
 from pellucid.backends.marian_files.read import read_items, read_marian
-from pellucid.backends.marian_files.settings import read_settings
+from pellucid.backends.marian_files.settings import FileSettings, read_settings
 from pellucid.backends.marian_files.write import NAMES, export_marian
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import BundleError, CorruptError, PellucidError
@@ -265,6 +265,18 @@ def test_settings_that_we_have_no_other_way_of_are_named():
         " is [1, 1]; dec-cell must be ssru, is gru; transformer-dim-ffn must be a whole number, is"
         " missing; dec-depth must be a whole number, is x"
     )
+
+
+@pytest.mark.parametrize("name", ["right-left", "transformer-pool"])
+def test_a_model_that_reads_backwards_or_pools_is_refused(name: str):
+    """Marian reverses both sides of a right-left model; a pooling one attends to one state."""
+    text = FileSettings.of_config(student().config, (10, 12)).to_yaml()
+    assert f"{name}: false\n" in text  # without it Marian does not start
+    assert read_settings(text, "model.npz").vocabulary_sizes == (10, 12)
+
+    with pytest.raises(BundleError) as caught:
+        read_settings(text.replace(f"{name}: false", f"{name}: true"), "model.npz")
+    assert str(caught.value) == f"model.npz: {name} must be false, is true"
 
 
 @pytest.fixture(scope="module")
