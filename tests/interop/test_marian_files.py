@@ -279,6 +279,16 @@ def test_a_model_that_reads_backwards_or_pools_is_refused(name: str):
     assert str(caught.value) == f"model.npz: {name} must be false, is true"
 
 
+@pytest.mark.parametrize(
+    "sizes", ["[1234567890]", "[10]", "[10, 12, 14]", "[10, 1234567890]", "[-10, 12]", "[1.5]"]
+)
+def test_sizes_of_vocabularies_are_two_whole_numbers(sizes: str):
+    text = FileSettings.of_config(student().config, (10, 12)).to_yaml()
+    with pytest.raises(BundleError) as caught:
+        read_settings(text.replace("[10, 12]", sizes), "model.npz")
+    assert str(caught.value) == f"model.npz: dim-vocabs must be two numbers, is {sizes}"
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("marian files")

@@ -11,6 +11,7 @@ from pellucid.model.config import TransformerConfig
 Autoreg = Literal["self-attention", "rnn"]
 
 _LINE = re.compile(r"([\w-]+):\s*(.*)")
+_TWO_SIZES = re.compile(r"\[\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\]")
 _LONGEST = 1 << 20
 """Characters. Real settings have about 2,000."""
 
@@ -171,10 +172,10 @@ def read_settings(text: str, origin: str) -> FileSettings:
             numbers[name] = int(table.get(name, ""))
         except ValueError:
             problems.append(f"{name} must be a whole number, is {table.get(name, 'missing')}")
-    sizes = re.findall(r"\d{1,9}", table.get("dim-vocabs", ""))
-    if len(sizes) != 2:
+    sizes = _TWO_SIZES.fullmatch(table.get("dim-vocabs", ""))
+    if sizes is None:
         problems.append(f"dim-vocabs must be two numbers, is {table.get('dim-vocabs', 'missing')}")
-    if problems:
+    if problems or sizes is None:
         raise BundleError(f"{origin}: {'; '.join(problems)}")
 
     settings = FileSettings(
@@ -183,7 +184,7 @@ def read_settings(text: str, origin: str) -> FileSettings:
         heads=numbers["transformer-heads"],
         encoder_layers=numbers["enc-depth"],
         decoder_layers=numbers["dec-depth"],
-        vocabulary_sizes=(int(sizes[0]), int(sizes[1])),
+        vocabulary_sizes=(int(sizes[1]), int(sizes[2])),
         autoreg="rnn" if autoreg == "rnn" else "self-attention",
         activation="relu" if activation == "relu" else "swish",
         is_all_tied=ties["-all"],
