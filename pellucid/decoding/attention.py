@@ -27,6 +27,9 @@ from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 _BATCH_TOKENS = 2048
 """Target tokens read at a time: their logits are held at once."""
 
+_NO_CHARACTER = "\ufffd"
+"""What a byte is decoded to that is no character by itself."""
+
 AttentionWeights = Float[Tensor, "target source"]
 """The attention weights of one sentence pair, both stops included; each row sums to one."""
 
@@ -142,18 +145,31 @@ def align_words(links: Links, source_words: Sequence[int], target_words: Sequenc
 def words_of_tokens(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     """For each token the number of the word it belongs to, as white space separates them.
 
-    Every prefix is decoded, so it works with every tokenizer. A token that holds only a space
-    belongs to the word that it begins.
+    Each token is decoded behind the one before it, so it works with every tokenizer. A token that
+    shows nothing by itself, such as a lone space, belongs to the word that it begins.
     """
-    words = []
-    for length in range(1, len(ids) + 1):
-        text = tokenizer.decode(ids[:length])
-        begins = not text or text[-1].isspace()
-        words.append(len(text.split()) - (0 if begins else 1))
+    words: list[int | None] = []
+    start = first = 0  # the token that is decoded from, and the number of its first word
+    last = 0
+    for position, token in enumerate(ids):
+        alone = tokenizer.decode([token])
+        if not alone.strip():
+            words.append(None)
+            continue
 
-    # a token after the last word, such as a final space, belongs to that word
-    last = max(0, len(tokenizer.decode(ids).split()) - 1)
-    return [min(word, last) for word in words]
+        count = len(tokenizer.decode(ids[start : position + 1]).split())
+        last = first + count - 1
+        words.append(last)
+        # A byte shows its character only behind those before it, so all of them stay.
+        if _NO_CHARACTER not in alone:
+            start, first = position, last - len(alone.split()) + 1
+
+    # from the end: a space takes the number of the next token, a final one that of the last word
+    found = []
+    for word in reversed(words):
+        last = last if word is None else word
+        found.append(last)
+    return found[::-1]
 
 
 def given_words(text: str) -> list[int]:

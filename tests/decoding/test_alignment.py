@@ -1,5 +1,6 @@
 """EQ-139: word alignments from cross-attention, and what is done with them."""
 
+import itertools
 import math
 
 import pytest
@@ -23,6 +24,8 @@ from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.ensemble import Ensemble
 from pellucid.model.trace import Trace
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.vocabulary import Vocabulary
 
 
 def test_a_token_is_aligned_with_what_it_looked_at_most_the_stops_left_out():
@@ -50,6 +53,26 @@ def test_every_token_belongs_to_the_word_it_is_a_part_of(kind):
     for number, word in enumerate(text.split()):
         mine = [token for token, owner in zip(ids, words, strict=True) if owner == number]
         assert cut.decode(mine).strip() == word
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_lone_space_belongs_to_the_word_that_it_begins(kind):
+    """Also where ``decode`` drops spaces at the ends, as that of a Marian tokenizer does."""
+    text = "le chat 🙂 dort ? שלום un"
+    own = tokenizer(kind)
+    pieces = own.tokens(range(own.vocabulary_size))
+    marian = MarianTokenizer(own.model, Vocabulary.of([*pieces[4:], ">>fra<<"]))
+    for cut, source in ((own, text), (marian, text), (marian, f">>fra<< {text}")):
+        ids = cut.encode(source)
+        tokens = cut.tokens(ids)
+        words = words_of_tokens(ids, cut)
+        assert "▁" in tokens
+        written = [each.replace("▁", " ") for each in itertools.accumulate(tokens)]
+        counts = [len(each.split()) for each in written]
+        assert words == [
+            count - (not each.endswith(" ")) for count, each in zip(counts, written, strict=True)
+        ]
+        assert words_of_tokens([*ids, ids[tokens.index("▁")]], cut) == [*words, words[-1]]
 
 
 def test_a_sentence_of_nothing_has_no_words():
