@@ -3,7 +3,7 @@
 import bisect
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -47,8 +47,18 @@ def cross_attention(
 
     Raises ConfigError if there is no such layer or head, or no attention at all.
     """
+    return _attention(model, pairs, lambda member: [_weights_name(member, layer)], head)
+
+
+def _attention(
+    model: Seq2Seq | Ensemble,
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    names_of: Callable[[Seq2Seq], list[str]],
+    head: int | None,
+) -> list[AttentionWeights]:
+    """The mean of the weights with these names, in one pass for each batch."""
     members = model.members if isinstance(model, Ensemble) else (model,)
-    names = [_weights_name(member, layer) for member in members]
+    names = [names_of(member) for member in members]
 
     found: dict[int, AttentionWeights] = {}
     lengths = [max(len(source), len(target)) for source, target in pairs]
@@ -60,8 +70,8 @@ def cross_attention(
         # (sentence, target, source), the mean of all models
         mean = torch.stack(
             [
-                _traced(each, source, target_input, name, head)
-                for each, name in zip(members, names, strict=True)
+                _traced(each, source, target_input, own, head)
+                for each, own in zip(members, names, strict=True)
             ]
         ).mean(dim=0)
         for row, index in enumerate(batch):
@@ -80,18 +90,21 @@ def mean_attention(
     One layer alone may align one token late, and which one does depends on the model; the mean of
     several is right more often (``benchmarks/documents.py``).
     """
-    first = model.members[0] if isinstance(model, Ensemble) else model
-    count = max(1, len(first.config.cross_attentions))
-    layers = [cross_attention(model, pairs, layer, None) for layer in range(count // 2, count)]
-    return [torch.stack(each).mean(dim=0) for each in zip(*layers, strict=True)]
+    return _attention(model, pairs, _names_of_upper_half, None)
 
 
 def _traced(
-    model: Seq2Seq, source: Tensor, target_input: Tensor, name: str, head: int | None
+    model: Seq2Seq, source: Tensor, target_input: Tensor, names: list[str], head: int | None
 ) -> Float[Tensor, "sentence target source"]:
-    trace = Trace(name)
+    trace = Trace(*names)
     model(source, target_input, trace)
-    weights = trace.values[name]  # (sentence, head, target, source)
+    layers = torch.stack([_of_head(trace.values[name], head) for name in names])
+    return layers.mean(dim=0)
+
+
+def _of_head(
+    weights: Float[Tensor, "sentence head target source"], head: int | None
+) -> Float[Tensor, "sentence target source"]:
     if head is None:
         return weights.mean(dim=1).double()
     if head >= weights.shape[1]:
@@ -99,6 +112,12 @@ def _traced(
             f"align_head must be below {weights.shape[1]}, the heads of this model, got {head}"
         )
     return weights[:, head].double()
+
+
+def _names_of_upper_half(model: Seq2Seq) -> list[str]:
+    count = len(model.config.cross_attentions)
+    # a model without attention is refused by the name of its layer 0
+    return [_weights_name(model, layer) for layer in range(count // 2, max(1, count))]
 
 
 def _weights_name(model: Seq2Seq, layer: int | None) -> str:

@@ -233,6 +233,16 @@ def test_the_mean_attention_of_an_ensemble_is_the_mean_of_its_models():
     torch.testing.assert_close(both, (one + other) / 2)
 
 
+@pytest.mark.parametrize("depths", [(1, 3), (3, 1)])
+def test_of_models_of_different_depths_each_gives_its_own_upper_half(depths):
+    models = [small_bundle(seed=depth, decoder_layers=depth).model for depth in depths]
+    pairs = [([7, 8, 9], [10, 11])]
+    with torch.no_grad():
+        one, other = (mean_attention(model, pairs)[0] for model in models)
+        [both] = mean_attention(Ensemble(models), pairs)
+    torch.testing.assert_close(both, (one + other) / 2)
+
+
 def test_a_translator_gives_the_attention_of_its_translations():
     """Without a layer the mean of the upper half; with one, that of the layer and the head."""
     bundle = small_bundle(decoder_layers=3)
