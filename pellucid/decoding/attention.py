@@ -263,20 +263,58 @@ def rank_by_coverage(
     return ranked
 
 
-def aligned(
+def align_lines(
+    translations: Sequence[Sequence[Translation]],
+    lines: Sequence[ReadLine],
+    found: Sequence[Sequence[Hypothesis]],
+    bundle: Translatable,
+    settings: DecodingConfig,
+) -> list[list[Translation]]:
+    """The translations of each line with their alignment, and source words for unknown ones.
+
+    Without ``align`` only hypotheses with an unknown token are attended to.
+    """
+
+    def is_wanted(hypothesis: Hypothesis) -> bool:
+        return settings.align or UNK_ID in hypothesis.ids
+
+    wanted = [list(filter(is_wanted, hypotheses)) for hypotheses in found]
+    attention = attention_of_lines(lines, wanted, bundle, settings)
+
+    aligned = []
+    for line, own, hypotheses, weights in zip(lines, translations, found, attention, strict=True):
+        source_words = _source_words(line, bundle) if weights else []
+        left = iter(weights)
+        aligned.append(
+            [
+                _aligned(each, line, hypothesis, next(left), source_words, bundle, settings)
+                if is_wanted(hypothesis)
+                else each
+                for each, hypothesis in zip(own, hypotheses, strict=True)
+            ]
+        )
+    return aligned
+
+
+def _source_words(line: ReadLine, bundle: Translatable) -> list[int]:
+    """For each token of the source the number of its word in the line as it was given."""
+    words = words_of_tokens(line.source_ids, bundle.source_tokenizer)
+    if bundle.source_tokenizer.normalization == "none":
+        return words
+    given = given_words(line.request.source)
+    return [given[min(word, len(given) - 1)] for word in words]
+
+
+def _aligned(
     translation: Translation,
     line: ReadLine,
     hypothesis: Hypothesis,
     weights: AttentionWeights,
+    source_words: Sequence[int],
     bundle: Translatable,
     settings: DecodingConfig,
 ) -> Translation:
-    """``translation`` with its alignment, and with unknown words replaced by source words."""
     links = align_tokens(weights)
-    source_words = words_of_tokens(line.source_ids, bundle.source_tokenizer)
-    if bundle.source_tokenizer.normalization != "none":
-        given = given_words(line.request.source)
-        source_words = [given[min(word, len(given) - 1)] for word in source_words]
 
     if settings.align:
         target_words = words_of_tokens(hypothesis.ids, bundle.target_tokenizer)

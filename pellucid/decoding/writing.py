@@ -27,22 +27,17 @@ def write_translations(
         # Bayes risk is an expectation over all candidates, so with it none is dropped yet
         found = [hypotheses[: settings.n_best] for hypotheses in found]
 
-    attention = None
+    translations = [
+        [write_hypothesis(line, each, bundle) for each in hypotheses]
+        for line, hypotheses in zip(lines, found, strict=True)
+    ]
     if settings.align or settings.replace_unknown:
-        from pellucid.decoding.attention import aligned, attention_of_lines
+        from pellucid.decoding.attention import align_lines
 
-        attention = attention_of_lines(lines, found, bundle, settings)
+        translations = align_lines(translations, lines, found, bundle, settings)
 
     results = []
-    for number, (line, hypotheses) in enumerate(zip(lines, found, strict=True)):
-        n_best = [write_hypothesis(line, each, bundle) for each in hypotheses]
-        if attention is not None:
-            n_best = [
-                aligned(each, line, hypothesis, weights, bundle, settings)
-                for each, hypothesis, weights in zip(
-                    n_best, hypotheses, attention[number], strict=True
-                )
-            ]
+    for n_best, hypotheses in zip(translations, found, strict=True):
         # last, as it ranks texts and not ids
         if settings.mbr:
             n_best = _rank_by_risk(n_best, hypotheses, settings)

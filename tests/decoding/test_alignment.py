@@ -10,6 +10,7 @@ from small_bundle import SENTENCES, small_bundle, tokenizer
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import BOS_ID, EOS_ID, UNK_ID
+from pellucid.decoding import attention
 from pellucid.decoding.attention import (
     align_tokens,
     align_words,
@@ -183,6 +184,28 @@ def test_the_words_of_the_source_stand_for_unknown_ones():
     assert found.tokens == ("[UNK]",) * 3
     words = found.source.split()
     assert found.text == " ".join(words[source] for source, _ in found.alignment)
+
+
+def test_without_alignment_only_unknown_words_are_looked_for(monkeypatch):
+    asked = []
+    real = attention.cross_attention
+
+    def counted(model, pairs, layer, head):
+        asked.extend(pairs)
+        return real(model, pairs, layer, head)
+
+    monkeypatch.setattr(attention, "cross_attention", counted)
+    bundle = small_bundle(kind="word")
+    # so that the model says [UNK] now and then
+    bias = torch.zeros(bundle.model.target_vocabulary_size, dtype=torch.float64)
+    bias[UNK_ID] = 4.0
+    bundle.model.output_bias = torch.nn.Parameter(bias)
+    settings = DecodingConfig(replace_unknown=True, beam_size=3, n_best=3, max_length=6)
+    found = Translator(bundle, settings).translate(list(SENTENCES))
+    hypotheses = [each for one in dict.fromkeys(found) for each in one.n_best]
+    unknown = {each.token_ids for each in hypotheses if UNK_ID in each.token_ids}
+    assert 0 < len(unknown) < len(hypotheses)
+    assert {target for _, target in asked} == unknown
 
 
 def test_coverage_adds_what_wu_et_al_say_to_every_score():
