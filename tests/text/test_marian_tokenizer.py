@@ -11,6 +11,7 @@ import sentencepiece
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from pellucid.decoding.suspicious import source_warnings
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.languages import code_problem
 from pellucid.text.tokenizers.marian import MarianTokenizer
@@ -64,6 +65,12 @@ def test_brackets_elsewhere_are_text():
     first = tokenizer().encode("un")[0]
     assert tokenizer().encode("un >>fra<< chat")[0] == first
     assert UNK_ID in tokenizer().encode(">> un chat")
+    assert ">>un chat<<" not in tokenizer().split(">>un chat<< noir")
+    assert "▁noir" in tokenizer().split(">>un chat<< noir")
+    for text in (">>un chat<< noir", ">>> zut"):
+        ids = tokenizer().encode(text)
+        warnings = source_warnings(text, ids, 100, tokenizer())
+        assert "unknown" in [each.kind for each in warnings]
 
 
 def test_unknown_pieces_are_unknown_and_shown():

@@ -21,9 +21,8 @@ from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, Voca
 MARIAN_KIND: Literal["marian"] = "marian"
 
 _SPACE_MARK = "\u2581"
-_CODE_START, _CODE_END = ">>", "<<"
 _CODE = re.compile(r">>[^<>\s]+<<")
-"""Mark the target language in front of a sentence, which multilingual models of OPUS-MT need."""
+"""The code of a target language in front of a text, which multilingual models of OPUS-MT need."""
 
 
 @final
@@ -85,12 +84,10 @@ class MarianTokenizer(VocabularyTokenizer):
     def split(self, text: str) -> list[str]:
         """The pieces of ``text``; U+2581 marks a space."""
         # sentencepiece would cut the language code into pieces.
-        code, rest = "", text
-        end = text.find(_CODE_END) + len(_CODE_END)
-        if text.startswith(_CODE_START) and end >= len(_CODE_END):
-            code, rest = text[:end], text[end:]
+        found = _CODE.match(text)
+        code = found[0] if found else ""
 
-        pieces: list[str] = self._processor.encode(rest, out_type=str)
+        pieces: list[str] = self._processor.encode(text[len(code) :], out_type=str)
         return [code, *pieces] if code else pieces
 
     def decode(self, ids: Iterable[int]) -> str:
