@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.core.special import UNK_ID
 from pellucid.core.texts import counted
 from pellucid.decoding.warnings import KINDS, TranslationWarning, WarningKind, kinds_of
-from pellucid.text.languages import code_problem
+from pellucid.text.languages import code_problem, leading_code
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
@@ -74,7 +74,9 @@ def source_warnings(
 
     text = tokenizer.read(text)
     if UNK_ID in ids:
-        unknown = [each for each in unknown_parts(text, tokenizer) if not each.startswith(">>")]
+        # a code that it does not know has a warning of its own
+        code = leading_code(text)
+        unknown = [each for each in unknown_parts(text, tokenizer) if each != code]
         if unknown:
             message = f"the model does not know {_named(unknown)}"
             found.append(TranslationWarning("unknown", message))
@@ -113,10 +115,18 @@ def judged(
 
 
 def compare(
-    source: str, text: str, source_tokens: Sequence[str], tokens: Sequence[str]
+    source: str,
+    text: str,
+    source_tokens: Sequence[str],
+    tokens: Sequence[str],
+    demanded: str = "",
 ) -> list[TranslationWarning]:
-    """The warnings of a text as the translation of a source: lengths, loops and numbers."""
-    if any(map(str.isalnum, source)) and not any(map(str.isalnum, text)):
+    """The warnings of a text as the translation of a source: lengths, loops and numbers.
+
+    A number of what was ``demanded`` may be in the translation, and need not be: of a term's forms
+    the translation has one.
+    """
+    if any(map(str.isalnum, source + demanded)) and not any(map(str.isalnum, text)):
         message = "nothing is left of it: the translation has neither a letter nor a digit"
         return [TranslationWarning("empty", message)]
 
@@ -131,7 +141,7 @@ def compare(
     elif len(tokens) > _LONG * len(source_tokens) + _LONG_EXTRA:
         message = f"the translation is suspiciously long {sizes}"
         found.append(TranslationWarning("long", message))
-    changed = _changed_numbers(source, text)
+    changed = _changed_numbers(source, text, demanded)
     if changed is not None:
         found.append(TranslationWarning("digits", changed))
     return found
@@ -199,10 +209,10 @@ def _by_comparison(
         # each sentence was judged by itself; or nothing was read, such as of a copied line
         return []
 
-    source = " ".join((found.source, *demanded))
+    required = " ".join(demanded)
     warnings = [
         each
-        for each in compare(source, found.text, found.source_tokens, found.tokens)
+        for each in compare(found.source, found.text, found.source_tokens, found.tokens, required)
         if each.kind not in usual
     ]
 
@@ -258,22 +268,23 @@ def _repeats(tokens: Sequence[str]) -> bool:
     return False
 
 
-def _changed_numbers(source: str, text: str) -> str | None:
+def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     """Describe the numbers that a translation lost or made up; None if there are none."""
     ours, theirs = _numbers(source), _numbers(text)
-    if ours and not any(map(str.isalpha, source)) and any(map(str.isalpha, text)):
+    if ours and not any(map(str.isalpha, source + demanded)) and any(map(str.isalpha, text)):
         return "the text has no letters, and the translation has some"
     if not ours and not theirs:
         return None
 
     missing = _only_in(ours, theirs, _LEAST_CHANGED)
-    new = _only_in(theirs, ours, _LEAST_CHANGED)
+    known = [*ours, *_numbers(demanded)]
+    new = _only_in(theirs, known, _LEAST_CHANGED)
     if missing and new:
         return f"the text has {_named(missing)}, and the translation has {_named(new)} instead"
     missing = _only_in(ours, theirs, _LEAST_DIGITS)
     if missing:
         return f"{_named(missing)} of the text is not in the translation"
-    new = _only_in(theirs, ours, _LEAST_DIGITS)
+    new = _only_in(theirs, known, _LEAST_DIGITS)
     if new:
         return f"the translation has {_named(new)}, which the text does not have"
     return None

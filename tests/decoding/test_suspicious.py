@@ -173,6 +173,9 @@ def test_an_unknown_word_in_the_translation_is_said():
 def test_what_a_request_demands_is_not_invented():
     assert judged(written("call", "ruf 4711 an"), demanded=["4711"]).warnings == ()
     assert judged(written("call", "ruf 4711 an")).warnings
+    forms = ["Windows 2019", "Windows"]
+    assert judged(written("I use Windows", "Ich nutze Windows"), demanded=forms).warnings == ()
+    assert judged(written("42", "forty-two"), demanded=["forty-two"]).warnings == ()
 
 
 def test_a_split_line_has_the_warnings_of_its_sentences_each_once():
