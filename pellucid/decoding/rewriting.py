@@ -26,6 +26,7 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.sentences import SplitLine
 from pellucid.decoding.suspicious import judged, unsure_message
 from pellucid.text.glossary import Glossary
+from pellucid.text.normalization import check_text
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -258,6 +259,7 @@ class OddLines:
         )
 
         if is_own:
+            check_text(request.source)  # as the tokenizer, which does not see it, would
             return OddLine(request, Request(""), is_copied=True)
         return OddLine.of(
             request,
@@ -288,7 +290,11 @@ class TermMarks:
         # Links of an alignment would point at the marks.
         if self.glossary is None or not request.terms or not settings.mark_terms or settings.align:
             return request
-        return dataclasses.replace(request, source=self.glossary.marked(request.source))
+        # a request's own terms may not be those of the glossary
+        source = self.glossary.marked(
+            request.source, lambda phrases: tuple(phrases) in request.terms
+        )
+        return dataclasses.replace(request, source=source)
 
 
 def _unchanged(found: Translations) -> Translations:

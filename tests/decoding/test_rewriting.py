@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from pellucid.core.errors import DataError
 from pellucid.decoding import rewriting
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
@@ -106,6 +107,29 @@ def test_all_steps_together_undo_what_they_did():
     assert found[3].text == "12 + 30"
     # The code of the target language stands in front of each sentence that is searched.
     assert [each.source for each in asked[-2:]] == [">>eng<< Il pleut.", ">>eng<< Tu dors."]
+
+
+def test_only_the_terms_of_a_request_are_marked():
+    """Those that it brings itself take the place of the glossary's."""
+    marked = [
+        TermMarks(GLOSSARY, SETTINGS)([each]).requests[0].source
+        for each in (
+            Request("le chat et la gare", terms=(("Bahnhof",),)),
+            *Terms(GLOSSARY)([Request("le chat et la gare")]).requests,
+        )
+    ]
+    assert marked[0] == "le chat et la gare"
+    assert [each in marked[1] for each in ("cat", "station")] == [True, True]
+
+
+def test_a_lone_surrogate_beside_an_address_is_refused():
+    def addresses_in(text: str) -> list[tuple[int, int]]:
+        return [(0, len("https://e.org/"))]
+
+    step = OddLines(SETTINGS, copies_numbers=True, literals_in=addresses_in)
+    assert step.read(Request("https://e.org/")).is_copied
+    with pytest.raises(DataError, match="surrogate"):
+        step.read(Request("https://e.org/ \ud800"))
 
 
 def test_a_judged_translation_is_compared_with_the_source_as_its_user_wrote_it():
