@@ -29,6 +29,7 @@ from pellucid.documents.items import (
     text_of,
     tree_of,
 )
+from pellucid.documents.protected import literals_in
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment, joined
 from pellucid.documents.side_by_side import (
     SPACED_BAR,
@@ -310,6 +311,8 @@ class Folded:
         tail = first_word(waiting)
         if not _is_formula(host, text_in(cluster), tail):
             return False
+        if _ends_literal(done, host) or _begins_literal(waiting, tail):
+            return False
 
         if host:
             last = done.pop()
@@ -333,6 +336,8 @@ class Folded:
                 break
             cluster.append(waiting.pop())
             tail = first_word(waiting)
+            if _begins_literal(waiting, tail):
+                break
 
         done.append(self._new_mark(cluster, text_in(cluster)))
         return True
@@ -351,6 +356,22 @@ def _is_formula(host: str, script: str, tail: str) -> bool:
     if _SIGNED.fullmatch(script.strip()):
         return not is_plain or len(host) <= 4
     return not is_plain
+
+
+def _ends_literal(done: Sequence[Item], host: str) -> bool:
+    """Whether the word before an index is a part of an address or of a placeholder: ``%1$s``."""
+    last = done[-1] if done else None
+    return isinstance(last, str) and bool(host) and _is_cut(last, len(last) - len(host))
+
+
+def _begins_literal(waiting: Sequence[Item], tail: str) -> bool:
+    """Whether the word behind an index is a part of an address or of a placeholder."""
+    following = waiting[-1] if waiting else None
+    return isinstance(following, str) and bool(tail) and _is_cut(following, len(tail))
+
+
+def _is_cut(text: str, place: int) -> bool:
+    return any(start < place < end for start, end in literals_in(text))
 
 
 def _without_outer_space(pair: Pair, left: str, right: str) -> list[Item] | None:
@@ -386,6 +407,10 @@ def _is_at_edge(items: Sequence[Item], at: int, step: int) -> bool:
         # The beginning or the end of a formula.
         host, tail = last_word(items[max(0, at - 1) : at]), first_word(items[at + 1 : at + 2])
         is_word = (step < 0 or not host) and bool(host or tail) and _is_formula(host, text, tail)
+        if _ends_literal(items[max(0, at - 1) : at], host) or _begins_literal(
+            items[at + 1 : at + 2], tail
+        ):
+            is_word = False
     return item.is_fixed and not item.has_break and not is_word
 
 

@@ -87,6 +87,24 @@ def test_a_formula_stays_whole(formula: str):
     assert re.sub(r"<[^>]*>", "", found.replace(formula, "")).split() != []
 
 
+@pytest.mark.parametrize(
+    ("source", "read", "found"),
+    [
+        ("the %1$s<sup>th</sup> here", "the %1$s here", "%1$s<sup>th</sup>"),
+        ("the %dx<sup>2</sup> here", "the %dx here", "%dx<sup>2</sup>"),
+        ("see http://x.org/a<sup>1</sup> here", "see http://x.org/a here", "/a<sup>1</sup>"),
+        ("ask a.b@x.eu<sub>1</sub>", "ask a.b@x.eu", "a.b@x.eu<sub>1</sub>"),
+        ("a <sup>1</sup>N@x.org here", "a N@x.org here", "<sup>1</sup>N@x.org"),
+        ("an H<sub>2</sub>SO<sub>4</sub>www.x.org", "an H2SO4www.x.org", "<sub>4</sub>www.x.org"),
+    ],
+)
+def test_an_index_beside_a_placeholder_or_an_address_cuts_nothing_from_it(
+    source: str, read: str, found: str
+):
+    assert read_in(source)[0] == read
+    assert found in html(source)
+
+
 @pytest.mark.parametrize("word", ["Haus", "spielen", "Hut"])
 def test_a_word_with_a_note_is_no_formula(word: str):
     assert read_in(f"das {word}<sup>2</sup> hier") == [f"das {word} hier"]
