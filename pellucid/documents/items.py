@@ -10,6 +10,8 @@ _ROMAN = re.compile(r"(?=[ivxl])(?:xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 """Numbers of pages and notes, up to 89."""
 _LONGEST_SCRIPT = 12
 """Characters of a raised or lowered text; a longer one is no part of a word."""
+_LETTERS = re.compile(r"[^\W\d_]{3}")
+"""In a raised text that may stand by itself: a word such as "Note:", and no index or ending."""
 _NOTE = re.compile(r"\[[^\[\]]{1,40}\]")
 """A raised text in brackets, such as the [note 3] and [citation needed] of Wikipedia."""
 _LONGEST_NUMBER = 6
@@ -37,6 +39,8 @@ class Pair:
     """Whether it holds a mark that is read as a word, such as code."""
     tail: list[Alone] = dataclasses.field(default_factory=list)
     """Marks directly behind a range, which belong to it, such as a comment's."""
+    is_own_word: bool = False
+    """Whether it is a raised or lowered word that no other word touches."""
 
     @property
     def kind(self) -> Kind:
@@ -53,6 +57,8 @@ class Pair:
             return True
         if self.kind == "reference":
             return len(text) <= _LONGEST_NUMBER and not any(map(str.isspace, text))
+        if self.is_own_word:
+            return False
         if self.kind == "script":
             return len(text) <= _LONGEST_SCRIPT and not any(map(str.isspace, text))
         is_page = self.kind == "label" and len(text) > 1 and _ROMAN.fullmatch(text) is not None
@@ -99,6 +105,7 @@ def _with_ranges(items: list[Item], depth: int) -> list[Item]:
     """The items of one level, with pairs for the ranges that begin and end in it and do not
     overlap.
     """
+    _find_own_words(items, is_whole=not depth)
     begins = {item.ends for item in items if isinstance(item, Alone) and item.ends is not None}
     if not begins or depth > DEEPEST // 2:
         return items
@@ -144,6 +151,18 @@ def _with_ranges(items: list[Item], depth: int) -> list[Item]:
             else:
                 holder.append(item)
     return levels[0][1]
+
+
+def _find_own_words(items: Sequence[Item], *, is_whole: bool) -> None:
+    """Find the raised and lowered words of one level that no other word touches; the ends of a
+    ``whole`` text touch none.
+    """
+    for place, item in enumerate(items):
+        if isinstance(item, Pair) and item.kind == "script" and _LETTERS.search(item.text):
+            left = last_character(items[max(0, place - _NEAREST) : place])
+            right = first_character(items[place + _NEAREST : place : -1])
+            is_apart = (left or " ").isspace() and not (right or " ").isalnum()
+            item.is_own_word = is_apart and (is_whole or bool(left and right))
 
 
 def _pair(first: Open | Alone, last: Close | Alone, inner: list[Item]) -> Pair:

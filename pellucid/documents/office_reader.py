@@ -1,6 +1,7 @@
 """The runs of a paragraph as the pieces of a segment, with marks where the formatting changes."""
 
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 
 from pellucid.documents.containers import Element, local_name
@@ -27,6 +28,10 @@ from pellucid.documents.segments import (
 
 _JOINERS = [["'"], ["’"], ["-"], ["‐"], ["‑"], ["–"], ["·"]]
 """The pieces of signs that make one word of two."""
+_LEAST_BASELINE, _LEAST_POSITION = 10_000, 4
+"""The shift that raises or lowers a text, in thousandths of a percent and in half points; a smaller
+one only levels it with what stands beside it."""
+_UNITS = {None: 1, "%": 1000, "pt": 2}
 
 _Item = tuple[str | None, Part]
 """A text with its part, or None with anything else."""
@@ -195,12 +200,12 @@ class ParagraphReader:
         properties = self._runs.properties_of(run)
         if properties is None:
             return "format"
-        if properties.get("baseline", "0").strip("0%") not in ("", "-"):
+        if _is_far(properties.get("baseline", ""), _LEAST_BASELINE):
             return "script"
         for child in properties:
             name, value = local_name(child), value_of(child, "val")
             is_raised = name == "vertAlign" and value in ("superscript", "subscript")
-            if is_raised or (name == "position" and value.strip("0-")):
+            if is_raised or (name == "position" and _is_far(value, _LEAST_POSITION)):
                 return "script"
             if name == "rStyle" and value in self._scripts:
                 return "script"
@@ -221,6 +226,12 @@ class ParagraphReader:
             if local_name(child) not in ignored
         )
         return "\n".join([*attributes, *children]).encode()
+
+
+def _is_far(shift: str, least: int) -> bool:
+    """Whether a text is raised or lowered by so much, or by as much in percent or points."""
+    found = re.fullmatch(r"[+-]?(\d{1,9}(?:\.\d{0,9})?)(%|pt)?", shift)
+    return found is not None and float(found[1]) * _UNITS[found[2]] >= least
 
 
 def _is_within_word(atoms: Sequence[_Atom], at: int) -> bool:

@@ -1,5 +1,6 @@
 """OpenDocument text (odt): paragraphs and headings of the body, of headers and of footers."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from pellucid.core.errors import DataError
@@ -69,9 +70,9 @@ def _styles_of_scripts(root: Element) -> Iterator[str]:
     """The names of the styles that raise or lower a text."""
     for style in root.iter(f"{_STYLE}style"):
         for properties in style.iter(f"{_STYLE}text-properties"):
-            # Such as "super 58%" or "-33% 58%"; "0% 100%" is neither.
-            position = properties.get(f"{_STYLE}text-position", "").split()[:1]
-            if position and position[0].strip("%-.0"):
+            # Such as "super 58%" or "-33% 58%"; "0% 100%" is neither, and "3% 100%" hardly.
+            position = properties.get(f"{_STYLE}text-position", "")
+            if re.match(r"super|sub|-?[1-9]\d", position):
                 yield style.get(f"{_STYLE}name", "")
 
 

@@ -105,6 +105,20 @@ def test_an_index_beside_a_placeholder_or_an_address_cuts_nothing_from_it(
     assert found in html(source)
 
 
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("a red house long <sup>Note:</sup> and more", ["a red house long Note: and more"]),
+        ("<sup>Note:</sup> red cats <sub>below</sub>", ["Note: red cats below"]),
+        ("<sup>Note</sup>", ["Note"]),
+        ("le 1 <sup>er</sup> mai, house<sup>see</sup> now", ["le 1 mai, house now"]),
+        ("in v<i><sub>max</sub></i> now", ["in v now"]),
+    ],
+)
+def test_a_raised_word_that_touches_no_other_is_read(source: str, read: list[str]):
+    assert read_in(source) == read
+
+
 @pytest.mark.parametrize("word", ["Haus", "spielen", "Hut"])
 def test_a_word_with_a_note_is_no_formula(word: str):
     assert read_in(f"das {word}<sup>2</sup> hier") == [f"das {word} hier"]
@@ -380,25 +394,45 @@ def part_of(data: bytes, name: str) -> str:
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
+def docx_of(runs: str) -> str:
+    """The paragraph of runs in a Word file, translated."""
+    source = f'<w:document xmlns:w="{WORD}"><w:body><w:p>{runs}</w:p></w:body></w:document>'
+    written = translate_document(archive({"word/document.xml": source}), Swapping(), "a.docx")
+    found = part_of(written, "word/document.xml")
+    return found[found.index("<w:p>") + 5 : found.index("</w:p>")]
+
+
+def words_of_docx(runs: str) -> str:
+    return re.sub("<[^>]*>", "", docx_of(runs))
+
+
 @pytest.mark.parametrize(
     "properties",
     ['<w:vertAlign w:val="superscript"/>', '<w:position w:val="6"/>', "<w:b/>"],
 )
 def test_a_typed_number_of_a_note_stays_behind_its_word_in_docx(properties: str):
     note = f"<w:r><w:rPr>{properties}</w:rPr><w:t>1</w:t></w:r>"
-    source = (
-        f'<w:document xmlns:w="{WORD}"><w:body><w:p><w:r><w:t>red house</w:t></w:r>{note}'
-        '<w:r><w:t xml:space="preserve"> stands</w:t></w:r></w:p></w:body></w:document>'
+    found = docx_of(
+        f'<w:r><w:t>red house</w:t></w:r>{note}<w:r><w:t xml:space="preserve"> stands</w:t></w:r>'
     )
-    written = translate_document(archive({"word/document.xml": source}), Swapping(), "a.docx")
-    found = part_of(written, "word/document.xml")
     assert re.sub("<[^>]*>", "", found).strip() == "HOUSE1 RED STANDS"
     assert properties in found
+
+
+@pytest.mark.parametrize("value", ["1", "-3", "1pt"])
+def test_a_slightly_shifted_word_of_docx_is_a_word(value: str):
+    """As converters from PDF write it; even where it touches another word."""
+    shifted = f'<w:r><w:rPr><w:position w:val="{value}"/></w:rPr><w:t>ten</w:t></w:r>'
+    found = words_of_docx(
+        f'<w:r><w:t xml:space="preserve">the red </w:t></w:r>{shifted}<w:r><w:t>fold</w:t></w:r>'
+    )
+    assert found == "RED THE TENFOLD"
 
 
 @pytest.mark.parametrize(
     ("runs", "found"),
     [
+        ([("the red ", None), ("ten", "5000"), ("fold", None)], "RED THE |^TENFOLD"),
         ([("red house", None), ("1", "30000"), (" stands", None)], "HOUSE|^1| RED STANDS"),
         ([("red house", None), ("[1]", "30000"), (".", None)], "HOUSE RED|^[1]|."),
         ([("red ", None), ("house", "b"), ("*", "30000"), (" is", None)], "HOUSE|^*| RED IS"),
@@ -444,6 +478,24 @@ def test_a_raised_number_stays_behind_its_word_in_odt():
     found = part_of(written, "content.xml")
     assert 'm<text:span text:style-name="T1">2</text:span>' in found
     assert "HOUSE<text:span>*</text:span>" in found
+
+
+@pytest.mark.parametrize(
+    ("position", "found"),
+    [("super", "house"), ("sub 58%", "house"), ("-33% 58%", "house"), ("3% 100%", "HOUSE")],
+)
+def test_a_text_of_odt_is_raised_from_a_tenth_of_a_line_on(position: str, found: str):
+    spaces = "".join(
+        f' xmlns:{each}="urn:oasis:names:tc:opendocument:xmlns:{each}:1.0"'
+        for each in ("text", "style", "office")
+    )
+    source = (
+        f'<office:document-content{spaces}><style:style style:name="T1"><style:text-properties'
+        f' style:text-position="{position}"/></style:style><text:p>the red'
+        '<text:span text:style-name="T1">house</text:span></text:p></office:document-content>'
+    )
+    written = translate_document(archive({"content.xml": source}), Swapping(), "a.odt")
+    assert f"{found}</text:span>" in part_of(written, "content.xml")
 
 
 def test_folding_takes_linear_time():
