@@ -51,7 +51,7 @@ _UNIT = re.compile(r"\s?[%‰°$€£¥₹]")
 """Behind a number."""
 _SIGN = re.compile(r"[&+=×÷<>≤≥≈]")
 """A sign that is read as a word between two others."""
-_SIGNED = re.compile(r"[+−–-]\d{1,3}|\d{0,2}[+−–-]")
+_SIGNED = re.compile(r"[+−–‐‑-]\d{1,3}|\d{0,2}[+−–‐‑-]")
 """A raised text that is an exponent or a charge, and not the number of a note."""
 _BESIDE_NUMBERS = re.compile(r"\s*[,;–—-]?\s*")
 """Between two numbers of notes."""

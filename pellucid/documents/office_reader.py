@@ -159,7 +159,7 @@ class ParagraphReader:
         for at, (pieces, run) in enumerate(atoms):
             # White space has no formatting that a reader sees, so it ends no stretch.
             is_blank = all(isinstance(piece, str) and not piece.strip() for piece in pieces)
-            if is_blank or _is_within_word(atoms, at):
+            if is_blank or self._is_within_word(atoms, at):
                 merged += pieces
                 continue
 
@@ -179,6 +179,23 @@ class ParagraphReader:
         if current != common:
             merged.append(Close(number))
         return merged
+
+    def _is_within_word(self, atoms: Sequence[_Atom], at: int) -> bool:
+        """Whether an atom is a sign between two letters or digits: Word takes those that a font
+        lacks, such as the apostrophe of "don’t", from another one. One that is raised, or has the
+        format of what stands on a side of it, keeps its format.
+        """
+        if not 0 < at < len(atoms) - 1 or atoms[at][0] not in _JOINERS:
+            return False
+        around = atoms[at - 1 : at + 2]
+        before, after = around[0][0][-1:], around[2][0][:1]
+        texts = [each for each in (*before, *after) if isinstance(each, str)]
+        if len(texts) != 2 or not (texts[0][-1:].isalnum() and texts[1][:1].isalnum()):
+            return False
+
+        formats = [None if run is None else self._formats[run] for _, run in around]
+        left, own, right = formats
+        return own not in (left, right) and own is not None and own[1] != "script"
 
     def _commonest(self, atoms: Sequence[_Atom]) -> Element | None:
         """The first run with the formatting that most characters have; None without any run."""
@@ -232,17 +249,6 @@ def _is_far(shift: str, least: int) -> bool:
     """Whether a text is raised or lowered by so much, or by as much in percent or points."""
     found = re.fullmatch(r"[+-]?(\d{1,9}(?:\.\d{0,9})?)(%|pt)?", shift)
     return found is not None and float(found[1]) * _UNITS[found[2]] >= least
-
-
-def _is_within_word(atoms: Sequence[_Atom], at: int) -> bool:
-    """Whether an atom is a sign between two letters or digits: Word takes those that a font lacks,
-    such as the apostrophe of "don’t", from another one.
-    """
-    if not 0 < at < len(atoms) - 1 or atoms[at][0] not in _JOINERS:
-        return False
-    before, after = atoms[at - 1][0][-1:], atoms[at + 1][0][:1]
-    texts = [each for each in (*before, *after) if isinstance(each, str)]
-    return len(texts) == 2 and texts[0][-1:].isalnum() and texts[1][:1].isalnum()
 
 
 def _shows_text(instruction: str) -> bool:

@@ -419,6 +419,31 @@ def test_a_typed_number_of_a_note_stays_behind_its_word_in_docx(properties: str)
     assert properties in found
 
 
+@pytest.mark.parametrize(
+    ("before", "signs", "after", "found"),
+    [
+        ("m s", ["<w:noBreakHyphen/><w:t>1</w:t>"], " red cat", "s^‑1| RED M CAT|"),
+        ("mol", ["<w:noBreakHyphen/><w:t>1</w:t>"], " red cat", "mol^‑1| CAT RED|"),
+        ("10", ["<w:t>-</w:t>", "<w:t>3</w:t>"], " red cat", "10^-3| CAT RED|"),
+        ("x", ["<w:t>–</w:t>"], "ray here", "x^–|ray HERE|"),
+    ],
+)
+def test_a_raised_sign_of_docx_stays_raised(before: str, signs: list[str], after: str, found: str):
+    raised = '<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr>'
+    exponent = "".join(f"{raised}{sign}</w:r>" for sign in signs)
+    plain = '<w:r><w:t xml:space="preserve">'
+    written = docx_of(f"{plain}{before}</w:t></w:r>{exponent}{plain}{after}</w:t></w:r>")
+    pieces = written.replace(f"</w:r>{raised}", "^").replace("</w:r>", "|")
+    assert re.sub("<[^>]*>", "", pieces) == found
+
+
+def test_a_sign_from_another_font_is_a_letter_of_its_word_in_docx():
+    """The font that the rest of the text has lacks the apostrophe."""
+    sign = '<w:r><w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>’</w:t></w:r>'
+    found = docx_of(f"<w:r><w:t>we don</w:t></w:r>{sign}<w:r><w:t>t go</w:t></w:r>")
+    assert "Symbol" not in found
+
+
 @pytest.mark.parametrize("value", ["1", "-3", "1pt"])
 def test_a_slightly_shifted_word_of_docx_is_a_word(value: str):
     """As converters from PDF write it; even where it touches another word."""
