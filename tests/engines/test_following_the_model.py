@@ -10,7 +10,10 @@ from engine_bundles import random_bundle, said, sentences
 from torch import nn
 
 from pellucid.backends.ctranslate2.cache import cache_folder
+from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
+from pellucid.backends.ctranslate2.workers import Workers
 from pellucid.backends.load import choose_engine, load, load_parts
+from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
@@ -137,3 +140,47 @@ def test_a_change_while_it_is_converted_is_found_by_the_next_search(
     assert said(translator.translate(LINES)) == said(
         Translator(translator.bundle, translator.settings).translate(LINES)
     )
+
+
+@pytest.fixture
+def reopened(bundle_folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Translator, list[bool]]:
+    """A translator as in a fork; for each opening again, whether the engine's lock was held.
+
+    The model is read meanwhile, unless that would wait for the lock.
+    """
+    translator = load(bundle_folder, "ctranslate2", device="cpu")
+    engine = translator.engine
+    assert isinstance(engine, Ctranslate2Engine)
+    held: list[bool] = []
+    reopen = Workers.reopened
+
+    def reading(self: Workers, bundle: Bundle) -> Workers:
+        held.append(engine._lock.locked())
+        if not held[-1]:
+            assert bundle.model is bundle.model
+        return reopen(self, bundle)
+
+    monkeypatch.setattr(Workers, "reopened", reading)
+    engine.in_fork()
+    return translator, held
+
+
+def test_a_fork_may_read_the_model_while_it_opens_it_again(
+    bundle_folder: Path, reopened: tuple[Translator, list[bool]]
+):
+    """The callback of reading takes the engine's lock."""
+    translator, held = reopened
+    expected = load(bundle_folder, "ctranslate2", device="cpu").translate(LINES[:3])
+    assert said(translator.translate(LINES[:3])) == said(expected)
+    assert said(translator.translate(LINES[:3])) == said(expected)
+    assert held == [False]
+
+
+def test_a_fork_that_converts_a_changed_model_does_not_open_the_former(
+    reopened: tuple[Translator, list[bool]],
+):
+    translator, held = reopened
+    zero_data(translator.bundle.model)
+    expected = Translator(translator.bundle, translator.settings).translate(LINES[:3])
+    assert said(translator.translate(LINES[:3])) == said(expected)
+    assert held == []

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import threading
 from collections.abc import Sequence
 
 from pellucid.backends.capability import CTRANSLATE2, shown_setting
@@ -71,6 +72,7 @@ class Ctranslate2Engine(CopiedEngine):
         self._targets = vocabulary_pieces(bundle.target_tokenizer)
         self._target_ids = {piece: id_ for id_, piece in enumerate(self._targets)}
         self._has_threads = True
+        self._reopening = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -163,15 +165,22 @@ class Ctranslate2Engine(CopiedEngine):
     def _own_workers(self) -> Workers:
         """The workers of this process. A fork opens the model again at its first search."""
         if not self._has_threads:
-            with self._lock:
+            # Not the engine's lock: opening may wait for the model's lock, and the thread that
+            # reads the model holds that one while it takes the engine's, to watch the model.
+            with self._reopening:
                 if not self._has_threads:  # no other thread has opened it meanwhile
-                    self._workers = self._workers.reopened(self._bundle)
-                    self._has_threads = True
+                    workers = self._workers.reopened(self._bundle)
+                    with self._lock:
+                        if not self._has_threads:  # nor converted it again
+                            self._workers = workers
+                            self._has_threads = True
         return self._workers
 
     def _forget_threads(self) -> None:
         self._workers.keep()
         self._has_threads = False
+        self._reopening = threading.Lock()  # a thread of the parent may have held the other
 
     def _convert_again(self) -> None:
         self._workers = open_changed(self._bundle, self._workers.compute_type)
+        self._has_threads = True  # also in a fork
