@@ -70,6 +70,7 @@ _LONGEST_HEADER = 1 << 24
 """Bytes, as in ``core.tensors``, which imports torch."""
 _MOST_HEADER_VALUES = 1_000_000
 """Commas and brackets, as in ``core.tensors``."""
+_MOST_DIMENSIONS, _LARGEST_DIMENSION = 8, 1 << 40
 _TOKENIZER_NAMES = ("shared", "source", "target")
 
 _log = logging.getLogger("pellucid")
@@ -486,10 +487,20 @@ def _count_in_header(file: HeldFile) -> int:
         if text.count(b",") + text.count(b"[") + text.count(b"{") > _MOST_HEADER_VALUES:
             raise ValueError(f"a header of more than {_MOST_HEADER_VALUES:,} values")
         header = json.loads(text)
-        shapes = [each["shape"] for name, each in header.items() if name != "__metadata__"]
-        return sum(math.prod(map(int, shape)) for shape in shapes)
+        return sum(
+            _size_of(each["shape"]) for name, each in header.items() if name != "__metadata__"
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptError(f"{file.path} is not a safetensors file: {error}") from None
+
+
+def _size_of(shape: object) -> int:
+    """The product of a shape; ValueError for what is none, before it takes long to multiply."""
+    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
+        raise ValueError(f"a shape must be a list of at most {_MOST_DIMENSIONS} numbers")
+    if not all(type(each) is int and 0 <= each < _LARGEST_DIMENSION for each in shape):
+        raise ValueError("a shape has something other than a number of rows or columns in it")
+    return math.prod(shape)
 
 
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:

@@ -33,7 +33,13 @@ def test_the_shapes_of_all_tensors_are_counted_and_the_metadata_is_not(tmp_path:
         (b"no JSON", None, "Expecting value"),
         (b"[1]", None, "'list' object has no attribute"),
         (b'{"a": 1}', None, "not subscriptable"),
-        (b'{"a": {"shape": ["b"]}}', None, "invalid literal"),
+        (b'{"a": {"shape": ["b"]}}', None, "other than a number"),
+        (b'{"a": {"shape": [1e999]}}', None, "other than a number"),
+        (b'{"a": {"shape": [2.0, true]}}', None, "other than a number"),
+        (b'{"a": {"shape": [-5]}}', None, "other than a number"),
+        (b'{"a": {"shape": [' + b"9" * 4_000 + b"]}}", None, "other than a number"),
+        (b'{"a": {"shape": [' + b",".join([b"2"] * 9) + b"]}}", None, "at most 8 numbers"),
+        (b'{"a": {"shape": "22"}}', None, "must be a list"),
     ],
 )
 def test_a_header_that_is_none_is_refused_before_it_takes_memory(
