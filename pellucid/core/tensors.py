@@ -44,6 +44,8 @@ _MOST_VALUES = 1_000_000
 """The most commas and brackets in a header, which has about eight for each tensor. So many values
 take a hundred megabytes at most."""
 
+_MOST_DIMENSIONS, _LARGEST_DIMENSION = 8, 1 << 40
+
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors under their names; those that share memory are written once each.
@@ -176,17 +178,16 @@ class _Entry:
     @classmethod
     def parse(cls, table: Mapping[str, Any]) -> "_Entry":
         """Raises ValueError, KeyError, TypeError."""
-        shape = tuple(table["shape"])
+        shape = _shape_of(table)
         begin, end = table["data_offsets"]
         if table["dtype"] not in _DTYPES:
             raise ValueError(f"unknown type {str(table['dtype'])[:20]}")
 
         # ``type`` and not ``isinstance``: True is an int in Python.
-        if not all(type(each) is int and each >= 0 for each in (*shape, begin, end)):
-            raise ValueError("shapes and offsets must be whole numbers, at least 0")
+        if not all(type(each) is int and each >= 0 for each in (begin, end)):
+            raise ValueError("offsets must be whole numbers, at least 0")
         dtype = _DTYPES[table["dtype"]]
 
-        # Python's integers do not overflow, however large a forged shape is.
         size = math.prod(shape) * dtype.itemsize
         if end - begin != size:
             raise ValueError(f"{size:,} bytes of a tensor in {end - begin:,}")
@@ -209,7 +210,21 @@ def read_shapes(path: Path) -> dict[str, Shape]:
     """
     with _reading(path):
         header = _header(path).items()
-        return {name: tuple(map(int, each["shape"])) for name, each in header if name != _METADATA}
+        return {name: _shape_of(each) for name, each in header if name != _METADATA}
+
+
+def _shape_of(table: Mapping[str, Any]) -> Shape:
+    """The shape in a tensor's entry. Raises ValueError, KeyError, TypeError.
+
+    Python's integers do not overflow, and multiplying hundreds of long ones takes half a minute.
+    """
+    shape = tuple(table["shape"])
+    if len(shape) > _MOST_DIMENSIONS:
+        raise ValueError(f"shapes must have at most {_MOST_DIMENSIONS} numbers")
+    # ``type`` and not ``isinstance``: True is an int in Python.
+    if not all(type(each) is int and 0 <= each < _LARGEST_DIMENSION for each in shape):
+        raise ValueError("shapes must be whole numbers, at least 0")
+    return shape
 
 
 def _header(path: Path) -> dict[str, Any]:

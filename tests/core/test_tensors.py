@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 
 from pellucid.core.errors import CorruptError, InputMissingError
-from pellucid.core.tensors import TensorFile, fingerprint, load_tensors, save_tensors
+from pellucid.core.tensors import TensorFile, fingerprint, load_tensors, read_shapes, save_tensors
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
@@ -104,6 +104,8 @@ BROKEN = {
     "an unknown type": ({"a": {**ENTRY, "dtype": "F7"}}, "unknown type F7"),
     "a negative size": ({"a": {**ENTRY, "shape": [-1, -2]}}, "at least 0"),
     "a size that is no number": ({"a": {**ENTRY, "shape": [True]}}, "at least 0"),
+    "a size beyond all memory": ({"a": {**ENTRY, "shape": [10**4_000]}}, "at least 0"),
+    "too many sizes": ({"a": {**ENTRY, "shape": [2] * 9}}, "at most 8 numbers"),
     "another size": ({"a": {**ENTRY, "shape": [3]}}, "12 bytes of a tensor in 8"),
     "no entry": ({"a": 7}, "is not a readable safetensors file"),
 }
@@ -126,3 +128,14 @@ def test_a_file_that_was_cut_short_after_it_was_opened_is_refused(tmp_path: Path
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CorruptError, match="it ends within a"):
         opened["a"]
+
+
+def test_shapes_are_read_from_the_header_alone_and_checked(tmp_path: Path):
+    path = tmp_path / "x.safetensors"
+    save_tensors(path, {"a": torch.ones(4, 2)})
+    assert read_shapes(path) == {"a": (4, 2)}
+    for shape in ("[-1]", "[1e999]", "[2.5]", "[true]"):
+        text = f'{{"a": {{"shape": {shape}}}}}'.encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text)
+        with pytest.raises(CorruptError, match="shapes must be whole numbers, at least 0"):
+            read_shapes(path)
