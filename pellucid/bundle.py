@@ -601,8 +601,11 @@ def _bundles_of(path: Path) -> list[Path]:
 
 def _damaged_tensors(folder: Path) -> list[str]:
     """Return the tensors that differ from their fingerprints, as far as the file can be read at
-    all."""
-    from pellucid.core.tensors import fingerprint, load_tensors
+    all, and torch is installed."""
+    try:
+        from pellucid.core.tensors import fingerprint, load_tensors
+    except ImportError:
+        return []
 
     try:
         if is_sparse(folder / MODEL_FILE):
@@ -610,6 +613,8 @@ def _damaged_tensors(folder: Path) -> list[str]:
         expected = read_manifest(folder).get("tensors", {})
         tensors = load_tensors(folder / MODEL_FILE)
     except (CorruptError, InputMissingError, OSError):
+        return []
+    if not isinstance(expected, dict):  # a stranger's manifest may hold anything
         return []
     return [
         name

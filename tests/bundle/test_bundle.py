@@ -353,6 +353,21 @@ def test_an_altered_file_without_tensors_is_told_alone(tmp_path: Path):
     assert "damaged" not in str(caught.value)
 
 
+@pytest.mark.parametrize("lacking", ["torch", "fingerprints"])
+def test_a_damaged_bundle_is_told_without_torch_or_fingerprints_too(
+    lacking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = saved(tmp_path / "b")
+    if lacking == "torch":
+        monkeypatch.setitem(sys.modules, "pellucid.core.tensors", None)  # importing it raises
+    else:
+        manifest = {**read_manifest(folder), "tensors": 7}
+        (folder / MANIFEST_NAME).write_bytes(manifest_text(manifest))
+    (folder / CONFIG_FILE).write_bytes(b"# changed\n" + (folder / CONFIG_FILE).read_bytes())
+    with pytest.raises(CorruptError, match=r"config\.toml should have \d+ bytes"):
+        open_bundle(folder)
+
+
 def test_a_pickle_under_the_name_of_a_model_is_never_opened(tmp_path: Path):
     """Even with a manifest that vouches for it."""
     folder = saved(tmp_path / "b")
