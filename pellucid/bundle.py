@@ -421,8 +421,9 @@ def _open(
                     bundle.held.verify()
             return bundle
         except (PellucidError, OSError) as error:
-            # the error may come from two halves of two bundles; only an unchanged one is the cause
-            if attempts_left and _state_of(folder) != before:
+            # the error may come from two halves of two bundles, or the one that was found may be
+            # gone; only one that is there unchanged is the cause
+            if attempts_left and (before is None or _state_of(folder) != before):
                 continue
             damaged = _damaged_tensors(folder) if isinstance(error, CorruptError) else []
             if damaged:

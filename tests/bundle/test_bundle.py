@@ -293,6 +293,22 @@ def test_a_bundle_that_is_exchanged_while_it_is_read_is_never_mixed(tmp_path: Pa
         watching = False
 
 
+def test_a_bundle_that_is_removed_as_soon_as_it_is_found_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A run removes its worse bundles while it goes on."""
+    run = run_of(tmp_path / "run", a=1.0, b=3.0)
+
+    def found_and_removed(path: Path) -> Path:
+        monkeypatch.undo()
+        folder = find_bundle(path)
+        shutil.rmtree(folder)
+        return folder
+
+    monkeypatch.setattr("pellucid.bundle.find_bundle", found_and_removed)
+    assert load_bundle(run).path == run / "bundles" / "a"
+
+
 def test_the_model_of_an_opened_bundle_is_read_when_it_is_used(tmp_path: Path):
     bundle = open_bundle(saved(tmp_path / "b"))
     told: list[str] = []
