@@ -3,8 +3,9 @@
 Keys, comments and layout stay to the byte.
 """
 
+import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT, Element, local_name, parse_xml
@@ -14,19 +15,27 @@ from pellucid.documents.strings import Strings
 from pellucid.documents.xml_places import edited, element_places, keeps_tags
 
 _ESCAPE = re.compile(
-    r"\\(?:u(?P<unicode>[0-9A-Fa-f]{4})|(?P<line>\r\n|\r|\n)[ \t\f]*|(?P<sign>.))", re.DOTALL
+    r"\\(?:u(?P<unicode>[0-9A-Fa-f]{4})|(?P<line>\r\n|\r|\n|\Z)[ \t\f]*|(?P<sign>.))", re.DOTALL
 )
 _SIGNS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"}
-_KEY = re.compile(r"[ \t\f]*(?:[^\\=:\s]|\\.)*[ \t\f]*(?:[=:][ \t\f]*)?", re.DOTALL)
-"""Up to where the value begins: a key, and a sign or white space. Source: ``Properties.load``."""
+_ENTRY = re.compile(
+    r"(?:[ \t\f]|\\(?:\r\n|\r|\n))*"
+    r"(?:[#!](?P<comment>[^\r\n]*)"
+    r"|(?P<key>(?:[^\\=: \t\f\r\n]|\\[^\r\n]|\\(?:\r\n|\r|\n)[ \t\f]*)*)"
+    r"(?:[ \t\f]|\\(?:\r\n|\r|\n))*(?:[=:](?:[ \t\f]|\\(?:\r\n|\r|\n))*)?"
+    r"(?P<value>(?:[^\\\r\n]|\\[^\r\n]|\\(?:\r\n|\r|\n)|\\\Z)*))"
+    r"(?:\r\n|\r|\n|\Z)"
+)
+"""A comment, or a key with its value; a backslash at the end of a line continues it. It matches
+anywhere, and takes no step back. Source: ``Properties.load``."""
 
 
 def _read_escape(found: re.Match[str]) -> str:
     """The character for an escape of Java; none for a line end."""
     if found["unicode"]:
         return chr(int(found["unicode"], 16))
-    return "" if found["line"] else _SIGNS.get(found["sign"], found["sign"])
+    return "" if found["line"] is not None else _SIGNS.get(found["sign"], found["sign"])
 
 
 class PropertiesDocument:
@@ -45,14 +54,14 @@ class PropertiesDocument:
         self._is_narrow = data.isascii() or encoding == "latin-1"
         self._strings = Strings(text, encoding)
 
-        # Each logical line but comments and empty ones is a key with its text.
-        for start, end in _logical_lines(text):
-            if text[start:end].lstrip(" \t\f")[:1] in ("#", "!", ""):
-                continue
-            key = _KEY.match(text, start, end)
-            assert key is not None
-            value = text[key.end() : end]
-            self._strings.add(key.end(), end, _ESCAPE.sub(_read_escape, value))
+        at = 0
+        while at < len(text):
+            entry = _ENTRY.match(text, at)
+            assert entry is not None
+            at = entry.end()
+            if entry["key"] or entry["value"]:
+                value = _ESCAPE.sub(_read_escape, entry["value"])
+                self._strings.add(*entry.span("value"), value)
 
         self.segments = self._strings.segments
 
@@ -61,7 +70,8 @@ class PropertiesDocument:
 
         def source(_raw: str, value: str, _start: int) -> str:
             written = "".join(map(self._escaped, value))
-            return f"\\{written}" if written.startswith(" ") else written
+            # It would belong to what divides it from its key.
+            return f"\\{written}" if written.startswith((" ", "=", ":")) else written
 
         return self._strings.written(translated, source)
 
@@ -72,25 +82,23 @@ class PropertiesDocument:
         return _WRITTEN.get(character, character)
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends; one with a backslash at its end goes on in the next."""
-    begun: int | None = None
-    for found in re.finditer(r"([^\r\n]*)(\r\n|\r|\n|\Z)", text):
-        line = found[1]
-        begun = found.start() if begun is None else begun
-        is_comment = begun == found.start() and line.lstrip(" \t\f")[:1] in ("#", "!")
-        slashes = len(line) - len(line.rstrip("\\"))
-        if slashes % 2 and not is_comment and found[2]:
-            continue
-        yield begun, found.end(1)
-        begun = None
-
-
-_BETWEEN = re.compile(r"\s+|//[^\r\n]*")
+_BETWEEN = r"(?:\s|//[^\r\n]*+|/\*(?:(?!\*/).)*+\*/)*+"
+_BLANK = re.compile(_BETWEEN, re.DOTALL)
+_STRING = r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[\w.$/:-]+"""
 _PAIR = re.compile(
-    r'(?:"(?:[^"\\]|\\.)*"|[\w.$/:-]+)\s*=\s*"(?P<value>(?:[^"\\]|\\.)*)"\s*;', re.DOTALL
+    rf"{_BETWEEN}(?:(?P<key>{_STRING}){_BETWEEN}(?:={_BETWEEN}(?P<value>{_STRING}){_BETWEEN})?;"
+    r"|\Z)",
+    re.DOTALL,
 )
-_APPLE_ESCAPE = re.compile(r"\\(?:[Uu](?P<unicode>[0-9A-Fa-f]{4})|(?P<sign>.))", re.DOTALL)
+_APPLE_ESCAPE = re.compile(
+    r"\\(?:[Uu](?P<unicode>[0-9A-Fa-f]{1,4})|(?P<octal>[0-7]{1,3})|(?P<sign>.))", re.DOTALL
+)
+_NEXTSTEP = (
+    "\xa0ÀÁÂÃÄÅÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖÙÚÛÜÝÞµ×÷©¡¢£⁄¥ƒ§¤’“«‹›ﬁﬂ®–†‡·¦¶•‚„”»…‰¬¿"
+    "¹ˋ´ˆ˜¯˘˙¨²˚¸³˝˛ˇ—±¼½¾àáâãäåçèéêëìÆíªîïðñŁØŒºòóôõöæùúûıüýłøœßþÿ"
+)
+"""The characters from 128 on of the encoding of octal escapes. Source: unicode.org,
+VENDORS/NEXT/NEXTSTEP.TXT."""
 
 
 class AppleStringsDocument:
@@ -108,41 +116,70 @@ class AppleStringsDocument:
 
         at = 0
         while at < len(text):
-            if between := _BETWEEN.match(text, at):
-                at = between.end()
-            elif text.startswith("/*", at) and (end := text.find("*/", at)) >= 0:
-                at = end + 2
-            elif pair := _PAIR.match(text, at):
-                at = pair.end()
-                self._strings.add(*pair.span("value"), _APPLE_ESCAPE.sub(_read, pair["value"]))
-            else:
-                line = text.count("\n", 0, at) + 1
+            pair = _PAIR.match(text, at)
+            if pair is None:
+                between = _BLANK.match(text, at)
+                line = text.count("\n", 0, between.end() if between else at) + 1
                 raise DataError(f'{what} must hold "key" = "value"; line {line} does not')
+            at = pair.end()
+            if value := pair["value"] or pair["key"]:
+                # A key alone is its own text, and gets another one.
+                span = pair.span("value") if pair["value"] else (pair.end("key"),) * 2
+                inner = value[1:-1] if value[0] in "\"'" else value
+                self._strings.add(*span, _APPLE_ESCAPE.sub(_read, inner))
 
         self.segments = self._strings.segments
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other values."""
 
-        def source(_raw: str, value: str, _start: int) -> str:
-            return "".join(_WRITTEN.get(each, each) for each in value).replace('"', '\\"')
+        def source(raw: str, value: str, _start: int) -> str:
+            quote = raw[:1] if raw[:1] in ("'", '"') else '"'
+            signs = {**_WRITTEN, quote: f"\\{quote}"}
+            written = "".join(signs.get(each, each) for each in value)
+            return f"{'' if raw else ' = '}{quote}{written}{quote}"
 
         return self._strings.written(translated, source)
 
 
 def _read(found: re.Match[str]) -> str:
+    """The character for an escape of Apple."""
     if found["unicode"]:
         return chr(int(found["unicode"], 16))
+    if found["octal"]:
+        code = int(found["octal"], 8) & 255
+        return chr(code) if code < 128 else _NEXTSTEP[code - 128 : code - 127] or "\ufffd"
     return _SIGNS.get(found["sign"], found["sign"])
 
 
+_SPACE = r"\\u(?:0020|00[aA]0|1680|20(?:0[0-9aA]|2[fF]|5[fF])|3000)"
 _KEPT = re.compile(
-    r"(?P<br>\\n)|\\[tu@?\\](?:[0-9A-Fa-f]{4})?"
-    r"|&lt;(?P<start>[A-Za-z]\w{0,20})[^<>&\n]{0,200}(?:>|&gt;)"
-    r"|&lt;/(?P<end>[A-Za-z]\w{0,20})(?:>|&gt;)"
+    r"(?P<br>\\n|\\u000[aA])|\\[t\\]"
+    # Controls, signs of directions, a backslash, and a surrogate without its partner.
+    r"|\\u(?:00(?:[01][0-9a-fA-F]|5[cC]|7[fF]|[89][0-9a-fA-F])"
+    r"|20(?:0[bBeEfF]|2[89a-eA-E]|6[0-9a-fA-F])|[fF][eE][fF][fF])"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    # A space where one that is not escaped would not be shown.
+    rf"|(?<![^\s>]){_SPACE}|{_SPACE}(?![^\s<])"
+    r"|<!--(?:(?!<!--|-->).)*-->|<\?(?:(?!<\?|\?>).)*\?>"
+    r"|(?:&lt;|\\u003[cC])(?P<start>[A-Za-z]\w{0,20})"
+    r"(?:[^<>&\\]|&(?:amp|quot|apos|#\w{1,8});|\\(?!u003)){0,1000}(?:>|&gt;|\\u003[eE])"
+    r"|(?:&lt;|\\u003[cC])/(?P<end>[A-Za-z]\w{0,20})(?:>|&gt;|\\u003[eE])"
+    r"|\\u003[ceCE]",
+    re.DOTALL,
 )
-"""Escapes of Android beside those of quotation marks, and tags that are written as text."""
-_DATA = re.compile(r"(\s*<!\[CDATA\[)(.*)(\]\]>\s*)", re.DOTALL)
+"""What stays as it is written: escapes that are no part of a word, comments, and tags that are
+written as text."""
+_DATA = re.compile(r"(\s*<!\[CDATA\[)((?:(?!\]\]>).)*)(\]\]>\s*)", re.DOTALL)
+_SECTION = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_BLANKS = " \t\r\n"
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_REFERENCE = re.compile(r"[@?][\w+*:./]+")
+"""The name of another string. Source: ``ResourceUtils::TryParseReference`` of aapt2."""
+_SHOWN = re.compile(
+    r"\\(?:u(?P<unicode>[0-9A-Fa-f]{4})|(?P<sign>[^u]))|(?P<blanks>[ \t\r\n]+)|\"", re.DOTALL
+)
 
 
 class AndroidDocument:
@@ -167,7 +204,8 @@ class AndroidDocument:
         self.segments: list[Segment] = []
         self.notes = ["forms of plurals that the language has and the file lacks are not added"]
         for element, place in zip(elements, places, strict=True):
-            if _is_shown(element):
+            is_within = self._texts and place.start < self._texts[-1][1]
+            if _is_shown(element) and not is_within:
                 self._add(place.inner_start, place.inner_end)
         if not any(local_name(each) == "plurals" for each in elements):
             self.notes = []
@@ -175,25 +213,36 @@ class AndroidDocument:
     def _add(self, start: int, end: int) -> None:
         raw = self._data[start:end].decode(self._codec)
         data = _DATA.fullmatch(raw)
-        inner = data[2] if data else raw
+        # A section among other text is read as text in which signs of XML are escaped.
+        inner = data[2] if data else _SECTION.sub(_unpacked, raw)
 
         # White space and quotation marks around the words are kept beside them.
-        words = inner.strip()
-        head = inner[: len(inner) - len(inner.lstrip())] if words else ""
+        words = inner.strip(_BLANKS)
+        head = inner[: len(inner) - len(inner.lstrip(_BLANKS))] if words else ""
         tail = inner[len(head) + len(words) :]
-        is_quoted = len(words) > 1 and words[0] == words[-1] == '"' and words[-2] != "\\"
+        is_quoted = _QUOTED.fullmatch(re.sub(r"<[^<>]*>", "", words)) is not None
         if is_quoted:
             words, head, tail = words[1:-1], head + '"', '"' + tail
-        else:
-            words = " ".join(words.split())
+        if not words or _REFERENCE.fullmatch(words):
+            return
 
-        if words[:1] in ("@", "?") or not words:
-            return  # the name of another one
+        def shown(found: re.Match[str]) -> str:
+            """What Android shows; quotation marks that are not escaped, it does not."""
+            if found["unicode"]:
+                return chr(int(found["unicode"], 16))
+            blanks = found["blanks"] if is_quoted or not found["blanks"] else " "
+            return found["sign"] or blanks or ""
 
-        text = TaggedText(re.sub(r"\\(['\"])", r"\1", words), kept=_KEPT, has_entities=not data)
+        def read(piece: str) -> str:
+            """A text as it is shown, with each pair of surrogates as its character."""
+            pairs = _SHOWN.sub(shown, piece).encode("utf-16-le", "surrogatepass")
+            return pairs.decode("utf-16-le", "replace")
+
+        text = TaggedText(words, kept=_KEPT, has_entities=not data)
+        pieces = (read(piece) if isinstance(piece, str) else piece for piece in text.segment.pieces)
         head, tail = (data[1] + head, tail + data[3]) if data else (head, tail)
         self._texts.append((start, end, head, text, tail))
-        self.segments.append(text.segment)
+        self.segments.append(Segment(tuple(piece for piece in pieces if piece)))
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other texts."""
@@ -207,19 +256,26 @@ class AndroidDocument:
                 continue
 
             # An apostrophe ends the text for Android, unless it stands in quotation marks.
-            marks = '"' if head.endswith('"') else "'\""
+            signs = r'[\\"]' if head.endswith('"') else r"""[\\"']"""
+            is_data = tail.lstrip('"' + _BLANKS).startswith("]]>")
             pieces = tuple(
-                re.sub(f"[{marks}]", r"\\\g<0>", piece) if isinstance(piece, str) else piece
+                re.sub(signs, r"\\\g<0>", piece) if isinstance(piece, str) else piece
                 for piece in after.pieces
             )
 
             new = text.text_with(Segment(pieces))
             new = f"\\{new}" if new[:1] in ("@", "?") else new
+            new = new.replace("]]>", "]]]]><![CDATA[>") if is_data else new
             edits.append(
                 (start, end, f"{head}{new}{tail}".encode(self._codec, "xmlcharrefreplace"))
             )
 
         return edited(self._data, edits)
+
+
+def _unpacked(section: re.Match[str]) -> str:
+    """The text of a section, with signs of XML escaped."""
+    return html.escape(section[1], quote=False)
 
 
 def _is_shown(element: Element) -> bool:

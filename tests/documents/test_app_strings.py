@@ -5,11 +5,12 @@ import json
 import pytest
 
 from pellucid.core.errors import DataError
-from pellucid.documents.formats import ReadOptions
+from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts
+from pellucid.documents.segments import Segment
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
-from tests.documents.test_untouched_bytes import Identity
+from tests.documents.test_untouched_bytes import Capitals, Identity
 
 
 def said(source: str, name: str) -> str:
@@ -29,6 +30,12 @@ def said(source: str, name: str) -> str:
         ("k=red house\\nold cat\\\\\n", "k=HOUSE RED\\nCAT OLD\\\\\n"),
         ("k={0}: it''s red\n", "k={0}: IT''S RED\n"),
         ("# a comment \\\nk=red\n", "# a comment \\\nk=RED\n"),
+        ("red\\\n   old=house cat\n", "red\\\n   old=CAT HOUSE\n"),
+        ("a\xa0b=red\nc\x0bd=old", "a\xa0b=RED\nc\x0bd=OLD"),
+        ("\\\r\n# x=red\\\r\nk=red", "\\\r\n# x=red\\\r\nk=RED"),
+        ("a\\\n  =\\\n  red\nb \\\n : old", "a\\\n  =\\\n  RED\nb \\\n : OLD"),
+        ("\\\n\nk=\\\n\nl=red\\", "\\\n\nk=\\\n\nl=RED"),
+        ("a \\=red", "a \\=RED"),
     ],
 )
 def test_properties_of_java(source: str, found: str):
@@ -47,6 +54,12 @@ def test_properties_that_are_no_utf_8_are_in_latin_1_and_stay_so():
         ('// red\nkey="red \\"cat\\"";', '// red\nkey="RED\\"CAT\\"";'),
         ('"k" = "red house\\nold cat";\n', '"k" = "HOUSE RED\\nCAT OLD";\n'),
         ('"k" = "caf\\U00e9 red";\n', '"k" = "RED CAFÉ";\n'),
+        ('"k" = "caf\\335\\041\\40";', '"k" = "CAFÉ! ";'),
+        ('"a" /* = */ = // ;\n"red"/**/;//', '"a" /* = */ = // ;\n"RED"/**/;//'),
+        (
+            "\"red\";old;'k'='\"red\\''; a = cat;",
+            '"red" = "RED";old = "OLD";\'k\'=\'"RED\\\'\'; a = "CAT";',
+        ),
     ],
 )
 def test_strings_of_ios(source: str, found: str):
@@ -83,6 +96,64 @@ def test_strings_of_android(inner: str, found: str):
         "\n</resources>\n"
     )
     assert said(form.format(inner), "values/strings.xml") == form.format(found)
+
+
+@pytest.mark.parametrize(
+    ("inner", "shown", "found"),
+    [
+        ("? what now", "? what now", r"\? WHAT NOW"),
+        (
+            "<![CDATA[red]]> &amp; <![CDATA[old <b>cat</b>]]>",
+            "red & old cat",
+            "RED &amp; OLD &lt;b&gt;CAT&lt;/b&gt;",
+        ),
+        (
+            r"""<![CDATA[<a href=\"x\">red</a> & <font color=\'red\'>old</font>]]>""",
+            "red & old",
+            r"""<![CDATA[<a href=\"x\">RED</a> & <font color=\'red\'>OLD</font>]]>""",
+        ),
+        (
+            r"&lt;a href=\"x?a&amp;amp;b\"&gt;it\'s&lt;/a&gt;",
+            "it's",
+            r"&lt;a href=\"x?a&amp;amp;b\"&gt;IT\'S&lt;/a&gt;",
+        ),
+        (r"\tAdded \\face", "Added face", r"\tADDED \\FACE"),
+        (r"Don\u2019t caf\u00e9 \ud83d\ude00", "Don’t café 😀", "DON’T CAFÉ 😀"),
+        (r"\u0040red\u0027s \@ a\?", "@red's @ a?", r"\@red\'S @ A?"),
+        (r"red\u00a0house:\u0020", "red\xa0house:", "RED\xa0HOUSE:" + r"\u0020"),
+        (r"\u200ered\u000aold\ud83d \u003cb>", "redold ", r"\u200eRED\u000aOLD\ud83d \u003cb>"),
+        (
+            "red <!-- a <b> note --> house <?a b?>",
+            "red  house ",
+            "RED <!-- a <b> note --> HOUSE <?a b?>",
+        ),
+        ("red\n \xa0house\xa0", "red \xa0house\xa0", "RED \xa0HOUSE\xa0"),
+        ('"red" and  "old"', "red and old", "RED AND OLD"),
+        ('"red  <b a="x">it\'s</b>"', "red  it's", '"RED  <b a="x">IT\'S</b>"'),
+        (
+            'red <string name="c">old</string>',
+            "red old",
+            'RED <string name="c">OLD</string>',
+        ),
+        ("@+id/red", None, "@+id/red"),
+    ],
+)
+def test_what_android_shows_is_read_and_the_rest_stays(inner: str, shown: str | None, found: str):
+    form = '<resources><string name="a">{}</string></resources>'
+    source = form.format(inner).encode()
+    document = read_document(source, "android", "strings.xml")
+    assert [each.text for each in document.segments] == ([] if shown is None else [shown])
+    assert document.write(document.segments) == source
+    assert translate_document(source, Capitals(), "strings.xml").decode() == form.format(found)
+
+
+def test_a_translation_ends_no_section_of_xml():
+    document = read_document(
+        b"<resources><string><![CDATA[a]]></string></resources>", "android", "strings.xml"
+    )
+    written = document.write([Segment(("b]]>c",))])
+    again = read_document(written, "android", "strings.xml")
+    assert [each.text for each in again.segments] == ["b]]>c"]
 
 
 def test_plurals_of_android_are_translated_and_missing_forms_are_said():

@@ -216,6 +216,25 @@ def _nested(tag: str, depth: int) -> str:
         ("wide.csv", lambda: "a," * 10000 + "\n"),
         ("quotes.po", lambda: 'msgid "' + '\\"' * 10000 + '"\nmsgstr ""\n'),
         ("junk.po", lambda: "msgid\n" * 1000),
+        ("keys.properties", lambda: "\\\n a " * 20000 + "\\ " * 20000),
+        ("comments.strings", lambda: "// /* " * 20000 + "\n/* //" * 20000),
+        ("quotes.strings", lambda: '"a" = \'\\' * 20000),
+        (
+            "strings.xml",
+            lambda: (
+                "<resources>"
+                + "".join(
+                    f"<string><![CDATA[{each * 10000}]]></string><string>{safe * 10000}</string>"
+                    for each, safe in zip(
+                        ("<!-- ", "<? a", '<a "', " \\"),
+                        ("&lt;a &amp;", "\\ud83d", '"\\" ', "\\u0020 "),
+                        strict=True,
+                    )
+                )
+                + "</resources>"
+            ),
+        ),
+        ("rows.html", lambda: "<table>" + "<tr><td><p translate=no>red<b>" * 2000),
         ("deep.xliff", lambda: _nested("g", 2000)),
         (
             "units.xliff",
