@@ -44,6 +44,18 @@ def test_a_carriage_return_before_the_newline_belongs_to_the_end(tmp_path):
     assert read_lines(write(tmp_path, b"a\r\nb\r\r\n\r\nc\r")) == ["a", "b\r", "", "c\r"]
 
 
+@pytest.mark.parametrize(
+    "content", [b"x\ny\r", b"x\r\ny\r\n", b"x\ny\r\r\n", b"\r", b"x\n\r", b"\r\n", b"a\n\nb"]
+)
+def test_all_ways_to_read_agree_on_where_a_line_ends(content, tmp_path):
+    path = write(tmp_path, content)
+    expected = read_lines(path)
+    assert lines.decode_block(content, "name", 1) == expected
+    raw = [line.encode() for line in expected]
+    assert list(lines.iterate_raw_lines(path)) == raw
+    assert lines.fetch_lines(path, range(len(raw))) == dict(enumerate(raw))
+
+
 def test_the_last_line_needs_no_newline(tmp_path):
     assert read_lines(write(tmp_path, b"a\nb")) == ["a", "b"]
     assert read_lines(write(tmp_path, b"a\nb\n")) == ["a", "b"]

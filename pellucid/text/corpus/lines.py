@@ -351,6 +351,9 @@ def fetch_lines(path: Path, rows: Iterable[int]) -> dict[int, bytes]:
 
 def _lines_of(block: bytes) -> list[bytes]:
     lines = block.split(b"\n")
+    # As in ``decode_block``: the last part is no line, or one without an end.
+    if b"\r" in block:
+        lines[:-1] = [line.removesuffix(b"\r") for line in lines[:-1]]
     if block.endswith(b"\n"):
         lines.pop()
-    return [line.removesuffix(b"\r") for line in lines] if b"\r" in block else lines
+    return lines
