@@ -2,15 +2,17 @@
 
 import gzip
 import io
+import lzma
 import os
 import sys
+import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError, InputMissingError
-from pellucid.text.corpus import lines
+from pellucid.text.corpus import lines, unpacking
 from pellucid.text.corpus.lines import iterate_blocks, iterate_lines, read_lines
 
 INSIDE_A_LINE = [
@@ -188,6 +190,31 @@ def test_a_gzip_bomb_is_refused_while_it_is_small(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b"x" * (LONGEST + 1)))
     with pytest.raises(DataError, match="line 1: a line must have at most 16,777,216 bytes"):
         read_lines(path)
+
+
+@pytest.mark.parametrize(("name", "pack"), [("pipe.gz", gzip.compress), ("pipe.xz", lzma.compress)])
+def test_a_packed_pipe_is_read_and_a_bomb_in_it_refused(name, pack, tmp_path, monkeypatch):
+    """It has neither a size nor a position, so the packed bytes are counted as they are read."""
+    monkeypatch.setattr(lines, "_BOMB_FROM", 1 << 12)
+    monkeypatch.setattr(unpacking, "BOMB_FROM", 1 << 12)
+    path = tmp_path / name
+    os.mkfifo(path)
+
+    def read(content):
+        # small enough for the pipe to take at once, whatever the reader does
+        packed = pack(content)
+        assert len(packed) < 1 << 15
+        writer = threading.Thread(target=path.write_bytes, args=(packed,))
+        writer.start()
+        try:
+            return read_lines(path)
+        finally:
+            writer.join()
+
+    text = [f"sentence {number}" for number in range(5_000)]
+    assert read("\n".join(text).encode()) == text
+    with pytest.raises(DataError, match="must be text, and unpacks to more than 200 times its"):
+        read(b"a\n" * 500_000)
 
 
 @pytest.mark.parametrize(

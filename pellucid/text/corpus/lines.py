@@ -80,7 +80,8 @@ def open_lines(source: Path) -> Iterator[BinaryIO]:
     address = address_of(source)
 
     try:
-        if not address.is_plain:
+        # a pipe has no size that ``_refuse_bomb`` could compare with
+        if not address.is_plain or (address.packing and not source.is_file()):
             opened = open_table(source) if address.table else open_unpacked(address)
             with opened as file:
                 yield file
@@ -156,7 +157,7 @@ def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
         if len(raw) > _LONGEST_LINE:
             raise _too_long(name, number)
 
-        # A pipe has no size to compare with; of gzip both sizes are known.
+        # Of a plain file of gzip both sizes are known.
         unseen += len(raw)
         if number % _LOOK_EVERY == 0 or unseen >= _BOMB_FROM:
             unseen = 0

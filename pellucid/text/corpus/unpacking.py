@@ -82,24 +82,39 @@ class _Remote(io.RawIOBase):
 
 @contextlib.contextmanager
 def open_unpacked(address: Address) -> Iterator[BinaryIO]:
-    """The unpacked bytes of an input that is packed by zstd or xz, or lies elsewhere."""
-    with open_packed(address) as packed:
+    """The unpacked bytes of an input that is packed by zstd or xz, lies elsewhere or is a pipe."""
+    with open_packed(address) as file:
+        packed = _Counted(file)
         match address.packing:
             case ".zst":
                 yield io.BufferedReader(_Unpacked(packed, _zstd_reader(packed), address.location))
             case ".xz":
                 yield io.BufferedReader(_Unpacked(packed, _xz_reader(packed), address.location))
             case ".gz":
-                with gzip.GzipFile(fileobj=packed) as inner:
+                with gzip.GzipFile(fileobj=packed) as inner:  # type: ignore[call-overload]
                     yield io.BufferedReader(_Unpacked(packed, inner, address.location))
             case _:
-                yield packed
+                yield file
+
+
+class _Counted:
+    """A file that is only read on, and counted; a pipe does not know its position."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.count = 0
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        content = self._file.read(size)
+        self.count += len(content)
+        return content
 
 
 class _Unpacked(io.RawIOBase):
     """Unpacked bytes, of which there may be 200 times as many as packed ones were read."""
 
-    def __init__(self, packed: Any, unpacked: Any, name: str) -> None:
+    def __init__(self, packed: _Counted, unpacked: Any, name: str) -> None:
         self._packed = packed
         self._unpacked = unpacked
         self._name = name
@@ -122,7 +137,7 @@ class _Unpacked(io.RawIOBase):
             raise self._error(error) from error
 
         self._count += len(content)
-        if self._count > max(BOMB_FROM, MOST_EXPANSION * self._packed.tell()):
+        if self._count > max(BOMB_FROM, MOST_EXPANSION * self._packed.count):
             raise DataError(
                 f"{self._name} must be text, and unpacks to more than {MOST_EXPANSION} times its"
                 " size",
@@ -143,7 +158,7 @@ class _Unpacked(io.RawIOBase):
 class _FrameReader:
     """Unpacks frames (streams of xz) that follow one another, and notices an end within one."""
 
-    def __init__(self, packed: BinaryIO, begin: Callable[[], Any], read_at_once: int) -> None:
+    def __init__(self, packed: _Counted, begin: Callable[[], Any], read_at_once: int) -> None:
         self._packed = packed
         self._begin = begin
         self._read_at_once = read_at_once
@@ -169,14 +184,14 @@ class _FrameReader:
         return content
 
 
-def _xz_reader(packed: BinaryIO) -> _FrameReader:
+def _xz_reader(packed: _Counted) -> _FrameReader:
     def begin() -> Any:
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
 
     return _FrameReader(packed, begin, _PACKED_AT_ONCE)
 
 
-def _zstd_reader(packed: BinaryIO) -> _FrameReader:
+def _zstd_reader(packed: _Counted) -> _FrameReader:
     try:
         import zstandard
     except ImportError:
