@@ -243,6 +243,9 @@ def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
         contenders.append(("student, greedy, weights of 8 bits", Translator(in_files, search)))
     if importlib.util.find_spec("pellucid_kernels") is not None:
         fast = load(folder / _RUN, engine="kernels", compute_type="int8")
+        if plain.beam_size > 1:
+            own = fast.settings.changed({**greedy, "beam_size": plain.beam_size})
+            contenders.append(("student, in 8 bits", fast.with_settings(own)))
         settings = fast.settings.changed(greedy)
         contenders.append(("student, greedy, in 8 bits", fast.with_settings(settings)))
     measured = measure(contenders, sources, references)
