@@ -156,8 +156,15 @@ def align_tokens(weights: AttentionWeights) -> Links:
 
 
 def align_words(links: Links, source_words: Sequence[int], target_words: Sequence[int]) -> Links:
-    """The links between the words that tokens belong to, each once, in order of the target."""
-    found = {(source_words[source], target_words[target]) for source, target in links}
+    """The links between the words that tokens belong to, each once, in order of the target.
+
+    A token with a negative number belongs to no word.
+    """
+    found = {
+        (source_words[source], target_words[target])
+        for source, target in links
+        if source_words[source] >= 0
+    }
     return tuple(sorted(found, key=lambda link: (link[1], link[0])))
 
 
@@ -299,10 +306,13 @@ def align_lines(
 def _source_words(line: ReadLine, bundle: Translatable) -> list[int]:
     """For each token of the source the number of its word in the line as it was given."""
     words = words_of_tokens(line.source_ids, bundle.source_tokenizer)
+    # the code of a language is no word of the line: its number is negative
+    added = len(line.request.read.split()) - len(line.request.source.split())
+    words = [word - added for word in words]
     if bundle.source_tokenizer.normalization == "none":
         return words
     given = given_words(line.request.source)
-    return [given[min(word, len(given) - 1)] for word in words]
+    return [word if word < 0 else given[min(word, len(given) - 1)] for word in words]
 
 
 def _aligned(
@@ -327,7 +337,7 @@ def _aligned(
     if settings.replace_unknown and UNK_ID in hypothesis.ids:
         words = line.request.source.split()
         # the tokenizer normalizes text, so it may count more words than the line has
-        source_words = [min(word, len(words) - 1) for word in source_words]
+        source_words = [max(0, min(word, len(words) - 1)) for word in source_words]
         text = replace_unknown(translation.text, hypothesis.ids, links, words, source_words)
         translation = dataclasses.replace(translation, text=text)
     return translation

@@ -120,7 +120,7 @@ class OddLine:
 
         if text == request.source:
             return cls(request, request)
-        plain = Request(text, must=request.must, terms=request.terms)
+        plain = dataclasses.replace(request, source=text)
         return cls(request, plain, signs, is_upper)
 
     def plain_target(self, text: str) -> str:

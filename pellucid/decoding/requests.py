@@ -73,6 +73,13 @@ class Request:
     terms: tuple[tuple[str, ...], ...] = ()
     """Groups of phrases, such as the forms of a term: its translation has one of each, wherever the
     model can generate them."""
+    code: str = ""
+    """The code of the target language that the model reads in front of it, such as ``>>fra<<``."""
+
+    @property
+    def read(self) -> str:
+        """The text that the model reads: the source behind its code, if it has one."""
+        return with_code(self.source, self.code)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,10 +112,11 @@ def as_requests(
         check_texts([request.source], number)
         requests.append(
             Request(
-                source=with_code(request.source, settings.target_code),
+                source=request.source,
                 prefix=request.prefix or settings.prefix,
                 must=tuple(dict.fromkeys((*settings.must, *request.must))),
                 terms=request.terms,
+                code=request.code or settings.target_code,
             )
         )
 
@@ -177,7 +185,7 @@ def read_requests(
 ) -> list[ReadLine]:
     """Each request as ids. Raises as ``read_constraints`` and ``read_sources`` do."""
     limit, tokenizer = source_limit(bundle, settings), bundle.source_tokenizer
-    sources_ids = read_sources([request.source for request in requests], tokenizer)
+    sources_ids = read_sources([request.read for request in requests], tokenizer)
     constraints = read_constraints(requests, settings, bundle.target_tokenizer)
     return [
         ReadLine(
@@ -185,7 +193,7 @@ def read_requests(
             tuple(ids[:limit]),
             len(ids) > limit,
             *constraints[request],
-            tuple(source_warnings(request.source, ids, limit, tokenizer)),
+            tuple(source_warnings(request.read, ids, limit, tokenizer)),
         )
         for request, ids in zip(requests, sources_ids, strict=True)
     ]

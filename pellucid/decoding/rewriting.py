@@ -3,8 +3,10 @@
 Each step turns requests into the requests that the next one receives, and knows the way back for
 their translations. ``Translator`` names the steps in one line, and ``run`` goes through them:
 
-    lines -> Sentences -> Doubt         -> Terms -> Judgement -> OddLines -> TermMarks -> search
-    lines <- joined    <- marked, left  <-       <- warnings  <- restored <- unmarked  <-
+    lines -> Codes -> Sentences -> Doubt        -> Terms -> Judgement -> OddLines -> TermMarks ->
+    lines <- typed <- joined    <- marked, left <-       <- warnings  <- restored <- unmarked  <-
+
+The search stands at their right.
 
 A step where nothing matches passes requests and translations on as they are. A step may make
 several requests of one; ``origins`` then says which line each belongs to, for warnings that name
@@ -26,6 +28,7 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.sentences import SplitLine
 from pellucid.decoding.suspicious import judged, unsure_message
 from pellucid.text.glossary import Glossary
+from pellucid.text.languages import leading_code
 from pellucid.text.normalization import check_text
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -85,17 +88,58 @@ def run(
 
 
 @dataclasses.dataclass(frozen=True)
+class Codes:
+    """Takes the code of a target language from the text of a line, so that no step reads it."""
+
+    has_codes: bool
+    """Whether a line may begin with such a code, as ``>>fra<<``."""
+
+    def __call__(self, requests: Sequence[Request]) -> Rewritten:
+        """Each request with its code beside its text; its translation has the text as typed."""
+        uncoded = [self.read(each) for each in requests]
+
+        def typed(found: Translations) -> Translations:
+            return [
+                each if own is plain else _with_code(each, own)
+                for each, own, plain in zip(found, requests, uncoded, strict=True)
+            ]
+
+        return Rewritten(uncoded, typed)
+
+    def read(self, request: Request) -> Request:
+        """A request without the code that its text begins with; the code is a part of it."""
+        code = leading_code(request.source) if self.has_codes else ""
+        # one behind white space is not known to the model, and has its warning
+        if not code or not request.source.startswith(code):
+            return request
+        text = request.source.removeprefix(code).removeprefix(" ")
+        return dataclasses.replace(request, source=text, code=code)
+
+
+def _with_code(found: Translation, request: Request) -> Translation:
+    """The translation of a line that was typed with a code, which is a word of its own."""
+
+    def typed(each: Translation) -> Translation:
+        links = each.word_alignment
+        # a code without a space behind it is a part of the first word
+        added = len(request.source.split()) - len(each.source.split())
+        if links is not None:
+            links = tuple((source + added, target) for source, target in links)
+        return dataclasses.replace(each, source=request.source, word_alignment=links)
+
+    return dataclasses.replace(typed(found), n_best=tuple(map(typed, found.n_best)))
+
+
+@dataclasses.dataclass(frozen=True)
 class Sentences:
     """Splits lines into sentences, and joins their translations."""
 
     language: str | None
     """The language whose rules split; None leaves each line whole."""
-    has_codes: bool
-    """Whether a line may begin with the code of a target language, such as ``>>fra<<``."""
 
     def __call__(self, requests: Sequence[Request]) -> Rewritten:
         """One request for each sentence."""
-        lines = [SplitLine.of(each, self.language, has_codes=self.has_codes) for each in requests]
+        lines = [SplitLine.of(each, self.language) for each in requests]
         parts = [line.requests for line in lines]
 
         def joined(found: Translations) -> Translations:

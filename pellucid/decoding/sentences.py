@@ -14,7 +14,6 @@ from pellucid.core.special import EOS_ID
 from pellucid.decoding.requests import MOST_CHARACTERS, Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.warnings import merged
-from pellucid.text.languages import leading_code
 from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
@@ -43,15 +42,10 @@ class SplitLine:
     request: Request
     sentences: tuple[Sentence, ...]
     """At least two, or none if the line is translated as it is."""
-    code: str = ""
-    """The code of the target language in front of the line, which each sentence needs."""
 
     @classmethod
-    def of(cls, request: Request, language: str | None, *, has_codes: bool = False) -> "SplitLine":
+    def of(cls, request: Request, language: str | None) -> "SplitLine":
         """Split by the rules of a language; None does not split.
-
-        With ``has_codes`` the line may begin with a code such as ``>>fra<<``, as models for several
-        target languages have it.
 
         Constraints hold for the whole translation and not for its sentences, so a line with a
         prefix or required phrases stays whole; so does one that is too long to be read.
@@ -61,18 +55,14 @@ class SplitLine:
             return cls(request, ())
 
         sentences = split_sentences(request.source, language)
-        code = leading_code(request.source) if has_codes else ""
-        return cls(request, tuple(sentences) if len(sentences) > 1 else (), code)
+        return cls(request, tuple(sentences) if len(sentences) > 1 else ())
 
     @property
     def requests(self) -> list[Request]:
         """The requests to translate."""
         if not self.sentences:
             return [self.request]
-        first, *others = (sentence.text for sentence in self.sentences)
-        if self.code:
-            others = [f"{self.code} {text}" for text in others]
-        return [Request(text) for text in (first, *others)]
+        return [dataclasses.replace(self.request, source=each.text) for each in self.sentences]
 
     def joined(self, found: Sequence[Translation]) -> Translation:
         """One translation from those of ``requests``.
@@ -135,13 +125,6 @@ class SplitLine:
         if any(each is None for each in links):
             return None
         sources = _words_at(self.request.source, [each.start for each in self.sentences])
-        # the code in front of a later sentence is no word of the line
-        added = [0, *[len(self.code.split())] * (len(parts) - 1)]
-        sources = [number - count for number, count in zip(sources, added, strict=True)]
-        links = [
-            tuple(link for link in each or () if link[0] >= count)
-            for each, count in zip(links, added, strict=True)
-        ]
         return _shifted(links, sources, _words_at(text, starts))
 
     def _space(self, number: int, left: str, right: str) -> str:

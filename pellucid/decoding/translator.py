@@ -30,6 +30,7 @@ from pellucid.decoding.requests import (
 )
 from pellucid.decoding.result import Alternative, Translation
 from pellucid.decoding.rewriting import (
+    Codes,
     Doubt,
     Judgement,
     LiteralsIn,
@@ -198,7 +199,8 @@ class Translator:
 
         bundle, settings, limit = self._bundle, self.settings, self.source_limit
         # as the search read them: without emoji, or in lower case
-        read = [self.odd_line(Request(each.source)).plain.source for each in translations]
+        requests = as_requests([each.source for each in translations], settings, 1)
+        read = [self.odd_line(each).plain.read for each in requests]
         sources = self.source_tokenizer.encode_batch(read)
         pairs = [
             (ids[:limit], each.token_ids) for ids, each in zip(sources, translations, strict=True)
@@ -454,7 +456,11 @@ class Translator:
 
     def odd_line(self, request: Request, settings: DecodingConfig | None = None) -> OddLine:
         """The request as it is searched: without emoji, in the case that the model knows."""
-        return self._odd_lines(settings or self.settings).read(request)
+        return self._odd_lines(settings or self.settings).read(self._codes.read(request))
+
+    @property
+    def _codes(self) -> Codes:
+        return Codes(has_codes=self.source_tokenizer.kind == "marian")
 
     def _odd_lines(self, settings: DecodingConfig) -> OddLines:
         return OddLines(
@@ -506,7 +512,8 @@ class Translator:
         self.check_below(settings)
         requests = as_requests(lines, settings, task.next_line)
         steps = (
-            Sentences(task.split_language, has_codes=self.source_tokenizer.kind == "marian"),
+            self._codes,
+            Sentences(task.split_language),
             Doubt(settings),
             Terms(self.glossary),
             Judgement(
@@ -617,7 +624,7 @@ class Translator:
 
     def _has_room(self, request: Request, number: int, task: "_Task") -> bool:
         """Whether a translation may be long enough for all terms; warns if it may not."""
-        source = self.source_tokenizer.encode(request.source[:MOST_CHARACTERS])
+        source = self.source_tokenizer.encode(request.read[:MOST_CHARACTERS])
         lengths = [min(len(source), self.source_limit)]
         [limit] = length_limits(lengths, task.settings, self._bundle.max_length)
         groups = spell_terms(request.terms, task.settings, self._bundle.target_tokenizer)

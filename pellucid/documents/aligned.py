@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pellucid.decoding.odd_lines import Offsets, moved
-from pellucid.decoding.requests import Request
+from pellucid.decoding.requests import as_requests
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import merged
@@ -140,9 +140,15 @@ class ModelTranslator:
                 weights = weights * weights / weights.sum(dim=0, keepdim=True).clamp_min(1e-9)
                 weights = weights / weights.sum(dim=1, keepdim=True).clamp_min(1e-9)
                 # The search may have read the line without its emoji, or in lower case.
-                odd = translator.odd_line(Request(translation.source))
+                [request] = as_requests([translation.source], translator.settings, 1)
+                odd = translator.odd_line(request)
                 written = target.decode(translation.token_ids)
-                sources = _moved(_source_spans(odd.plain.source, source), odd.source_offsets())
+                # and its code is no part of what it read: the place of that is negative here
+                added = len(odd.plain.read) - len(odd.plain.source)
+                spans = _source_spans(odd.plain.read, source)
+                sources = _moved([(a - added, b - added) for a, b in spans], odd.source_offsets())
+                typed = len(translation.source) - len(odd.request.source)
+                sources = [(a + typed, b + typed) for a, b in sources]
                 targets = _moved(_spans(translation.token_ids, target), odd.target_offsets(written))
                 links = [
                     (ours, theirs, weight)

@@ -16,7 +16,7 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
-from pellucid.decoding.requests import Request, Translatable, source_limit
+from pellucid.decoding.requests import Translatable, as_requests, source_limit
 from pellucid.decoding.suspicious import source_warnings, usual_of
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import Warnings
@@ -155,9 +155,11 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
     Raises DataError if a side is not text or is longer than the model can take.
     """
     # As the search reads it, such as without emoji; a line that is copied is read as it is.
-    read = opened.translator.odd_line(Request(source)).plain.source if target is None else source
+    [request] = as_requests([source], opened.translator.settings, 1)
+    plain = opened.translator.odd_line(request).plain
+    read = plain.read if target is None and plain.source.strip() else request.read
     # Without the stop, which is no token of the text; it is added below.
-    source_words = opened.source_tokenizer.encode(read if read.strip() else source)
+    source_words = opened.source_tokenizer.encode(read)
     # An inspection refuses what a translation would cut: it must show the whole sentence.
     limit = source_limit(opened.translator.bundle, opened.translator.settings)
     _check_length("source", source_words, limit)
@@ -169,7 +171,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         warnings = translation.warnings
     else:
         text, words = target, opened.target_tokenizer.encode(target)
-        found = source_warnings(source, source_words, limit, opened.source_tokenizer)
+        found = source_warnings(read, source_words, limit, opened.source_tokenizer)
         warnings = tuple(found)
     # Learned positions end; the decoder reads the start before the words.
     if opened.model.max_length is not None:

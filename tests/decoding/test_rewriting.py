@@ -10,13 +10,23 @@ from pellucid.decoding import rewriting
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.rewriting import Judgement, OddLines, Sentences, Step, TermMarks, Terms
+from pellucid.decoding.rewriting import (
+    Codes,
+    Doubt,
+    Judgement,
+    OddLines,
+    Sentences,
+    Step,
+    TermMarks,
+    Terms,
+)
 from pellucid.text.glossary import Glossary, Term
 
 SETTINGS = DecodingConfig(copy_symbols=True, recase=True, mark_terms=True)
 GLOSSARY = Glossary([Term(("chat",), ("cat",)), Term(("gare",), ("station",))])
 STEPS: dict[str, Step] = {
-    "sentences": Sentences("fr", has_codes=True),
+    "codes": Codes(has_codes=True),
+    "sentences": Sentences("fr"),
     "terms": Terms(GLOSSARY),
     "judgement": Judgement(frozenset(), None),
     "odd lines": OddLines(SETTINGS, copies_numbers=True, literals_in=None),
@@ -106,7 +116,46 @@ def test_all_steps_together_undo_what_they_did():
     assert found[2].text.isupper()
     assert found[3].text == "12 + 30"
     # The code of the target language stands in front of each sentence that is searched.
-    assert [each.source for each in asked[-2:]] == [">>eng<< Il pleut.", ">>eng<< Tu dors."]
+    assert [each.read for each in asked[-2:]] == [">>eng<< Il pleut.", ">>eng<< Tu dors."]
+
+
+@pytest.mark.parametrize("text", ["12:30", "***", "\U0001f600", "\nIl pleut. Tu dors.", "  "])
+@pytest.mark.parametrize("is_typed", [True, False])
+def test_no_step_reads_the_code_of_a_target_language(text: str, is_typed: bool):
+    """A line with a code is searched for as one without it, and only what is searched has it."""
+    asked: list[Request] = []
+
+    def search(requests: list[Request], numbers: list[int]) -> list[Translation]:
+        asked.extend(requests)
+        return word_by_word(requests, numbers)
+
+    steps = list(STEPS.values())
+    [bare] = rewriting.run(steps, [Request(text)], 1, search)
+    expected = asked.copy()
+    asked.clear()
+    line = Request(f">>eng<< {text}") if is_typed else Request(text, code=">>eng<<")
+    [found] = rewriting.run(steps, [line], 1, search)
+
+    assert [dataclasses.replace(each, code="") for each in asked] == expected
+    assert all(each.code == ">>eng<<" or not each.source for each in asked)
+    assert (found.text, found.warnings) == (bare.text, bare.warnings)
+    assert found.source == line.source
+
+
+def test_what_is_left_in_the_place_of_a_doubtful_translation_has_no_code():
+    step = Doubt(DecodingConfig(below=50, doubtful="leave"))
+    asked = Sentences("en")([Request("Hello there. How are you?", code=">>fra<<")])
+
+    def search(requests: list[Request], numbers: list[int]) -> list[Translation]:
+        return [dataclasses.replace(_translation(each.source), quality=1) for each in requests]
+
+    steps = [Codes(has_codes=True), Sentences("en"), step]
+    [found] = rewriting.run(steps, [Request(">>fra<< Hello there. How are you?")], 1, search)
+    assert found.text == "Hello there. How are you?"
+    assert [each.read for each in asked.requests] == [
+        ">>fra<< Hello there.",
+        ">>fra<< How are you?",
+    ]
 
 
 def test_only_the_terms_of_a_request_are_marked():

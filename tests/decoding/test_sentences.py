@@ -1,6 +1,5 @@
 """A line of several sentences is translated sentence by sentence, and one line comes out."""
 
-import dataclasses
 import re
 
 import pytest
@@ -130,14 +129,8 @@ def test_other_settings_keep_whether_lines_are_split(split):
 
 
 def test_a_code_of_the_target_language_is_in_front_of_every_sentence():
-    line = SplitLine.of(Request(">>fra<< One. Two."), "en", has_codes=True)
-    assert [each.source for each in line.requests] == [">>fra<< One.", ">>fra<< Two."]
-    links = ((0, 0), (1, 0)), ((0, 0), (1, 0))
-    parts = [
-        dataclasses.replace(written(text), word_alignment=each)
-        for text, each in zip(("Un.", "Deux."), links, strict=True)
-    ]
-    assert line.joined(parts).word_alignment == ((0, 0), (1, 0), (2, 1))
+    line = SplitLine.of(Request("One. Two.", code=">>fra<<"), "en")
+    assert [each.read for each in line.requests] == [">>fra<< One.", ">>fra<< Two."]
     plain = SplitLine.of(Request(">>fra<< One. Two."), "en")
     assert [each.source for each in plain.requests] == [">>fra<< One.", "Two."]
 

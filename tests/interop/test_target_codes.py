@@ -10,6 +10,7 @@ from pellucid.backends.huggingface.import_folder import import_huggingface
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator
+from pellucid.inspection.sentence import open_model, read_sentence
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,37 @@ def test_a_code_that_the_model_lacks_is_a_warning_of_each_line(bundle: Path):
 def test_what_is_no_code_is_refused(bundle: Path):
     with pytest.raises(ConfigError, match="must be a code such as deu or >>deu<<"):
         translator(bundle, "de fr")
+
+
+def test_what_is_inspected_is_what_was_read(bundle: Path):
+    """With the code of the setting; its attention has a column for each token that was read."""
+    coded = translator(bundle, "fra")
+    for line in ("je suis", ">>fra<< je suis", "JE SUIS \U0001f600"):
+        found = coded.translate(line)
+        assert found.source == line
+        inspected = read_sentence(open_model(coded), line, None)
+        assert inspected.source_tokens[:-1] == found.source_tokens
+        assert inspected.source_tokens[0] == ">>fra<<"
+        [weights] = coded.attention([found])
+        assert weights.shape == (len(found.tokens) + 1, len(found.source_tokens) + 1)
+        given = read_sentence(open_model(coded), line, "i am")
+        assert given.source_tokens[0] == ">>fra<<"
+
+
+@pytest.mark.parametrize("code", ["", "fra"])
+def test_words_are_linked_by_their_numbers_in_the_line(bundle: Path, code: str):
+    """The code of a language is a word of the line only where it was typed."""
+    coded = translator(bundle, code)
+    settings = coded.settings.changed({"align": True})
+    typed = coded.translate(">>fra<< je suis", settings)
+    assert typed.word_alignment is not None
+    assert all(source in (1, 2) for source, _ in typed.word_alignment)
+    if code:
+        bare = coded.translate("je suis", settings)
+        assert bare.text == typed.text
+        assert bare.word_alignment == tuple(
+            (source - 1, target) for source, target in typed.word_alignment
+        )
 
 
 def test_a_sentence_of_a_document_gets_it_and_links_point_into_its_text(bundle: Path):
