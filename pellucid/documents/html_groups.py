@@ -162,19 +162,21 @@ class _Kept:
         self.tokens = [token]
         self.is_closed = False
         self._rules = rules
-        self._may_lack_end = not rules.is_xml and token.name in ENDED_BY
         self._within: list[str] = []
         """The elements that are open in it."""
 
     def is_ended_before(self, token: Token, around: Sequence[str]) -> bool:
         """Whether the element ends without an end tag: another begins, or one around it ends."""
-        if not self._may_lack_end:
+        if self._rules.is_xml:
             return False
+        may_lack_end = self.name in ENDED_BY
         within = self._within[-_DEEPEST:]
         if token.kind == "end":
+            # Of one whose end tag was forgotten, a block around it is the end.
             is_own = token.name == self.name or token.name in within
-            return not is_own and token.name in around[-_DEEPEST:]
-        opened = [*around[-_DEEPEST:], self.name, *within]
+            is_end = may_lack_end or token.name in BLOCKS
+            return is_end and not is_own and token.name in around[-_DEEPEST:]
+        opened = [*around[-_DEEPEST:], self.name, *within] if may_lack_end else ()
         return len(self._within) < implied_ends(opened[-_DEEPEST:], token.name)
 
     def add(self, token: Token) -> None:
@@ -183,7 +185,7 @@ class _Kept:
         is_own = token.name == self.name
         if token.kind == "end" and is_own and self.name not in self._within[-_DEEPEST:]:
             self.is_closed = True
-        elif self._may_lack_end or is_own:
+        elif is_own or not self._rules.is_xml:
             _follow(token, self._within, self._rules)
 
 
