@@ -14,6 +14,7 @@ import json
 import logging
 import math
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast
@@ -46,6 +47,7 @@ from pellucid.core.files import (
 from pellucid.core.limits import LOAD_SECONDS, Deadline
 from pellucid.core.run_names import BUNDLES_FOLDER as BUNDLES_FOLDER
 from pellucid.core.run_names import CONFIG_FILE as CONFIG_FILE
+from pellucid.core.system import after_fork
 from pellucid.model.config import ModelConfig, parse_model_config
 from pellucid.text.seen_words import WORDS_FILE, SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -97,6 +99,11 @@ class StoredModel(Generic[ModelT_co]):
         self._model: SequenceModel | None = None
         self._waiting: list[Callable[[], None]] = []
         self._lock = threading.RLock()  # reentrant: a callback may read the model
+        _stored_models.add(self)
+
+    def in_fork(self) -> None:
+        """Take a new lock: a thread of the parent may have held the other. For every fork."""
+        self._lock = threading.RLock()
 
     @property
     def is_read(self) -> bool:
@@ -128,10 +135,11 @@ class StoredModel(Generic[ModelT_co]):
                     raise ConfigError(f"{origin}: {error}", hint=error.hint) from None
                 self._model = model.to(self.device)
                 self._file = None
-                # inside the lock: the callbacks run before another thread gets the model
-                waiting, self._waiting = self._waiting, []
-                for call in waiting:
-                    call()
+
+            # Inside the lock: the callbacks run before another thread gets the model. One by one:
+            # those that a fork, or an error of another, left are called by the next reading.
+            while self._waiting:
+                self._waiting.pop(0)()
             return cast("ModelT_co", self._model)
 
     def arrays(self) -> dict[str, Any] | None:
@@ -181,6 +189,17 @@ class StoredModel(Generic[ModelT_co]):
                 return
         # outside the lock: the model is there, and a callback may take as long as it likes
         call()
+
+
+_stored_models: weakref.WeakSet[StoredModel[Any]] = weakref.WeakSet()
+
+
+def _in_fork() -> None:
+    for stored in list(_stored_models):
+        stored.in_fork()
+
+
+after_fork(_in_fork)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,13 +2,17 @@
 
 import dataclasses
 import logging
+import os
 import shutil
+import signal
 import stat
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 import torch
+from forks import fork
 
 from pellucid.bundle import (
     CONFIG_FILE,
@@ -326,6 +330,42 @@ def test_the_model_of_an_opened_bundle_is_read_when_it_is_used(tmp_path: Path):
     for name, tensor in model_tensors(load_bundle(tmp_path / "b").model).items():
         assert torch.equal(read[name], tensor)
         assert not read[name].requires_grad
+
+
+def test_a_fork_reads_a_model_that_a_thread_of_its_parent_is_reading(tmp_path: Path):
+    bundle = open_bundle(saved(tmp_path / "b"))
+    begun, goes_on = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def wait() -> None:
+        begun.set()
+        goes_on.wait()
+
+    bundle.when_read(wait)
+    bundle.when_read(lambda: told.append("then"))
+    thread = threading.Thread(target=lambda: bundle.model)
+    thread.start()
+    begun.wait()
+    if (child := fork()) == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(30)  # a fork that waits for that thread would wait forever
+        os._exit(not (bundle.model is bundle.model and told == ["then"]))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    goes_on.set()
+    thread.join()
+    assert code == 0
+    assert told == ["then"]
+
+
+def test_callbacks_that_an_error_left_are_called_by_the_next_reading(tmp_path: Path):
+    bundle = open_bundle(saved(tmp_path / "b"))
+    told: list[str] = []
+    bundle.when_read(lambda: told.remove("nothing"))
+    bundle.when_read(lambda: told.append("then"))
+    with pytest.raises(ValueError, match="not in list"):
+        bundle.model  # noqa: B018
+    assert bundle.model is bundle.model
+    assert told == ["then"]
 
 
 @pytest.mark.parametrize("happened", ["replaced", "removed"])
