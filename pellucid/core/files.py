@@ -304,7 +304,8 @@ def require_model_folder(path: Path) -> None:
 
 def refuse_to_overwrite(out: Path) -> None:
     """Raise OutputExistsError unless ``out`` is free or an empty folder."""
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+    is_there = out.exists() or out.is_symlink()  # a link may name nothing
+    if is_there and not (out.is_dir() and not any(out.iterdir())):
         raise OutputExistsError(
             f"{out} already holds something", hint="name a new folder, or remove this one first"
         )

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from pellucid.core import system
-from pellucid.core.errors import CorruptError, InputMissingError, WriteError
+from pellucid.core.errors import CorruptError, InputMissingError, OutputExistsError, WriteError
 from pellucid.core.files import (
     MANIFEST_NAME,
     manifest_text,
     open_replacement,
     read_manifest,
+    refuse_to_overwrite,
     remove_folder,
     remove_leftovers,
     sha256_of,
@@ -184,6 +185,18 @@ def test_a_folder_takes_the_place_of_an_older_one(tmp_path: Path):
     assert verify_folder(folder)["kind"] == "new"
     assert sorted(path.name for path in folder.iterdir()) == ["c", MANIFEST_NAME]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_only_a_free_name_or_an_empty_folder_is_written_to(tmp_path: Path):
+    refuse_to_overwrite(tmp_path / "free")
+    (tmp_path / "empty").mkdir()
+    refuse_to_overwrite(tmp_path / "empty")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file", tmp_path / "link"):
+        with pytest.raises(OutputExistsError) as caught:
+            refuse_to_overwrite(path)
+        assert str(caught.value) == f"{path} already holds something"
 
 
 def test_a_folder_takes_the_place_of_no_file(tmp_path: Path):
