@@ -160,7 +160,8 @@ def _segment(line: str, language: str) -> Iterable[str]:
         if start + len(window) < len(shown):
             ends.pop()  # the last sentence may go on behind the window
         if not ends:
-            start += len(window)  # the sentence is longer than a window
+            # The sentence is longer than a window: the next one begins with a word, not in one.
+            start += window.rfind(" ") + 1 or len(window)
             continue
         for end in ends:
             yield line[begin : start + end]

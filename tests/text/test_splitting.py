@@ -125,6 +125,14 @@ def test_every_language_with_ordinals_can_be_inferred():
         assert languages_of({"data": names}, "run")[0] == code
 
 
+def test_no_word_is_torn_where_a_sentence_is_longer_than_a_window():
+    """The window ends between « Mr » and its full stop."""
+    long = "a " * (splitting._WINDOW // 2 - 1) + "Mr. Smith went home."
+    assert long[: splitting._WINDOW].endswith(" Mr")
+    found = split_sentences(f"{long} Then he slept.", "en")
+    assert [each.text for each in found] == [long, "Then he slept."]
+
+
 @pytest.mark.parametrize("words", ["红房子。", "Red House. ", "Das ist z. B. alt. ", "a", "“a b "])
 def test_long_lines_are_cut_as_short_ones_and_read_a_window_at_a_time(
     words: str, monkeypatch: pytest.MonkeyPatch
