@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +30,8 @@ _SALIENCY_STEPS = 64
 _SHOWN_HEADS = 3
 _SHOWN_SOURCES = 3
 _LEAST_SHARE = 0.005
+_PIPED_WIDTH = 10_000
+"""Columns of a table that no terminal shows."""
 _SURE, _UNSURE = 0.9, 0.5
 """A token is green from the first probability on, and red below the second."""
 
@@ -91,7 +94,9 @@ def show(inspection: Inspection, *, list_entries: bool) -> None:
     """Print an inspection: colored on a terminal, plain elsewhere."""
     from rich.console import Console
 
-    console = Console(highlight=False, soft_wrap=True)
+    # A table that a program reads is not cut to the width of a terminal.
+    width = None if sys.stdout.isatty() else _PIPED_WIDTH
+    console = Console(width=width, highlight=False, soft_wrap=True)
     _say(console, f"source  {inspection.capture.sentence.source}")
     _say(console, f"target  {inspection.capture.text}")
 

@@ -27,6 +27,19 @@ def test_inspect_shows_confidence_lens_and_heads(tiny_run: Path):
     assert "\x1b" not in result.out  # colors are for terminals
 
 
+def test_a_table_that_is_piped_is_not_cut(tiny_run: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "24")
+    capture = inspect(tiny_run, SENTENCE, "the cat", only=("logits",))
+    out = pellucid("inspect", tiny_run, SENTENCE, "--target", "the cat").out
+    for line, target, predicted in zip(
+        out.splitlines()[4:], capture.sentence.target_ids, capture.predictions, strict=False
+    ):
+        others = [word for word in predicted if word.id != target][:2]
+        assert line.rstrip().endswith(
+            ", ".join(f"{word.token} {word.probability:.3f}" for word in others)
+        )
+
+
 def test_inspect_lists_what_matches_a_pattern(tiny_run: Path):
     result = pellucid("inspect", tiny_run, SENTENCE, "--only", "encoder.layers.0.*.heads.1.weights")
     assert result.out.splitlines()[-1] == (
