@@ -180,7 +180,7 @@ def _frame(kept: KeptModel, trained: Bundle, sentence: Sentence, history: Histor
 
 
 def _settings(trained: Bundle) -> DecodingConfig:
-    settings = DecodingConfig.carried(trained.settings.get("decoding", {}), "decoding")
+    settings = DecodingConfig.of_bundle(trained.settings, trained.path or "the run")
     return settings.best_alone()
 
 

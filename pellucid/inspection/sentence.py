@@ -132,7 +132,7 @@ def open_model(
         translator = Translator(opened.bundle, opened.settings, logs_warnings=logs_warnings)
     else:
         bundle = opened if isinstance(opened, Bundle) else load_bundle(opened)
-        settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
+        settings = DecodingConfig.of_bundle(bundle.settings, bundle.path or "the bundle")
         translator = Translator(
             bundle,
             settings,

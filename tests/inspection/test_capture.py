@@ -1,5 +1,6 @@
 """Captures: every intermediate by name, each checked against the model or worked out again."""
 
+import dataclasses
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.equations.attention import attention_scores
 from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.inspection.capture import Capture, inspect
+from pellucid.inspection.sentence import open_model
 from pellucid.model.ensemble import Ensemble
 
 SOURCE, TARGET = "le chat dort", "the cat sleeps"
@@ -29,6 +31,15 @@ def bundle(tiny_run: Path) -> Bundle:
 @pytest.fixture(scope="module")
 def capture(bundle: Bundle) -> Capture:
     return inspect(bundle, SOURCE, TARGET)
+
+
+def test_a_model_is_inspected_with_the_settings_that_it_was_trained_for(bundle: Bundle):
+    trained = {"decoding": {}, "noise": {"lower": 0.1, "terms": 0.1}}
+    settings = open_model(dataclasses.replace(bundle, settings=trained)).translator.settings
+    assert (settings.recase, settings.mark_terms) == (True, True)
+    without = {"decoding": {}}
+    settings = open_model(dataclasses.replace(bundle, settings=without)).translator.settings
+    assert (settings.recase, settings.mark_terms) == (None, None)
 
 
 def test_every_axis_of_tokens_has_a_word_for_each_place(capture: Capture):
