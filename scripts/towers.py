@@ -39,8 +39,8 @@ def draw_towers(run: Path, source: str, picture: Path) -> None:
     bundle = load_bundle(run)
     capture = inspect(bundle, source, only=("*.weights",))
     config = bundle.config
-    words, said = capture.source_tokens, capture.target_input_tokens
-    rows = max(len(words), len(said))
+    words, generated = capture.source_tokens, capture.target_input_tokens
+    rows = max(len(words), len(generated))
 
     with print_style():
         figure = new_figure(8.0, 0.34 * rows + 1.0)
@@ -59,7 +59,7 @@ def draw_towers(run: Path, source: str, picture: Path) -> None:
         axes.text(0.0, 0.8, "Encoder: reads", fontsize=11)
 
         start = config.encoder_layers + GAP
-        written = columns(start, 2 * config.decoder_layers + 1, len(said))
+        written = columns(start, 2 * config.decoder_layers + 1, len(generated))
         for layer in range(config.decoder_layers):
             left, middle, right = written[2 * layer : 2 * layer + 3]
             name = f"decoder.layers.{layer}"
@@ -71,7 +71,7 @@ def draw_towers(run: Path, source: str, picture: Path) -> None:
             for height, word in zip(memory[1], words, strict=True):  # where its ribbons begin
                 style = {"color": CROSS, "fontsize": 6, "va": "center", "zorder": 3}
                 axes.text(middle[0] + 0.03, height + 0.2, word.replace("▁", " "), **style)
-        write_words(axes, written[0], said, "right")
+        write_words(axes, written[0], generated, "right")
         write_words(axes, written[-1], capture.target_tokens, "left")
         axes.text(start, 0.8, "Decoder: writes the next word", fontsize=11)
         save_picture(figure, picture)

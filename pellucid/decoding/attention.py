@@ -28,7 +28,7 @@ _BATCH_TOKENS = 2048
 """Target tokens read at a time: their logits are held at once."""
 
 _NO_CHARACTER = "\ufffd"
-"""What a byte is decoded to that is no character by itself."""
+"""The decoded text of a byte that is no character by itself."""
 
 AttentionWeights = Float[Tensor, "target source"]
 """The attention weights of one sentence pair, both stops included; each row sums to one."""

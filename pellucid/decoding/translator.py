@@ -675,6 +675,6 @@ def settings_of_search(settings: DecodingConfig) -> DecodingConfig:
     later = DecodingConfig()
     changes = {name: getattr(later, name) for name in _DONE_AFTERWARDS}
     # several hypotheses are weighed by their probabilities, which the sums of an engine's own
-    # search are close to
-    log_probs = settings.token_log_probs or count > 1
+    # search are close to; a score with a coverage penalty no longer tells the mean of a token
+    log_probs = settings.token_log_probs or count > 1 or settings.coverage_penalty != 0.0
     return settings.model_copy(update={"n_best": count, "token_log_probs": log_probs, **changes})

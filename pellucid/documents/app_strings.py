@@ -169,8 +169,8 @@ _KEPT = re.compile(
     r"|\\u003[ceCE]",
     re.DOTALL,
 )
-"""What stays as it is written: escapes that are no part of a word, comments, and tags that are
-written as text."""
+"""Parts that stay as they are written: escapes that are no part of a word, comments, and tags that
+are written as text."""
 _DATA = re.compile(r"(\s*<!\[CDATA\[)((?:(?!\]\]>).)*)(\]\]>\s*)", re.DOTALL)
 _SECTION = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _BLANKS = " \t\r\n"
@@ -227,7 +227,7 @@ class AndroidDocument:
             return
 
         def shown(found: re.Match[str]) -> str:
-            """What Android shows; quotation marks that are not escaped, it does not."""
+            """The character that Android shows; it shows no quotation mark that is not escaped."""
             if found["unicode"]:
                 return chr(int(found["unicode"], 16))
             blanks = found["blanks"] if is_quoted or not found["blanks"] else " "

@@ -161,8 +161,8 @@ def _find_own_words(items: Sequence[Item], *, is_whole: bool) -> None:
         if isinstance(item, Pair) and item.kind == "script" and _LETTERS.search(item.text):
             left = last_character(items[max(0, place - _NEAREST) : place])
             right = first_character(items[place + _NEAREST : place : -1])
-            is_apart = (left or " ").isspace() and not (right or " ").isalnum()
-            item.is_own_word = is_apart and (is_whole or bool(left and right))
+            is_separate = (left or " ").isspace() and not (right or " ").isalnum()
+            item.is_own_word = is_separate and (is_whole or bool(left and right))
 
 
 def _pair(first: Open | Alone, last: Close | Alone, inner: list[Item]) -> Pair:

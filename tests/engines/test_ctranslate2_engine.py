@@ -141,6 +141,25 @@ def test_without_log_probabilities_the_answers_and_scores_are_the_same(fast, bea
     assert any(math.isnan(each.perplexity) for each in bare)
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_the_mean_of_a_token_is_without_the_coverage_penalty(fast, beam_size: int):
+    """It is compared with that of the validation, where no such penalty was added."""
+    settings = fast.settings.changed({"beam_size": beam_size, "coverage_penalty": 5.0})
+    full = fast.translate(LINES[:9], settings)
+    bare = fast.translate(LINES[:9], settings.changed({"token_log_probs": False}))
+    for one, other in zip(full, bare, strict=True):
+        mean = one.mean_log_prob(settings.penalty)
+        if mean is None:  # nothing was generated
+            continue
+        assert mean == pytest.approx(sum(one.token_log_probs) / len(one.token_log_probs))
+        assert other.mean_log_prob(settings.penalty) == pytest.approx(mean, abs=5e-4)
+    assert any(
+        abs(one.score * settings.penalty(len(one.token_log_probs)) - math.fsum(one.token_log_probs))
+        > 1
+        for one in full
+    )
+
+
 def test_lengths_follow_each_source_as_the_settings_say(fast, ours):
     settings = ours.settings.changed(
         {"max_length": None, "max_length_ratio": 0.5, "max_length_extra": 1, "beam_size": 1}
