@@ -28,6 +28,10 @@ from pellucid.documents.segments import (
 
 _JOINERS = [["'"], ["’"], ["-"], ["‐"], ["‑"], ["–"], ["·"]]
 """The pieces of signs that make one word of two."""
+_SEEN_BLANKS = frozenset(("u", "strike", "dstrike", "highlight", "shd", "bdr"))
+"""The properties of a run that are seen where it has no letter."""
+_UNSEEN = frozenset(("none", "noStrike", "nil", "auto", "false", "0", "off"))
+"""The values that take such a property away."""
 _LEAST_BASELINE, _LEAST_POSITION = 10_000, 4
 """The shift that raises or lowers a text, in thousandths of a percent and in half points; a smaller
 one only levels it with what stands beside it."""
@@ -114,6 +118,8 @@ class ParagraphReader:
     def _atom(self, text: str | None, part: Part) -> _Atom:
         """The pieces of an item that is no field."""
         if text is not None:
+            if len(text) > 1 and text.isspace() and self._shows_blanks(part.run):
+                return [self._alone((part,))], part.run
             return [text], part.run
         if self._is_holder(part):
             inner = list(self._items(content_of(part.element, self._names)))
@@ -157,7 +163,8 @@ class ParagraphReader:
         number = -1
         current = common
         for at, (pieces, run) in enumerate(atoms):
-            # White space has no formatting that a reader sees, so it ends no stretch.
+            # White space has no formatting that a reader sees, so it ends no stretch; a line to
+            # write on is no text.
             is_blank = all(isinstance(piece, str) and not piece.strip() for piece in pieces)
             if is_blank or self._is_within_word(atoms, at):
                 merged += pieces
@@ -227,6 +234,19 @@ class ParagraphReader:
             if name == "rStyle" and value in self._scripts:
                 return "script"
         return "format"
+
+    def _shows_blanks(self, run: Element | None) -> bool:
+        """Whether the white space of a run is seen: as a line to write on, or as a stripe."""
+        properties = None if run is None else self._runs.properties_of(run)
+        if properties is None:
+            return False
+        if {properties.get("u", "none"), properties.get("strike", "noStrike")} - _UNSEEN:
+            return True
+        return any(
+            value_of(each, "fill" if name == "shd" else "val") not in _UNSEEN
+            for each in properties
+            if (name := local_name(each)) in _SEEN_BLANKS
+        )
 
     def _formatting(self, run: Element) -> bytes:
         """The properties of a run that a reader sees, as bytes to compare."""

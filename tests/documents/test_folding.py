@@ -444,6 +444,28 @@ def test_a_sign_from_another_font_is_a_letter_of_its_word_in_docx():
     assert "Symbol" not in found
 
 
+@pytest.mark.parametrize(
+    ("properties", "blank", "is_kept"),
+    [
+        ('<w:u w:val="single"/>', "     ", True),
+        ('<w:highlight w:val="red"/>', "\u00a0 ", True),
+        ("<w:strike/>", "  ", True),
+        ('<w:u w:val="none"/><w:strike w:val="0"/>', "     ", False),
+        ('<w:shd w:fill="auto"/>', "     ", False),
+        ('<w:u w:val="single"/>', " ", False),
+        ("<w:b/>", "     ", False),
+    ],
+)
+def test_a_line_to_write_on_stays_between_its_words_in_docx(
+    properties: str, blank: str, is_kept: bool
+):
+    plain = '<w:r><w:t xml:space="preserve">'
+    line = f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{blank}</w:t></w:r>'
+    found = docx_of(f"{plain}the name is </w:t></w:r>{line}{plain} red cat</w:t></w:r>")
+    assert (f"{plain}NAME THE RED IS </w:t></w:r>{line}" in found) == is_kept
+    assert ("rPr" in found) == is_kept
+
+
 @pytest.mark.parametrize("value", ["1", "-3", "1pt"])
 def test_a_slightly_shifted_word_of_docx_is_a_word(value: str):
     """As converters from PDF write it; even where it touches another word."""
@@ -457,6 +479,7 @@ def test_a_slightly_shifted_word_of_docx_is_a_word(value: str):
 @pytest.mark.parametrize(
     ("runs", "found"),
     [
+        ([("the red ", None), ("    ", "u"), (" cat", None)], "RED |_    | THE CAT"),
         ([("the red ", None), ("ten", "5000"), ("fold", None)], "RED THE |^TENFOLD"),
         ([("red house", None), ("1", "30000"), (" stands", None)], "HOUSE|^1| RED STANDS"),
         ([("red house", None), ("[1]", "30000"), (".", None)], "HOUSE RED|^[1]|."),
@@ -475,7 +498,8 @@ def test_raised_and_lowered_runs_of_slides_stay_beside_their_words(runs: list, f
         run = paragraph.add_run()
         run.text = text
         run.font.bold = form == "b" or None
-        if form and form != "b":
+        run.font.underline = form == "u" or None
+        if form and form not in ("b", "u"):
             run.font._element.set("baseline", form)
     packed = io.BytesIO()
     deck.save(packed)
@@ -483,7 +507,7 @@ def test_raised_and_lowered_runs_of_slides_stay_beside_their_words(runs: list, f
     written = translate_document(packed.getvalue(), Swapping(), "a.pptx")
     shapes = pptx.Presentation(io.BytesIO(written)).slides[0].shapes
     pieces = [
-        f"{'^' * (run.font._element.get('baseline') is not None)}{run.text}"
+        "^" * ("baseline" in run.font._element.attrib) + "_" * bool(run.font.underline) + run.text
         for run in shapes[0].text_frame.paragraphs[0].runs
     ]
     assert "|".join(pieces) == found
