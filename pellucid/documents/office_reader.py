@@ -139,7 +139,9 @@ class ParagraphReader:
         number = self._number()
         self.alone[number] = parts
         ends = self._ranges.ended_by(number, _range_of(parts[0]))
-        return Alone(number, text, breaks, ends)
+        # Those of a field that ends in another holder or paragraph: it begins before it ends.
+        is_field = len(parts) == 1 and local_name(parts[0].element) in ("fldChar", "instrText")
+        return Alone(number, text, breaks, ends, in_order=is_field)
 
     def _is_holder(self, part: Part) -> bool:
         """Whether it holds runs of this paragraph, and no paragraph of its own."""

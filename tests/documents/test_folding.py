@@ -466,6 +466,21 @@ def test_a_line_to_write_on_stays_between_its_words_in_docx(
     assert ("rPr" in found) == is_kept
 
 
+@pytest.mark.parametrize(("before", "after"), [("<w:ins>", "</w:ins>"), ("", "")])
+def test_a_field_that_ends_in_another_holder_begins_before_it_ends(before: str, after: str):
+    """ "Red" and "cats" change places, and with them the marks beside them."""
+    marks = [f'<w:fldChar w:fldCharType="{each}"/>' for each in ("begin", "separate", "end")]
+    marks.insert(1, "<w:instrText>HYPERLINK x</w:instrText>")
+    head, tail = "".join(f"<w:r>{each}</w:r>" for each in marks[:3]), f"<w:r>{marks[3]}</w:r>"
+    now, red, cats, here = (
+        f'<w:r><w:t xml:space="preserve">{each}</w:t></w:r>'
+        for each in ("now see ", "red ", "cats", " here")
+    )
+    found = docx_of(f"{now}{head}{red}{before}{cats}{tail}{after}{here}")
+    places = [found.index(each) for each in marks]
+    assert places == sorted(places)
+
+
 @pytest.mark.parametrize("value", ["1", "-3", "1pt"])
 def test_a_slightly_shifted_word_of_docx_is_a_word(value: str):
     """As converters from PDF write it; even where it touches another word."""
