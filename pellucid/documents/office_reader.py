@@ -32,6 +32,8 @@ _SEEN_BLANKS = frozenset(("u", "strike", "dstrike", "highlight", "shd", "bdr"))
 """The properties of a run that are seen where it has no letter."""
 _UNSEEN = frozenset(("none", "noStrike", "nil", "auto", "false", "0", "off"))
 """The values that take such a property away."""
+_SHOW_TEXT = frozenset(("HYPERLINK", "TOC", "QUOTE", "FORMTEXT"))
+"""Fields that show text that people wrote; Word reads their names in upper and lower case."""
 _LEAST_BASELINE, _LEAST_POSITION = 10_000, 4
 """The shift that raises or lowers a text, in thousandths of a percent and in half points; a smaller
 one only levels it with what stands beside it."""
@@ -275,7 +277,8 @@ def _is_far(shift: str, least: int) -> bool:
 
 def _shows_text(instruction: str) -> bool:
     """Whether a field shows text that people wrote, and nothing that is computed."""
-    return instruction.split()[:1] in (["HYPERLINK"], ["TOC"], ["QUOTE"])
+    name = instruction.split(maxsplit=1)[:1]
+    return bool(name) and name[0].upper() in _SHOW_TEXT
 
 
 def _shown(items: Sequence[_Item]) -> str:

@@ -481,6 +481,27 @@ def test_a_field_that_ends_in_another_holder_begins_before_it_ends(before: str, 
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize(
+    ("instruction", "shown"),
+    [
+        ("hyperlink x", "RED CAT"),
+        ("FORMTEXT", "RED CAT"),
+        (" FormText ", "RED CAT"),
+        ("PAGE", "red cat"),
+        ("", "red cat"),
+    ],
+)
+def test_what_people_wrote_into_a_field_of_docx_is_translated(instruction: str, shown: str):
+    text = "<w:r><w:t>red cat</w:t></w:r>"
+    marks = [f'<w:r><w:fldChar w:fldCharType="{e}"/></w:r>' for e in ("begin", "separate", "end")]
+    written = f"<w:r><w:instrText>{instruction}</w:instrText></w:r>"
+    field = f"{marks[0]}{written}{marks[1]}{text}{marks[2]}"
+    simple = f'<w:fldSimple w:instr="{instruction}">{text}</w:fldSimple>'
+    for each in (field, simple):
+        found = docx_of(f"<w:r><w:t>the house:</w:t></w:r>{each}<w:r><w:t>, see</w:t></w:r>")
+        assert f">{shown}<" in found
+
+
 @pytest.mark.parametrize("value", ["1", "-3", "1pt"])
 def test_a_slightly_shifted_word_of_docx_is_a_word(value: str):
     """As converters from PDF write it; even where it touches another word."""
