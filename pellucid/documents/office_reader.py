@@ -34,6 +34,8 @@ _UNSEEN = frozenset(("none", "noStrike", "nil", "auto", "false", "0", "off"))
 """The values that take such a property away."""
 _SHOW_TEXT = frozenset(("HYPERLINK", "TOC", "QUOTE", "FORMTEXT"))
 """Fields that show text that people wrote; Word reads their names in upper and lower case."""
+_LINE_END = re.compile(r"[\r\n][\t\r\n ]*")
+"""A line end of the file within a text, and its indent, which are shown as a space."""
 _LEAST_BASELINE, _LEAST_POSITION = 10_000, 4
 """The shift that raises or lowers a text, in thousandths of a percent and in half points; a smaller
 one only levels it with what stands beside it."""
@@ -85,7 +87,7 @@ class ParagraphReader:
                     continue
                 if kind == "t":
                     if part.text:
-                        yield part.text, Part(part, child)
+                        yield _LINE_END.sub(" ", part.text), Part(part, child)
                 elif kind == "noBreakHyphen":
                     yield "\u2011", Part(part, child)
                 elif kind == "ruby" and (text := _base_text(part)):
@@ -289,7 +291,7 @@ def _shown(items: Sequence[_Item]) -> str:
 def _base_text(ruby: Element) -> str:
     """The words below a reading; the reading says how those of the original are spoken."""
     texts = (
-        each.text or ""
+        _LINE_END.sub(" ", each.text or "")
         for base in ruby
         if local_name(base) == "rubyBase"
         for each in base.iter()

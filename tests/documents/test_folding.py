@@ -502,6 +502,12 @@ def test_what_people_wrote_into_a_field_of_docx_is_translated(instruction: str, 
         assert f">{shown}<" in found
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n  ", "\n\t"])
+def test_a_line_end_of_the_file_ends_no_sentence_of_docx(end: str):
+    found = words_of_docx(f"<w:r><w:t>red cat sat on{end}the mat. We</w:t></w:r>")
+    assert found == "CAT RED ON SAT MAT THE. wE"
+
+
 @pytest.mark.parametrize("value", ["1", "-3", "1pt"])
 def test_a_slightly_shifted_word_of_docx_is_a_word(value: str):
     """As converters from PDF write it; even where it touches another word."""
@@ -516,6 +522,7 @@ def test_a_slightly_shifted_word_of_docx_is_a_word(value: str):
     ("runs", "found"),
     [
         ([("the red ", None), ("    ", "u"), (" cat", None)], "RED |_    | THE CAT"),
+        ([("red cat sat on\nthe mat", None)], "CAT RED ON SAT MAT THE"),
         ([("the red ", None), ("ten", "5000"), ("fold", None)], "RED THE |^TENFOLD"),
         ([("red house", None), ("1", "30000"), (" stands", None)], "HOUSE|^1| RED STANDS"),
         ([("red house", None), ("[1]", "30000"), (".", None)], "HOUSE RED|^[1]|."),
@@ -532,7 +539,7 @@ def test_raised_and_lowered_runs_of_slides_stay_beside_their_words(runs: list, f
     paragraph = slide.shapes.add_textbox(0, 0, 9, 9).text_frame.paragraphs[0]
     for text, form in runs:
         run = paragraph.add_run()
-        run.text = text
+        run._r.t.text = text
         run.font.bold = form == "b" or None
         run.font.underline = form == "u" or None
         if form and form not in ("b", "u"):
