@@ -542,8 +542,9 @@ class Placer:
         start, end = allowed
         if all(not units[number].is_word for number in range(start, end)):
             return allowed
-        left_before = sum(number < min(inside) for number in around)
-        left_behind = sum(number > max(inside) for number in around)
+        first, last = min(inside), max(inside)
+        left_before = sum(number < first for number in around)
+        left_behind = sum(number > last for number in around)
         while left_before and not units[start].is_word:
             start, left_before = start + 1, left_before - 1
         while left_behind and not units[end - 1].is_word:

@@ -497,6 +497,20 @@ def test_no_link_or_mark_of_a_long_sentence_reads_all_of_its_units(monkeypatch: 
     assert sum(reads) < 300_000
 
 
+def test_a_pair_around_all_words_reads_them_a_few_times():
+    """Once for each word would take a minute for some hundred pairs within each other."""
+    reads = []
+
+    class Counted(list[int]):
+        def __iter__(self):
+            reads.append(len(self))
+            return super().__iter__()
+
+    pair = SentencePair.of(". a a a .", ". b b b .", [])
+    assert Placer(pair).whole(Counted(range(1, 4)), range(5), (0, 5)) == (1, 4)
+    assert len(reads) == 2
+
+
 def test_a_mark_directly_behind_a_full_stop_stays_there():
     class Same(Swapping):
         def one(self, sentence: str, align: bool) -> Aligned:
