@@ -315,7 +315,8 @@ class _OpenField:
     """A field whose end was not read yet."""
 
     begin: int
-    instruction: str = ""
+    instruction: list[str] = dataclasses.field(default_factory=list)
+    """Its pieces: a text that grows by one at a time takes quadratic time."""
     separator: int | None = None
     """The item between the instruction and what the field shows."""
 
@@ -335,12 +336,12 @@ def _fields(items: Sequence[_Item]) -> dict[int, tuple[int, int | None]]:
         elif not opened:
             continue
         elif name == "instrText":
-            opened[-1].instruction += part.element.text or ""
+            opened[-1].instruction.append(part.element.text or "")
         elif kind == "separate":
             if opened[-1].separator is None:
                 opened[-1].separator = number
         elif kind == "end":
             field = opened.pop()
-            is_text = _shows_text(field.instruction)
+            is_text = _shows_text("".join(field.instruction))
             found[field.begin] = number, field.separator if is_text else None
     return found
