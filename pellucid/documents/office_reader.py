@@ -316,7 +316,7 @@ class _OpenField:
 
     begin: int
     instruction: list[str] = dataclasses.field(default_factory=list)
-    """Its pieces: a text that grows by one at a time takes quadratic time."""
+    """Pieces of its text, joined once: growing a text by each takes quadratic time."""
     separator: int | None = None
     """The item between the instruction and what the field shows."""
 

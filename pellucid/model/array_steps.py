@@ -188,7 +188,8 @@ class _Ssru:
     def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:  # noqa: ARG002
         gates = _linear(x, self.gate, self.gate_bias)
         np.negative(gates, out=gates)
-        gates = 1 / (1 + np.exp(gates, out=gates))
+        with np.errstate(over="ignore"):  # 1 / (1 + ∞) is the 0 that it should be
+            gates = 1 / (1 + np.exp(gates, out=gates))
         candidates = x @ self.candidate
         cells = candidates + gates * (kept[0] - candidates)
         return np.maximum(cells, 0), (cells,)

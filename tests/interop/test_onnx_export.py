@@ -90,9 +90,9 @@ def test_onnxruntime_says_our_tokens(name: str, figures: dict[str, dict[str, flo
 
 def test_a_trained_model_says_the_same_on_unseen_sentences(figures: dict[str, dict[str, float]]):
     found = figures["trained"]
-    assert found["equal"] == found["sentences"] == COUNT
+    assert found["equal"] == found["sentences"] == len(unseen_sentences())
     assert found["logits_difference"] <= 1e-5
-    assert found["different_answers"] > COUNT / 3
+    assert found["different_answers"] > 20
 
 
 def test_the_files_hold_all_weights_and_no_path(tmp_path: Path):

@@ -102,3 +102,18 @@ def test_the_hook_of_a_norm_is_called():
     with torch.inference_mode():
         logits, _ = model.step(torch.tensor([[5]]), model.start(model.encode(sources(4))))
         assert torch.equal(logits, torch.zeros_like(logits))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_gate_that_closes_wholly_is_zero_without_a_warning():
+    """exp(1000) is infinite, and 1 / (1 + ∞) the gate."""
+    model = random_model({**SIZES, "heads": 2, "decoder": "ssru"})
+    with torch.no_grad():
+        for layer in model.decoder.layers:
+            layer.ssru.gate.bias.fill_(-1000.0)
+    with torch.inference_mode():
+        state = model.start(model.encode(sources(5)))
+        assert isinstance(state, ArrayState)
+        logits, _ = model.step(targets(1, 1), state)
+    whole = model(sources(5), targets(1, 1))
+    torch.testing.assert_close(logits.reshape(-1), whole.reshape(-1), **EXACT)
