@@ -121,6 +121,7 @@ class _SelfAttention(_Attention):
         return (np.empty((len(memory), 0, width), memory.dtype),)
 
     def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:
+        """Attend to all slots, the newest included, which is written first."""
         packed = _linear(x, self.weight, self.bias)
         if self.is_rotary:
             _turn(packed[:, : 2 * self.query_width], 2 * self.heads, step.position)
@@ -164,6 +165,7 @@ class _CrossAttention(_Attention):
         return keys, np.ascontiguousarray(self.split(packed[:, :, self.query_width :]))
 
     def step(self, x: Array, kept: Kept, step: _Step) -> tuple[Array, Kept]:
+        """Attend to the source, whose keys and values never change."""
         query = _linear(x, self.weight, self.bias)
         keys, values = kept
         return self.attend(query, keys, values, step.memory_hidden), kept

@@ -106,6 +106,7 @@ def make_routed_app(service: Service, kept: Documents, dialects: Sequence[Dialec
     # Written once, and only if it is asked for: it takes three quarters of the time of all above.
     @functools.lru_cache(maxsize=1)
     def document(sample: Sample) -> dict[str, Any]:
+        """The description of the interface, with examples in the model's language."""
         examples = own_examples(sample)
         for dialect in dialects:
             examples |= dialect.examples(sample)
