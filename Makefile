@@ -8,10 +8,9 @@ INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 # Compiled at once on all cores, where pip takes one; what no test imports, a third, is left out.
 UNUSED := /(tests?|ray|transformers/models)/
 
-# One worker more than cores, as a fifth of the tests' time is waiting. Each begins with its share of
-# the tests, so that a module's fixtures are mostly made once.
-WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 7 ? cores + 1 : 8)))
-TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --dist worksteal
+# Two workers more than cores, as a fifth of the tests' time is waiting (tests/side_by_side.py).
+WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 7 ? cores + 2 : 8)))
+TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 
 .PHONY: demo test quick explore lint types docs notebooks live site clean
 
@@ -21,11 +20,11 @@ demo: $(VENV)/.demo
 # One thread for each process: more would stand in each other's way. Modules are compiled once, also
 # where the environment says otherwise, as many tests start a process.
 test: $(VENV)/.test
-	$(TESTS) -n $(WORKERS)
+	$(TESTS) --workers $(WORKERS)
 
 # Some of each area, for every change: under two minutes on two cores.
 quick: $(VENV)/.test
-	$(TESTS) -n $(WORKERS) @tests/quick.txt
+	$(TESTS) --workers $(WORKERS) @tests/quick.txt
 
 # At night: properties with examples drawn at random, sweeps, clusters, foreign clients; damaged
 # files and kills at size; every break of scripts/breaks.toml, which a test must notice.

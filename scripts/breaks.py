@@ -22,7 +22,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-OPTIONS = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly", "-o", "timeout=300"]
+OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "-o", "timeout=300"]
 
 
 def read_breaks() -> list[dict[str, str]]:

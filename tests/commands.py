@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import side_by_side
+
 
 @dataclasses.dataclass(frozen=True)
 class Result:
@@ -44,7 +46,7 @@ class _Server:
 
     def __init__(self) -> None:
         self._worker = os.getpid()
-        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", self._worker)
+        run = os.environ.get(side_by_side.RUN, self._worker)
         folder = Path(tempfile.gettempdir(), f"pellucid-tests-{os.getuid()}", "forks")
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; two cores are shared
 
 import shapes
+import side_by_side
 
 MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
@@ -62,6 +63,7 @@ FEW_SETTINGS = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    side_by_side.add_option(parser)
     parser.addoption(
         "--few-variants",
         action="store_true",
@@ -87,9 +89,10 @@ def _is_of_few(item: pytest.Item) -> bool:
     return not is_later and (not isinstance(variant, str) or variant in FEW_VARIANTS)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Collect no garbage while the tests are imported, which took a quarter of that time."""
     gc.disable()
+    side_by_side.register(config)
 
 
 def pytest_collection_finish() -> None:
