@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, assert_never
 
@@ -14,6 +15,7 @@ from pellucid.phrasebook.writing import typed
 
 _PATIENCE = 100_000  # draws; even around the millionth, three in five are new
 _VALID_BELOW, _TEST_BELOW = 13, 26  # of a byte's 256: a twentieth for each held-out part
+_WORD = re.compile(r"[\w'’-]+")
 
 
 Style = Literal["plain", "typed"]
@@ -22,7 +24,9 @@ they say first to each other, and English as it is written."""
 _SHORT = 3
 """Words of an English sentence, at most, whose pair is always trained on: "yes" has no parts that
 other sentences could teach."""
-_PHRASES = frozenset(phrase.english for phrases in PHRASES.values() for phrase in phrases)
+_PHRASES = frozenset(
+    " ".join(_WORD.findall(phrase.english)) for phrases in PHRASES.values() for phrase in phrases
+)
 """The same holds for what is said as a whole."""
 
 
@@ -85,8 +89,8 @@ def split(train_count: int, held_out_count: int, seed: int, style: Style = "plai
 
 
 def _part(pair: Pair, style: Style) -> str:
-    # Of typed sentences those that differ in their final mark alone are one.
-    said = pair.target if style == "plain" else pair.target.lower().strip("!.?")
+    # Typed sentences that differ in capitals and marks alone are one: "Yes, sir!" and "Yes sir".
+    said = pair.target if style == "plain" else " ".join(_WORD.findall(pair.target.lower()))
     if said == FAMOUS_PAIR.target:
         return "test"
     if style == "typed" and (said in _PHRASES or len(said.split()) <= _SHORT):

@@ -23,7 +23,7 @@ def parts() -> Splits:
 def plain(text: str) -> str:
     """What was said, however it was typed."""
     bare = without_accents(text.lower().replace("\u2019", "'"))
-    return bare.rstrip(" ?!.")
+    return " ".join(re.findall(r"[\w'-]+", bare))
 
 
 def written(french: list[str], english: list[str], *draws: float) -> tuple[str, str]:
