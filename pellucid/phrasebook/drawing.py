@@ -92,15 +92,20 @@ class Drawing:
         """There is something: "il y a un chat dans le jardin"."""
         # "il y a" introduces something, so that it is never "the" or "my".
         phrase = self.draw_phrase(self.owned)._replace(determiner=_INDEFINITE, owner=None)
-        clause = Clause(rules.there_subject(phrase.is_plural), FEEL, pronoun=_THERE)
+        negation = None
 
         if phrase.number:
             phrase = phrase._replace(determiner=None)
         elif self._draw() < 0.25:
-            phrase = phrase._replace(determiner=_ABSENT)
-            clause = clause._replace(
-                negation=Word(_NOT.french, "")
-            )  # the English determiner is "no"
+            # "il n'y a pas de bus" does not show the number: the English is "no bus".
+            shows_number = len(set(phrase.noun.french)) > 1
+            phrase = phrase._replace(
+                determiner=_ABSENT, is_plural=phrase.is_plural and shows_number
+            )
+            negation = Word(_NOT.french, "")  # the English determiner is "no"
+
+        subject = rules.there_subject(phrase.is_plural)
+        clause = Clause(subject, FEEL, pronoun=_THERE, negation=negation)
 
         if self._draw() < 0.2:
             clause = clause._replace(question=_YES_OR_NO)
@@ -289,9 +294,10 @@ class Drawing:
         choice = self._draw()
         if choice < 0.7:
             return rules.say_word(self.pick(self._words[f"{tense}_times"]))
-        number = self.number(self._words["numbers"])
         if choice < 0.85:
-            return Said(["à", number.french, "heures"], ["at", number.english, "o'clock"])
+            hour = self.number(self._words["hours"], most=12)
+            return Said(["à", hour.french, "heures"], ["at", hour.english, "o'clock"])
+        number = self.number(self._words["numbers"])
         return Said(["pendant", number.french, "jours"], ["for", number.english, "days"])
 
     def _draw_negation(self, clause: Clause) -> Clause:
@@ -329,10 +335,10 @@ class Drawing:
             return Said(["bien", *french], [*english, "well"])
         return Said(french, english)
 
-    def number(self, words: Sequence[Word]) -> Word:
-        """One of these numbers; among everyday words sometimes one in digits."""
+    def number(self, words: Sequence[Word], *, most: int = 99) -> Word:
+        """One of these numbers; among everyday words sometimes digits, from 2 to ``most``."""
         if self._lexicon.is_everyday and self._draw() < 0.4:
-            digits = str(2 + int(self._draw() * 98))
+            digits = str(2 + int(self._draw() * (most - 1)))
             return Word(digits, digits)
         return self.pick(words)
 

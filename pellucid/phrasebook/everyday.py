@@ -3,14 +3,12 @@
 The words are those of the everyday lexicon. Most sentences are still those of ``drawing``.
 """
 
-from typing import NamedTuple
-
 from pellucid.phrasebook import rules
 from pellucid.phrasebook.drawing import Draw, Drawing
-from pellucid.phrasebook.lexicon import ETRE, EVERYDAY, PHRASES, Word
+from pellucid.phrasebook.lexicon import ALLER, AVOIR, ETRE, EVERYDAY, PHRASES, Verb, Word
 from pellucid.phrasebook.rules import Phrase, Said, Subject
 
-_BE = ("am", "are", "is", "are", "are", "are")
+_LIVING = EVERYDAY.nouns["person"] + EVERYDAY.nouns["animal"]
 _THINGS = ("animal", "text", "thing", "fruit", "furniture", "place", "spot", "opening")
 _NAMED = (
     ("je m'appelle", "je ne m'appelle pas", "my name"),
@@ -32,29 +30,7 @@ _ASKED_NAMES = (
 )
 
 
-class _Forms(NamedTuple):
-    """The present of a French verb, and that verb with each pronoun behind it."""
-
-    present: tuple[str, ...]
-    inverted: tuple[str, ...]
-
-
-_GO = _Forms(
-    ("vais", "vas", "va", "allons", "allez", "vont"),
-    ("vais-je", "vas-tu", "va-t-il", "allons-nous", "allez-vous", "vont-ils"),
-)
-_DO = _Forms(
-    ("fais", "fais", "fait", "faisons", "faites", "font"),
-    ("fais-je", "fais-tu", "fait-il", "faisons-nous", "faites-vous", "font-ils"),
-)
-_IS = _Forms(
-    ("suis", "es", "est", "sommes", "êtes", "sont"),
-    ("suis-je", "es-tu", "est-il", "sommes-nous", "êtes-vous", "sont-ils"),
-)
-_HAS = _Forms(
-    ("ai", "as", "a", "avons", "avez", "ont"),
-    ("ai-je", "as-tu", "a-t-il", "avons-nous", "avez-vous", "ont-ils"),
-)
+_DO: tuple[str, ...] = ("fais", "fais", "fait", "faisons", "faites", "font")
 _PLAIN_VERBS = tuple(
     verb
     for verb in EVERYDAY.verbs
@@ -103,9 +79,6 @@ class Everyday:
         if kind < 0.50:
             return self._with_aside(self._command())
         return self._with_aside(self._of.sentence())
-
-    def _pick(self, *words: str) -> str:
-        return self._of.pick(words)
 
     def _greeting(self) -> Said:
         """ "Bonjour Marie !", "merci, monsieur", "oui, je suis étudiant"."""
@@ -172,7 +145,7 @@ class Everyday:
             asked, whose = self._of.pick(_ASKED_NAMES)
             return Said([asked, "?"], ["what", "is", whose, "?"])
         if choice < 0.4:
-            owner = rules.say_phrase(self._person(is_plural=False))
+            owner = rules.say_phrase(self._of.draw_known(_LIVING)._replace(is_plural=False))
             of = [*owner.english[:-1], f"{owner.english[-1]}'s", "name"]
             if self._draw() < 0.5:
                 return Said(["comment", "s'appelle", *owner.french, "?"], ["what", "is", *of, "?"])
@@ -186,45 +159,46 @@ class Everyday:
             return Said([no, *name.french], [whose, "is", "not", *name.english])
         return Said([yes, *name.french], [whose, "is", *name.english])
 
-    def _person(self, *, is_plural: bool | None = None) -> Phrase:
-        """A known person or animal, who has a name."""
-        kinds = EVERYDAY.nouns["person"] + EVERYDAY.nouns["animal"]
-        phrase = self._of.draw_known(kinds)
-        return phrase if is_plural is None else phrase._replace(is_plural=is_plural)
-
-    def _subject(self) -> tuple[Subject, bool]:
+    def _subject(self, *, is_living: bool = False) -> tuple[Subject, bool]:
         """The person or thing that is asked about, and whether it is a pronoun."""
         if self._draw() < 0.6:
             person = int(self._draw() * 6)
             return rules.pronoun_subject(person, is_feminine=self._draw() < 0.5), True
-        kinds = self._of.pick((*_THINGS, "person", "name", "profession"))
+        things = ("animal",) if is_living else _THINGS
+        kinds = self._of.pick((*things, "person", "name", "profession"))
         return rules.phrase_subject(self._of.draw_known(EVERYDAY.nouns[kinds])), False
 
-    def _asked(self, word: str, forms: _Forms, english: list[str]) -> Said:
+    def _asked(self, word: str, verb: Verb, english: list[str], *, is_living: bool = False) -> Said:
         """A question word, a verb and its subject behind it: "où est la gare ?"."""
-        subject, is_pronoun = self._subject()
-        be = [*english[:1], _BE[subject.person], *subject.said.english, *english[1:], "?"]
+        subject, is_pronoun = self._subject(is_living=is_living)
+        form = verb.present[subject.person]
+        be = [
+            *english[:1],
+            rules.BE_PRESENT[subject.person],
+            *subject.said.english,
+            *english[1:],
+            "?",
+        ]
         if not is_pronoun:
-            return Said([word, forms.present[subject.person], *subject.said.french, "?"], be)
+            return Said([word, form, *subject.said.french, "?"], be)
         pronoun = subject.said.french[0]
-        verb = forms.inverted[subject.person].rpartition("-")[0]
         if self._draw() < 0.25:  # "où tu es ?", "tu es où ?"
-            plain = [pronoun, forms.present[subject.person]]
+            plain = [pronoun, form]
             end = self._draw() < 0.5
             return Said([*([] if end else [word]), *plain, *([word] if end else []), "?"], be)
-        return Said([word, f"{verb}-{pronoun}", "?"], be)
+        return Said([word, rules.inverted(form, pronoun), "?"], be)
 
     def _short_question(self) -> Said:
         """Where, who, how, how old, how much, what."""
         choice = self._draw()
         if choice < 0.28:
-            return self._asked("où", _IS, ["where"])
+            return self._asked("où", ETRE, ["where"])
         if choice < 0.36:
-            return self._asked("qui", _IS, ["who"])
+            return self._asked("qui", ETRE, ["who"], is_living=True)
         if choice < 0.48:
-            return self._asked("comment", _GO, ["how"])
+            return self._asked("comment", ALLER, ["how"], is_living=True)
         if choice < 0.58:
-            return self._asked("quel âge", _HAS, ["how old"])
+            return self._asked("quel âge", AVOIR, ["how old"])
         if choice < 0.66:
             return self._price()
         if choice < 0.74:
@@ -245,9 +219,7 @@ class Everyday:
         """A question for the subject: "qui veut manger ?"."""
         verb = self._of.pick(EVERYDAY.verbs)
         clause = rules.Clause(Subject(Said(["qui"], ["who"]), 2, False, False), verb)
-        return self._ask(rules.say_clause(clause, *self._of.complements(clause)))
-
-    def _ask(self, said: Said) -> Said:
+        said = rules.say_clause(clause, *self._of.complements(clause))
         return Said([*said.french, "?"], [*said.english, "?"])
 
     def _what(self) -> Said:
@@ -260,7 +232,7 @@ class Everyday:
         )
 
         if self._draw() < 0.4:
-            forms, english = _DO.present, [_BE[person], *subject.said.english, "doing"]
+            forms, english = _DO, [rules.BE_PRESENT[person], *subject.said.english, "doing"]
         else:
             verb = self._of.pick(eaten)
             forms = verb.present
@@ -268,7 +240,7 @@ class Everyday:
                 :-1
             ]
 
-        form = self._pick("est-ce que", "que", "quoi")
+        form = self._of.pick(("est-ce que", "que", "quoi"))
         if form == "quoi":
             french = [pronoun, forms[person], "quoi"]
         elif form == "que" and person:
@@ -341,7 +313,7 @@ class Everyday:
     def _weather(self) -> Said:
         """The weather and the time of day."""
         if self._draw() < 0.4:
-            hour = self._of.number(EVERYDAY.words["numbers"])
+            hour = self._of.number(EVERYDAY.words["hours"], most=12)
             french, english = [hour.french, "heures"], [hour.english, "o'clock"]
             if self._draw() < 0.15:
                 return Said(["est-ce", "que", "il est", *french, "?"], ["is it", *english, "?"])
@@ -361,14 +333,14 @@ class Everyday:
         return Said(["il", verb, *french], ["it", be, *english])
 
     def _health(self) -> Said:
-        subject, _ = self._subject()
-        verb = _GO.present[subject.person]
+        subject, _ = self._subject(is_living=True)
+        verb = ALLER.present[subject.person]
         how = self._of.pick(
             (Word("bien", "fine"), Word("très bien", "very well"), Word("mal", "unwell"))
         )
         return Said(
             [*subject.said.french, verb, how.french],
-            [*subject.said.english, _BE[subject.person], how.english],
+            [*subject.said.english, rules.BE_PRESENT[subject.person], how.english],
         )
 
     def _fragment(self) -> Said:

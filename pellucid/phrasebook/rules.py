@@ -18,7 +18,7 @@ from pellucid.phrasebook.lexicon import (
 _FRENCH_PRONOUNS = ("je", "tu", "il", "nous", "vous", "ils")
 _ENGLISH_PRONOUNS = ("i", "you", "he", "we", "you", "they")
 _INVERTED = frozenset({"tu", "il", "elle", "nous", "vous", "ils", "elles"})
-_BE_PRESENT = ("am", "are", "is", "are", "are", "are")
+BE_PRESENT = ("am", "are", "is", "are", "are", "are")
 _BE_PAST = ("was", "were", "was", "were", "were", "were")
 
 
@@ -247,7 +247,7 @@ def _english_verb(clause: Clause) -> tuple[str, str]:
     person, is_past = clause.subject.person, clause.tense == "past"
 
     # "there are": the number of what there is decides, though the person is the third.
-    be = (_BE_PAST if is_past else _BE_PRESENT)[5 if clause.subject.is_plural else person]
+    be = (_BE_PAST if is_past else BE_PRESENT)[5 if clause.subject.is_plural else person]
     base, third, past = clause.verb.english
     if base == "would like":
         return "would", "like"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.phrasebook import split
-from pellucid.phrasebook.corpus import Pair, Splits
+from pellucid.phrasebook.corpus import Pair, Splits, generate
 from pellucid.phrasebook.lexicon import EVERYDAY, PHRASES
 from pellucid.phrasebook.rules import Said
 from pellucid.phrasebook.writing import typed, without_accents
@@ -102,3 +102,20 @@ def test_the_inputs_that_people_type_first_are_in_their_file():
     rows = [line.split("\t") for line in TYPED.read_text(encoding="utf-8").splitlines()[1:]]
     assert len(rows) == 60 == len({source for source, *_ in rows})
     assert all(len(row) > 1 for row in rows)
+
+
+def test_hours_end_at_twelve_and_only_the_living_are_well(parts: Splits):
+    pairs = [pair for part in parts for pair in part]
+    hours = [int(hour) for pair in pairs for hour in re.findall(r"(\d+) o'clock", pair.target)]
+    assert set(hours) == set(range(2, 13))
+
+    things = {noun.french[0] for noun in EVERYDAY.nouns["place"] + EVERYDAY.nouns["text"]}
+    well = [pair for pair in pairs if re.search(r"\bva (très )?(bien|mal)\b", pair.source)]
+    assert len(well) > 20
+    assert not things & {word for pair in well for word in pair.source.lower().split()}
+
+
+def test_no_bus_is_said_in_one_way():
+    pairs = [pair for pair in generate(12_000, 1, "typed") if "pas de bus" in pair.source]
+    assert pairs
+    assert all("no buses" not in pair.target for pair in pairs)
