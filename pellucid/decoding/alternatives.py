@@ -12,7 +12,7 @@ from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import ReadLine, Translatable, read_requests
 from pellucid.decoding.result import Alternative
-from pellucid.decoding.search.search import inference, pad_sources, search_lines
+from pellucid.decoding.search.search import inference, pad_sources, search_lines, searched_model
 from pellucid.decoding.writing import write_translations
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -45,7 +45,7 @@ def find_alternatives(
 
     prefix = _ids_of(prefix_tokens, bundle.target_tokenizer)
     with inference(bundle.model):
-        likely = _next_tokens(bundle, line, prefix, count)
+        likely = _next_tokens(bundle, line, prefix, count, settings)
         # each token becomes a forced prefix: one batch finds the best translation of all
         lines = [dataclasses.replace(line, prefix_ids=(*prefix, token)) for token, _ in likely]
         # each token gets its best translation, which sampling or reranking would not give; a search
@@ -74,13 +74,18 @@ def longest_prefix(bundle: Translatable, settings: DecodingConfig, source_length
 
 
 def _next_tokens(
-    bundle: Translatable, line: ReadLine, prefix: Sequence[int], count: int
+    bundle: Translatable,
+    line: ReadLine,
+    prefix: Sequence[int],
+    count: int,
+    settings: DecodingConfig,
 ) -> list[tuple[int, float]]:
     """The likeliest ids after the prefix, PAD and BOS left out, with their probabilities."""
     source = pad_sources([line.source_ids], bundle.model)
     target_input = source.new_tensor([[BOS_ID, *prefix]])
     # (sentence, position, vocabulary): the last position predicts the token after the prefix
-    logits = bundle.model.forward(source, target_input)[0, -1]
+    model = searched_model(bundle.model, settings)
+    logits = model.forward(source, target_input)[0, -1]
     probabilities = logits.double().softmax(dim=-1)
     probabilities[[PAD_ID, BOS_ID]] = -torch.inf
     # stable, so that equal probabilities keep the order of the vocabulary

@@ -10,13 +10,19 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import ReadLine, Request, Translatable, as_requests, read_requests
-from pellucid.decoding.result import Hypothesis, Translation
-from pellucid.decoding.search.candidates import Constraints
+from pellucid.decoding.result import Translation, make_hypothesis
+from pellucid.decoding.search.candidates import Rules
 from pellucid.decoding.search.general_beam import Candidate, Expansion, Node, general_beam_search
-from pellucid.decoding.search.recompute import Recomputing
-from pellucid.decoding.search.scoring import score_ids
-from pellucid.decoding.search.search import inference, make_constraints, pad_sources
+from pellucid.decoding.search.required_phrases import make_required
+from pellucid.decoding.search.scoring import score_lines
+from pellucid.decoding.search.search import (
+    inference,
+    make_constraints,
+    pad_sources,
+    searched_model,
+)
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.writing import write_hypothesis
 from pellucid.model.seq2seq import Searchable
@@ -57,11 +63,12 @@ class ReferenceVerdict:
     translation: Translation
     """The reference with the log-probability of each token."""
     verdict: Literal["found", "ruled out", "search error", "model error"]
-    """``found``: among the n best. ``ruled out``: a constraint or a setting excludes it.
-    ``search error``: the model scores it higher than the best that was found, so the search
+    """``found``: its text is among the n best. ``ruled out``: a constraint or a setting excludes
+    it. ``search error``: the model scores it higher than the best that was found, so the search
     missed it. ``model error``: the model scores it lower, so no search could have preferred it."""
     lost_at: int | None
-    """The number of the first of its tokens, from 0, that the search did not follow."""
+    """The number of the first of its tokens, from 0, that the search did not follow, or, if it is
+    ruled out, the first that is excluded. The stop is the last one."""
     lost_because: str
     """Why it did not; empty if it followed all of them."""
 
@@ -169,12 +176,14 @@ def explain_search(
     recorder = _Recorder(bundle.target_tokenizer, settings)
     with inference(bundle.model):
         constraints = make_constraints([line], bundle, settings)
-        hypotheses = _search(bundle, line, settings, constraints, recorder, watcher)
+        model: Searchable[Any] = searched_model(bundle.model, settings)
+        rows = pad_sources([line.source_ids], bundle.model)
+        [hypotheses] = general_beam_search(model, rows, settings, constraints, watcher, recorder)
 
     translations = tuple(write_hypothesis(line, each, bundle) for each in hypotheses)
     verdict = None
     if reference is not None:
-        verdict = _judge(bundle, line, reference, hypotheses, recorder)
+        verdict = _judge(bundle, line, odd, reference, settings, translations, recorder)
 
     return SearchTree(
         source=line.request.source,
@@ -194,22 +203,6 @@ def _plain(settings: DecodingConfig) -> dict[str, Any]:
     return table | infinite
 
 
-def _search(
-    bundle: Translatable,
-    line: ReadLine,
-    settings: DecodingConfig,
-    constraints: Constraints,
-    recorder: "_Recorder",
-    watcher: SearchWatcher | None,
-) -> list[Hypothesis]:
-    rows = pad_sources([line.source_ids], bundle.model)
-    model: Searchable[Any] = bundle.model
-    if not settings.use_cache:
-        model = Recomputing(bundle.model, mask_at_inference=settings.mask_at_inference)
-    [found] = general_beam_search(model, rows, settings, constraints, watcher, recorder)
-    return found
-
-
 class _Recorder:
     """A listener of the general search that records its one sentence as nodes."""
 
@@ -219,13 +212,15 @@ class _Recorder:
         self.number_of: dict[tuple[int, ...], int] = {(): 0}
         """Keyed by tokens; of several groups with the same tokens the one that got furthest."""
         self._tokenizer = tokenizer
-        self.penalty = settings.penalty
+        self.rules: Rules
+        """Those of the search, from its first step on."""
         self._beam = settings.beam_size // settings.diverse_groups
         self._numbers: dict[tuple[int, int], int] = {}
         """From (group, number in the group) to the number in the tree."""
 
     def expanded(self, sentence: int, group: int, expansion: Expansion) -> None:
         """Record the likeliest tokens of the model that the rules exclude."""
+        self.rules = expansion.rules
         # before the rules, as the model alone would rank the tokens
         log_probs = expansion.logits.double().log_softmax(dim=-1)
         count = min(self._beam, log_probs.shape[-1])
@@ -305,44 +300,61 @@ class _Recorder:
 def _judge(
     bundle: Translatable,
     line: ReadLine,
+    odd: OddLine,
     reference: str,
-    hypotheses: Sequence[Hypothesis],
+    settings: DecodingConfig,
+    translations: Sequence[Translation],
     recorder: _Recorder,
 ) -> ReferenceVerdict:
     ids = tuple(bundle.target_tokenizer.encode(reference))
-    # scored by the model alone, without the rules, so that the scores can be compared
-    with inference(bundle.model):
-        [scored] = score_ids(bundle.model, [line.source_ids], [ids], recorder.penalty)
+    for each in translations:
+        # a search may spell a text in other tokens than the tokenizer
+        if each.token_ids == ids or odd.plain_target(each.text) == reference:
+            return ReferenceVerdict(dataclasses.replace(each, text=reference), "found", None, "")
 
+    # scored by the model alone, so that a reference that the rules exclude has a score too
+    [scored] = score_lines(bundle, [line.source_ids], [ids], settings)
+    if recorder.rules.free_stop and len(ids) == recorder.rules.limits[0]:
+        # the search would have given it the stop for nothing
+        log_probs = (*scored.token_log_probs[:-1], 0.0)
+        scored = make_hypothesis((*ids, EOS_ID), log_probs, settings.penalty)
     translation = dataclasses.replace(write_hypothesis(line, scored, bundle), text=reference)
 
-    # where the search left the reference; meaningless if it was found, which returns first
-    lost_at, because, is_ruled_out = _lost(ids, recorder)
-    verdict: Literal["found", "ruled out", "search error", "model error"]
-    if any(each.ids == ids for each in hypotheses):
-        return ReferenceVerdict(translation, "found", None, "")
-
-    if is_ruled_out:
-        verdict = "ruled out"
-    elif scored.score > hypotheses[0].score:
-        verdict = "search error"
-    else:
-        verdict = "model error"
-    return ReferenceVerdict(translation, verdict, lost_at, because)
+    excluded = _excluded(ids, recorder.rules)
+    if excluded is not None:
+        return ReferenceVerdict(translation, "ruled out", *excluded)
+    is_better = scored.score > translations[0].score
+    blamed: Literal["search error", "model error"] = "search error" if is_better else "model error"
+    return ReferenceVerdict(translation, blamed, *_lost(ids, recorder))
 
 
-def _lost(ids: tuple[int, ...], recorder: _Recorder) -> tuple[int | None, str, bool]:
-    """The first of these ids that the search did not follow, why, and whether by a rule."""
+def _excluded(ids: tuple[int, ...], rules: Rules) -> tuple[int, str] | None:
+    """The first of these ids, or the stop after them, that a rule excludes, and the rule."""
+    sequence = (*ids, EOS_ID)
+    [required] = make_required(rules.constraints, rules.limits)
+
+    for position, token in enumerate(sequence):
+        reason = rules.why_not(0, sequence[:position], token)
+        if not reason and required is not None:
+            begun = sequence[: position + 1]
+            reason = required.why_not(begun, required.left(begun), rules.limits[0])
+        if reason:
+            return position, reason
+    return None
+
+
+def _lost(ids: tuple[int, ...], recorder: _Recorder) -> tuple[int | None, str]:
+    """The first of these ids that the search did not follow, and why."""
     sequence = (*ids, EOS_ID)
 
     for position in range(len(sequence)):
         number = recorder.number_of.get(sequence[: position + 1])
         if number is None:
-            return position, "not among the candidates that were considered", False
+            return position, "not among the candidates that were considered"
         node = recorder.nodes[number]
         if node.verdict == "left":
             # the search held all tokens up to here, and ended before the next one
-            return position + 1, node.reason, False
+            return position + 1, node.reason
         if node.verdict not in ("goes on", "finished"):
-            return position, node.reason, node.verdict == "ruled out"
-    return None, "it finished, and others that finished were better", False
+            return position, node.reason
+    return None, "it finished, and others that finished were better"

@@ -383,9 +383,11 @@ class Translator:
     ) -> list[Translation]:
         """The given translations with the log-probability of each token (forced decoding).
 
-        Warnings and errors count the lines from ``first_line``.
+        Warnings and errors count the lines from ``first_line``. Without ``mask_at_inference`` the
+        model is one without the mask here too.
 
-        Raises DataError if the counts differ, or for what is not text or too long.
+        Raises DataError if the counts differ, or for what is not text or too long, ConfigError for
+        a model that ``use_cache=false`` has no use for.
         """
         if len(sources) != len(targets):
             raise DataError(

@@ -151,6 +151,70 @@ def test_nobody_is_to_blame_for_what_was_forbidden():
     assert blame.lost_because == "it would complete a banned phrase"
 
 
+@pytest.mark.parametrize(
+    ("changes", "reference", "lost_at", "reason"),
+    [
+        ({"max_length": 2}, "journal train mère", 2, "the longest translation allowed is reached"),
+        ({"must": ("chat",)}, "train", 1, "a stop before every word that must appear"),
+        (
+            {"must": ("chat dort",), "max_length": 3},
+            "train mère chat dort",
+            1,
+            "the words that must appear would no longer fit",
+        ),
+        ({"banned": ("mère",)}, "journal train mère", 2, "it would complete a banned phrase"),
+        ({"min_length": 4}, "train", 1, "the translation would be shorter than min_length"),
+        (
+            {"no_repeat_ngram": 1},
+            "un train train",
+            2,
+            "it would repeat an n-gram (no_repeat_ngram)",
+        ),
+        ({"prefix": "un train"}, "un journal", 1, "the prefix has another token here"),
+    ],
+)
+def test_a_reference_is_ruled_out_where_the_beam_never_came(changes, reference, lost_at, reason):
+    """The rules read the reference itself, not only the tokens that were considered."""
+    blame = explain_search(translator(**changes), SOURCE, reference).reference
+    assert (blame.verdict, blame.lost_at, blame.lost_because) == ("ruled out", lost_at, reason)
+    free = explain_search(translator(), SOURCE, reference).reference
+    assert blame.translation.token_log_probs == free.translation.token_log_probs
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "character"])
+def test_a_text_that_was_found_is_found_in_whichever_tokens_it_was_spelled(kind):
+    small = Translator(small_bundle(kind=kind), DecodingConfig(beam_size=2, max_length=12))
+    best = small.translate(SOURCE)
+    # its tokens are not those of the tokenizer
+    assert tuple(small.target_tokenizer.encode(best.text)) != best.token_ids
+    found = explain_search(small, SOURCE, best.text).reference
+    assert (found.verdict, found.lost_at, found.lost_because) == ("found", None, "")
+    assert found.translation.token_ids == best.token_ids
+    assert found.translation.token_log_probs == pytest.approx(best.token_log_probs)
+
+
+def test_a_reference_is_scored_by_the_model_that_was_searched():
+    """Without the mask the same tokens have other probabilities."""
+    unmasked = {"use_cache": False, "mask_at_inference": False}
+    best = translator(**unmasked).translate(SOURCE)
+    blame = explain_search(translator(**unmasked, banned=best.tokens[:1]), SOURCE, best.text)
+    assert blame.reference.verdict == "ruled out"
+    assert blame.reference.translation.score == pytest.approx(best.score)
+    masked = explain_search(translator(banned=best.tokens[:1]), SOURCE, best.text)
+    assert masked.reference.translation.score != pytest.approx(best.score)
+
+
+def test_a_reference_as_long_as_is_allowed_has_the_stop_for_nothing_too():
+    """A search with a free stop at the limit gives such a translation that score."""
+    free = translator(forced_stop="free", max_length=2, n_best=3)
+    tree = explain_search(free, SOURCE)
+    second = tree.translations[1]
+    assert len(second.tokens) == 2
+    alone = explain_search(translator(forced_stop="free", max_length=2), SOURCE, second.text)
+    assert alone.reference.verdict == "model error"
+    assert alone.reference.translation.score == pytest.approx(second.score)
+
+
 def test_a_tree_is_plain_json():
     tree = explain_search(translator(patience=math.inf), SOURCE, "journal")
 

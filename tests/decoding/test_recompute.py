@@ -1,6 +1,7 @@
 """Decoding without a cache, and the Single Page's re-predicting loop, with the mask and without."""
 
 import dataclasses
+import math
 
 import pytest
 import torch
@@ -155,6 +156,25 @@ def test_re_predicting_can_be_ended_and_not_watched_step_by_step():
     assert impatient.lengths == [0, 1, 2]
     with pytest.raises(ConfigError, match="cannot be watched step by step"):
         search(tiny_model(), sources(5), wanted, NO_CONSTRAINTS, Impatient(needs_steps=True))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_translation_has_the_scores_of_its_search(masked: bool):
+    """Forced decoding and alternatives ask the model that was searched, masked or not."""
+    settings = DecodingConfig(max_length=5, use_cache=False, mask_at_inference=masked)
+    translator = Translator(small_bundle(kind="word"), settings)
+    found = translator.translate("le chat dort")
+    # in a batch with a longer one, so that padding counts for nothing
+    sources, targets = ["le chat dort", "il pleut"], [found.text, "un petit chat noir"]
+    scored = translator.score(sources, targets)[0]
+    assert scored.tokens == found.tokens
+    assert scored.token_log_probs == pytest.approx(found.token_log_probs)
+
+    first = len(found.tokens) - 1
+    likely = translator.alternatives("le chat dort", found.tokens[:first], count=6)
+    shares = {each.token: each.probability for each in likely}
+    log_prob = found.token_log_probs[first]
+    assert math.log(shares[found.tokens[first]]) == pytest.approx(log_prob)
 
 
 @pytest.mark.parametrize("settings", [{"use_cache": False}, {"repredict": True}])

@@ -8,7 +8,7 @@ import dataclasses
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.errors import ConfigError
@@ -52,7 +52,7 @@ class PrefixState:
         return PrefixState(memory, self.ids.flatten(0, 1)[rows])
 
 
-class Recomputing:
+class Recomputing(nn.Module):
     """A Transformer for searches that computes the whole prefix at every step.
 
     Without ``mask_at_inference`` each generated word attends to later ones, unlike in training.
@@ -71,6 +71,7 @@ class Recomputing:
                 "mask_at_inference=false needs a decoder with self-attention: an SSRU reads the"
                 " words in their order and has no mask"
             )
+        super().__init__()
         self._model = model
         self._causal = mask_at_inference
 
@@ -83,6 +84,21 @@ class Recomputing:
     def max_length(self) -> int | None:
         """The longest sequence it can number, in tokens with the stop; None is no limit."""
         return self._model.max_length
+
+    def forward(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+    ) -> Float[Tensor, "sentence target vocabulary"]:
+        """The logits of the next token after each prefix of a target: those of the steps."""
+        if self._causal:
+            return self._model(source, target_input)
+
+        # without the mask a word depends on those after it, so each prefix is computed by itself
+        memory, prefixes = self.encode(source), target_input.unsqueeze(1)
+        lengths = range(1, target_input.shape[-1] + 1)
+        rows = [self.logits(memory, prefixes[:, :, :length])[:, 0, -1] for length in lengths]
+        return torch.stack(rows, dim=1)
 
     def encode(self, source: Int[Tensor, "sentence source"]) -> Memory:
         """Read source ids, each row ending in EOS and filled up with PAD."""

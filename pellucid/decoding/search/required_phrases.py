@@ -50,11 +50,14 @@ class RequiredPhrases:
         )
 
     def left(self, ids: tuple[int, ...]) -> int:
-        """The fewest tokens after which ``ids`` would hold a phrase of every group.
+        """The fewest tokens after which ``ids`` would hold a phrase of every group; a stop at their
+        end counts for nothing.
 
         Exact for five missing phrases at most, where each is alone in its group; with more they are
         counted in the order given, and of overlapping alternatives the nearest is taken.
         """
+        if ids and ids[-1] == EOS_ID:
+            ids = ids[:-1]
         unmet = [group for group in self.groups if not self._holds_one(ids, group)]
 
         if not self.overlap:
@@ -66,6 +69,15 @@ class RequiredPhrases:
         few = len(unmet) <= _MOST_ORDERED
         orders = itertools.permutations(unmet) if few else [tuple(unmet)]
         return min(self._with(ids, order) for order in orders) - len(ids)
+
+    def why_not(self, ids: tuple[int, ...], left: int, limit: int) -> str:
+        """Why ``ids``, which have ``left`` tokens left, are excluded; empty if they are not.
+
+        ``limit`` is in tokens, without the stop.
+        """
+        if ids[-1] == EOS_ID:
+            return "a stop before every word that must appear" if left else ""
+        return "the words that must appear would no longer fit" if left > limit - len(ids) else ""
 
     def _with(self, ids: tuple[int, ...], groups: Sequence[Alternatives]) -> int:
         """The length of ``ids`` after a phrase of each group is appended in this order."""
@@ -125,7 +137,7 @@ def divide_beam(
     The share that a bank does not need goes to the best of all others. A stop finishes only a
     hypothesis that holds every phrase, and only among the ``size`` best that do.
     """
-    left = [required.left(_without_stop(ids)) for ids in continuations]
+    left = [required.left(ids) for ids in continuations]
     verdicts: list[tuple[Verdict, str]] = [
         ("pruned", "not among the best of those that hold as many of the words that must appear")
     ] * len(continuations)
@@ -133,19 +145,16 @@ def divide_beam(
     banks: dict[int, list[int]] = {}
     complete = 0
     for rank, ids in enumerate(continuations):
-        if ids[-1] == EOS_ID:
-            complete += left[rank] == 0
-            if left[rank]:
-                verdicts[rank] = ("ruled out", "a stop before every word that must appear")
-            elif complete <= size:
-                verdicts[rank] = ("finished", "")
-            else:
-                verdicts[rank] = ("pruned", "a stop, and not among the best")
-        elif left[rank] > limit - len(ids):
-            verdicts[rank] = ("ruled out", "the words that must appear would no longer fit")
-        else:
-            complete += left[rank] == 0
+        reason = required.why_not(ids, left[rank], limit)
+        complete += not reason and left[rank] == 0
+        if reason:
+            verdicts[rank] = ("ruled out", reason)
+        elif ids[-1] != EOS_ID:
             banks.setdefault(left[rank], []).append(rank)
+        elif complete <= size:
+            verdicts[rank] = ("finished", "")
+        else:
+            verdicts[rank] = ("pruned", "a stop, and not among the best")
 
     # one bank for each number of required tokens, 0 included
     share = size // (required.token_count + 1)
@@ -159,10 +168,6 @@ def divide_beam(
         verdicts[rank] = ("goes on", "")
 
     return verdicts
-
-
-def _without_stop(ids: tuple[int, ...]) -> tuple[int, ...]:
-    return ids[:-1] if ids and ids[-1] == EOS_ID else ids
 
 
 def _shortest(group: Alternatives) -> int:

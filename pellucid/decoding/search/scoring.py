@@ -12,10 +12,13 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.requests import Translatable
 from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
-from pellucid.decoding.search.search import inference, pad_sources, pad_targets
+from pellucid.decoding.search.recompute import Recomputing
+from pellucid.decoding.search.search import inference, pad_sources, pad_targets, searched_model
 from pellucid.model.ensemble import Ensemble
 from pellucid.model.seq2seq import Seq2Seq
 
+Scorer = Seq2Seq | Ensemble | Recomputing
+"""A model that computes all logits of a known target at once."""
 SCORED_TOKENS = 2048
 """Target tokens scored at a time: their logits are held at once, 1 MB for 32 of 8,000 words."""
 
@@ -26,13 +29,14 @@ def score_lines(
     targets: Sequence[Sequence[int]],
     settings: DecodingConfig,
 ) -> list[Hypothesis]:
-    """``score_ids`` with the model of a bundle and the penalty of ``settings``."""
+    """``score_ids`` with the model of a bundle, as a search with ``settings`` steps it."""
     with inference(bundle.model):
-        return score_ids(bundle.model, sources, targets, settings.penalty)
+        model = searched_model(bundle.model, settings)
+        return score_ids(model, sources, targets, settings.penalty)
 
 
 def score_ids(
-    model: Seq2Seq | Ensemble,
+    model: Scorer,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     penalty: Penalty,
@@ -48,7 +52,7 @@ def score_ids(
 
 
 def score_targets(
-    model: Seq2Seq | Ensemble,
+    model: Scorer,
     source: Int[Tensor, "sentence source"],
     targets: Sequence[Sequence[int]],
     penalty: Penalty,

@@ -26,6 +26,7 @@ from pellucid.decoding.spelling import continuing_ids, spell_banned
 from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import MemoryT, Searchable
 
+Model = TypeVar("Model")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -96,18 +97,25 @@ def search(
         return [[only] for only in repredict_search(recomputing, source, settings, watcher)]
 
     # a model that recomputes is searched like one with a cache, so every kind below is open to it
-    if not settings.use_cache:
-        recomputing = Recomputing(model, mask_at_inference=settings.mask_at_inference)
-        cached_settings = settings.changed({"use_cache": True, "mask_at_inference": True})
-        return search(recomputing, source, cached_settings, constraints, watcher)
-
+    searched: Searchable[Any] = searched_model(model, settings)
     if settings.sampling is not None:
-        return sample(model, source, settings, settings.sampling, constraints, watcher)
+        return sample(searched, source, settings, settings.sampling, constraints, watcher)
     if settings.diverse_groups > 1 or any(constraints.required):
-        return general_beam_search(model, source, settings, constraints, watcher)
+        return general_beam_search(searched, source, settings, constraints, watcher)
     if settings.beam_size == 1:  # the same result, faster
-        return [[best] for best in greedy_search(model, source, settings, constraints, watcher)]
-    return beam_search(model, source, settings, constraints, watcher)
+        return [[best] for best in greedy_search(searched, source, settings, constraints, watcher)]
+    return beam_search(searched, source, settings, constraints, watcher)
+
+
+def searched_model(model: Model, settings: DecodingConfig) -> Model | Recomputing:
+    """The model that a search with these settings steps, and by which a translation is scored.
+
+    Without ``use_cache`` it computes each prefix again. Raises ConfigError for a kind of model that
+    cannot.
+    """
+    if settings.use_cache:
+        return model
+    return Recomputing(model, mask_at_inference=settings.mask_at_inference)
 
 
 def pad_sources(
