@@ -32,7 +32,7 @@ from pellucid.training.plan import (
     unit_of,
     words_in_line,
 )
-from pellucid.training.verdict import expectation
+from pellucid.training.verdict import Expectation, expectation
 
 _SHARED_LETTERS = 0.8
 """From this share of common characters on, one vocabulary serves both sides (Vaswani et al. 2017,
@@ -362,14 +362,19 @@ def search_choice(plan: Plan) -> Choice:
 
 def expectation_choice(plan: Plan) -> Choice:
     """Describe the probable quality of the run's model; it sets nothing."""
-    expected = expectation(
-        plan.facts.pairs,
-        words_in_line(plan.facts.target),
-        plan.updates * plan.pace.target_tokens,
-        is_exact=_is_exact(plan.facts),
-        is_closed=is_deterministic(plan.facts),
-    )
+    expected = expected_quality(plan.facts, plan.updates * plan.pace.target_tokens)
     return Choice({}, *str(expected).split(": ", 1))
+
+
+def expected_quality(facts: CorpusFacts, tokens: float) -> Expectation:
+    """The probable quality of a model that learns from ``tokens`` target tokens of a corpus."""
+    return expectation(
+        facts.pairs,
+        words_in_line(facts.target),
+        tokens,
+        is_exact=_is_exact(facts),
+        is_closed=is_deterministic(facts),
+    )
 
 
 def _is_exact(facts: CorpusFacts) -> bool:

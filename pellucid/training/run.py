@@ -13,6 +13,7 @@ from pellucid.core.errors import CorruptError
 from pellucid.evaluation.scoring import Decider
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import BatchSampler
+from pellucid.text.corpus.facts import PairSample, corpus_facts
 from pellucid.training.averaging import Average
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.data import TrainingData
@@ -21,8 +22,9 @@ from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
 from pellucid.training.objective import Objective
 from pellucid.training.precision import LossScale, Precision
+from pellucid.training.recipe import expected_quality
 from pellucid.training.step import SpikeWatch
-from pellucid.training.verdict import FINE_TUNED, Verdict, expectation, verdict
+from pellucid.training.verdict import FINE_TUNED, Verdict, verdict
 
 _log = logging.getLogger("pellucid")
 
@@ -226,19 +228,10 @@ class Run:
         if config.training.max_epochs is not None:
             limits.append(config.training.max_epochs * batches)
         mean_tokens = float(self.data.store.target_lengths.mean())
-        lines = self.data.valid_references
-        # Text without spaces has no words to count: two tokens are taken for one.
-        words = max(sum(len(line.split()) for line in lines) / len(lines), mean_tokens / 2)
-        kind = config.tokenizer.for_target.kind
-        return str(
-            expectation(
-                pairs,
-                words,
-                min(limits) / max(batches, 1) * mean_tokens * pairs,
-                is_exact=kind not in ("bpe", "unigram", "wordpiece"),
-                is_closed=False,
-            )
-        )
+        # the kind of text is that of the validation text, whose lines are at hand
+        sample = PairSample(pairs, self.data.valid_sources, self.data.valid_references)
+        tokens = min(limits) / max(batches, 1) * mean_tokens * pairs
+        return str(expected_quality(corpus_facts(sample), tokens))
 
     @property
     def passes(self) -> float:

@@ -43,7 +43,8 @@ class Verdict:
     score: float
     """The best value of the figure, in percent."""
     advice: str
-    """Advice; empty for a model that is usable."""
+    """Advice; empty for a model that is usable, and where it is not known how often it read its
+    text."""
 
     def __str__(self) -> str:
         unit = "%" if self.figure == "exact_match" else ""
@@ -60,16 +61,16 @@ def level_of(figure: str, score: float) -> Level:
     return "rough" if score < usable else "usable"
 
 
-def verdict(figure: str | None, score: float | None, passes: float = 0.0) -> Verdict | None:
+def verdict(figure: str | None, score: float | None, passes: float | None = None) -> Verdict | None:
     """How good a model is whose best validation has this score.
 
-    ``passes`` is how often the text was read. None where nothing was validated, or only the loss,
-    which says nothing of translations.
+    ``passes`` is how often the text was read; without it there is no advice. None where nothing was
+    validated, or only the loss, which says nothing of translations, and for a score of NaN.
     """
-    if figure is None or figure not in _BOUNDS or score is None:
+    if figure is None or figure not in _BOUNDS or score is None or math.isnan(score):
         return None
     level = level_of(figure, score)
-    if level == "usable":
+    if level == "usable" or passes is None:
         return Verdict(level, figure, score, "")
     read = f"the text was read {passes:.1f} times"
     first = (
@@ -104,7 +105,8 @@ _PAIRS_OF_LONG = 200_000
 """19,500 pairs of Europarl ended in a BLEU of 3.9 after ten minutes (benchmarks/results/auto.md);
 with how many it would be understood was not measured."""
 _PAIRS_OF_SHORT = 15_000
-"""6,000 captions gave 26.8 BLEU after thirty passes, 29,000 gave 34.4 in ten minutes."""
+"""6,000 captions gave 26.8 BLEU after thirty passes, 29,000 gave 34.4 in ten minutes. With fewer
+pairs nothing usable was measured, of no kind of text."""
 _ROUGH_TOKENS, _USABLE_TOKENS = 400_000, 2_500_000
 """Target tokens learned from, with repetitions. 20,000 short sentences had a BLEU of 0.2 after
 about 150,000; 29,000 captions had 34.4 after about three million (benchmarks/results/auto.md)."""
@@ -130,15 +132,16 @@ def expectation(
     if tokens < _ROUGH_TOKENS:
         return Expectation("useless", f"{amount}, which is too little: give it more minutes")
 
+    is_enough = pairs >= _PAIRS_OF_SHORT
     if is_closed:
         return Expectation(
-            "usable",
+            "usable" if is_enough else "rough",
             f"{amount} without new words; 20,000 such had 99.2% exactly right in 5 minutes",
         )
 
     if is_exact:
         return Expectation(
-            "rough" if tokens < _USABLE_TOKENS else "usable",
+            "usable" if is_enough and tokens >= _USABLE_TOKENS else "rough",
             f"{amount}; 114,000 pronunciations had 55.6% exactly right in 10 minutes",
         )
 
@@ -151,7 +154,7 @@ def expectation(
             " and hours",
         )
 
-    if pairs < _PAIRS_OF_SHORT or tokens < _USABLE_TOKENS:
+    if not is_enough or tokens < _USABLE_TOKENS:
         return Expectation(
             "rough",
             f"{amount}; 6,000 captions had BLEU 26.8 after thirty passes, 29,000 had 34.4 in 10"

@@ -52,6 +52,11 @@ def test_a_verdict_says_what_would_help():
     )
     assert verdict("loss", -2.0) is None
     assert verdict("bleu", None) is None
+    assert verdict("bleu", math.nan) is None
+    unknown = verdict("bleu", 0.43)
+    assert str(unknown) == (
+        "useless: hardly a sentence says what its source says (validation BLEU 0.4)"
+    )
     assert verdict(None, None) is None
 
 
@@ -70,6 +75,13 @@ def test_a_verdict_says_what_would_help():
 )
 def test_what_to_expect_is_what_was_measured(pairs: int, words: float, tokens: float, level: str):
     assert expectation(pairs, words, tokens, is_exact=False, is_closed=False).level == level
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_no_kind_of_text_is_learned_from_a_few_pairs(is_closed: bool):
+    for pairs, level in ((3, "rough"), (14_999, "rough"), (15_000, "usable")):
+        found = expectation(pairs, 2.0, math.inf, is_exact=True, is_closed=is_closed)
+        assert found.level == level
 
 
 def facts_of(sources: list[str], targets: list[str]) -> CorpusFacts:
@@ -125,8 +137,10 @@ def test_every_run_on_own_text_says_what_to_expect(tmp_path: Path):
         with RunFolder(tmp_path / name, config, resume=False) as folder:
             return set_up_run(config, folder, Journal(None)).expected()
 
-    own = begun("own", *files, "training.max_steps=2")
+    # sentences are sentences, in whichever tokens they are cut
+    own = begun("own", *files, "tokenizer.kind=character", "training.max_steps=100000")
     assert own is not None
-    assert own.startswith("expect a model that is useless (hardly a sentence")
-    assert f"learned from {len(pairs)} pairs of" in own
+    assert own.startswith("expect a model that is rough (the gist")
+    words = sum(len(pair.target.split()) for pair in pairs) / len(pairs)
+    assert f"learned from {len(pairs)} pairs of {words:.0f} words; 6,000 captions" in own
     assert begun("phrasebook") is None
