@@ -62,15 +62,14 @@ TESTS = [paired_bootstrap, approximate_randomization]
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "ter"])
 @pytest.mark.parametrize("system", [ALIKE, BAD], ids=["alike", "bad"])
-@pytest.mark.parametrize(("test", "kind"), [(paired_bootstrap, "bs"), (TESTS[1], "ar")])
-def test_p_values_are_sacrebleus_where_nothing_ties(test, kind, system, name, monkeypatch):
+def test_p_values_are_sacrebleus_where_nothing_ties(system, name, monkeypatch):
     """Same seed, same draws; sacrebleu counts one case less for every tie."""
     monkeypatch.setenv("SACREBLEU_SEED", "77")
     named = [("baseline", GOOD), ("system", system)]
-    referee = PairedTest(named, {name: REFEREES[name]()}, [REFERENCES], kind, n_samples=300)
+    referee = PairedTest(named, {name: REFEREES[name]()}, [REFERENCES], "ar", n_samples=300)
     _, results = referee()
     first, second = next(row for title, row in results.items() if title != "System")
-    ours = test(GOOD, system, REFERENCES, metric=name, samples=300, seed=77)
+    ours = approximate_randomization(GOOD, system, REFERENCES, metric=name, samples=300, seed=77)
     assert ours.baseline == pytest.approx(first.score)
     assert ours.system == pytest.approx(second.score)
     ties = ours.p_value - second.p_value
@@ -78,6 +77,33 @@ def test_p_values_are_sacrebleus_where_nothing_ties(test, kind, system, name, mo
         assert ties >= 0
     else:
         assert ties == pytest.approx(0)
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_both_tests_give_one_p_where_there_are_sentences_enough(name):
+    """They count both directions: one that counts one would give half of the other."""
+    one, other = spoil(REFERENCES, 0.10, seed=4), spoil(REFERENCES, 0.14, seed=5)
+    ours = [test(one, other, REFERENCES, metric=name, samples=400).p_value for test in TESTS]
+    assert 0.02 < ours[1] < 0.5
+    assert ours[0] == pytest.approx(ours[1], rel=0.3)
+
+
+@pytest.mark.by_hand
+@pytest.mark.parametrize("count", [1, 3])
+def test_sentences_that_all_differ_alike_tell_nothing_of_chance(count):
+    """Every sample has the same difference, so none says how much another text would have."""
+    said, worse = ["a b c d"] * count, ["x x x x"] * count
+    found = paired_bootstrap(said, worse, said, metric="ter", samples=100)
+    assert (found.difference, found.interval, found.p_value) == (100.0, (100.0, 100.0), 1.0)
+
+
+@pytest.mark.by_hand
+def test_one_of_two_sentences_resampled_by_hand():
+    """It is drawn twice, once or never: the difference is 2δ, δ or 0 with p 1/4, 1/2, 1/4, and its
+    distance from the mean δ is as large as δ in half of all samples."""
+    said, worse = ["a b c d", "a b c d"], ["x x x x", "a b c d"]
+    found = paired_bootstrap(said, worse, said, metric="ter", samples=1000)
+    assert 0.45 < found.p_value < 0.55
 
 
 @pytest.mark.parametrize("test", TESTS)
