@@ -300,6 +300,7 @@ def inspect(
         check_picture(attention)
 
     from pellucid.inspection.capture import capture_of
+    from pellucid.inspection.plain import json_line
     from pellucid.inspection.sentence import open_model, read_sentence
 
     opened = open_model(bundle)
@@ -312,7 +313,7 @@ def inspect(
     )
 
     if as_json:
-        click.echo(json.dumps(_plain(inspection, with_values=bool(only)), ensure_ascii=False))
+        click.echo(json_line(_plain(inspection, with_values=bool(only))))
     else:
         show(inspection, list_entries=bool(only))
 

@@ -1,9 +1,8 @@
 """Captures and lenses as plain values for JSON."""
 
+import json
 import math
 from typing import Any
-
-from torch import Tensor
 
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.entries import Entry
@@ -14,10 +13,7 @@ Plain = dict[str, Any]
 
 
 def plain_capture(capture: Capture, *, with_values: bool) -> Plain:
-    """Words, ids, confidences, predictions and entries of a capture; values only if asked for.
-
-    A score of -∞, which JSON cannot express, becomes None.
-    """
+    """Words, ids, confidences, predictions and entries of a capture; values only if asked for."""
     sentence = capture.sentence
     return {
         "source": sentence.source,
@@ -46,7 +42,7 @@ def plain_entry(entry: Entry, *, with_values: bool) -> Plain:
         "formula": entry.formula,
         "meaning": entry.meaning,
     }
-    return {**described, "values": _finite(entry.tensor)} if with_values else described
+    return {**described, "values": entry.tensor.double().tolist()} if with_values else described
 
 
 def plain_prediction(word: Prediction) -> Plain:
@@ -66,14 +62,18 @@ def plain_lens(lens: Lens) -> list[Plain]:
     ]
 
 
-def _finite(tensor: Tensor) -> Any:
-    values = tensor.double().tolist()
-    # Masked scores are -∞. Checked as a tensor first: most are finite, and Python's walk is slow.
-    return values if bool(tensor.isfinite().all()) else _without_infinities(values)
+def json_line(plain: Plain) -> str:
+    """One line of JSON, with null for NaN and infinity, which JSON cannot express."""
+    try:
+        # most has neither, and Python's walk is slow
+        return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(plain), ensure_ascii=False)
 
 
-def _without_infinities(values: Any) -> Any:
-    if isinstance(values, list):
-        return [_without_infinities(each) for each in values]
-    # JSON has no infinity; ``json.dumps`` would write one that strict readers refuse.
-    return values if math.isfinite(values) else None
+def _finite(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {name: _finite(each) for name, each in plain.items()}
+    if isinstance(plain, list | tuple):
+        return [_finite(each) for each in plain]
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain

@@ -2,6 +2,8 @@
 
 import dataclasses
 import html.parser
+import json
+import math
 import posixpath
 import re
 from pathlib import Path
@@ -12,8 +14,9 @@ from tiny_models import tiny_bundle
 
 import pellucid
 from pellucid.bundle import Bundle, load_bundle
-from pellucid.core.errors import WriteError
+from pellucid.core.errors import PellucidError, WriteError
 from pellucid.inspection.capture import Capture, inspect
+from pellucid.inspection.plain import json_line, plain_capture
 from pellucid.inspection.report.content import report_content
 from pellucid.inspection.report.page import (
     POLICY,
@@ -45,6 +48,21 @@ class Tags(html.parser.HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes += attrs
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_model_that_gives_nan_is_named_as_the_reason(bundle: Bundle, value: float):
+    broken = random_bundle(bundle)
+    broken.model.output_weight.data[7, 0] = value
+    capture = inspect(broken, SOURCE, TARGET)
+    with pytest.raises(PellucidError) as caught:
+        report_content(capture, broken.model)
+    assert str(caught.value).startswith(
+        "a report needs a model that gives each token a probability, got NaN"
+    )
+    # where the NaN begins is what a capture is for
+    assert capture["decoder.output"].isfinite().all()
+    assert None in json.loads(json_line(plain_capture(capture, with_values=True)))["confidences"]
 
 
 def test_hostile_words_stay_words(bundle: Bundle):

@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor
 
+from pellucid.core.errors import PellucidError
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.entries import Entry
 from pellucid.inspection.parts import TABLE
@@ -62,8 +64,10 @@ def report_content(
     """The data of a report, ready for JSON.
 
     Large matrices are cut so that everything takes about ``budget`` bytes. Without ``model`` the
-    report has no parameters, without ``views`` only the walk.
+    report has no parameters, without ``views`` only the walk. Raises PellucidError if the model
+    gave NaN or infinity.
     """
+    _require_finite(capture)
     # A vocabulary has tens of thousands of columns; the report shows the words of the target and
     # their rivals.
     shown = _shown_words(capture)
@@ -114,8 +118,10 @@ def frame_content(capture: Capture, *, budget: int, drawn_only: bool = False) ->
     """The parts of a report that differ between two states of a model, ready for JSON.
 
     With ``drawn_only`` it has the matrices from which the picture of the whole model is painted,
-    to 8 significant bits, and none of those that only an open part shows.
+    to 8 significant bits, and none of those that only an open part shows. Raises as
+    ``report_content``.
     """
+    _require_finite(capture)
     shown = _shown_words(capture)
     size = capture["logits"].shape[-1]
     pages = walk_through(capture.config, Vocabularies(size, size, shown=len(shown)))
@@ -129,6 +135,15 @@ def frame_content(capture: Capture, *, budget: int, drawn_only: bool = False) ->
     taken = len(json.dumps(content)) + sum(len(name) + _ENTRY_BYTES for name in matrices)
     encoded, _ = encode_matrices(matrices, budget - taken, bits=8 if drawn_only else 16)
     return {**content, "matrices": encoded}
+
+
+def _require_finite(capture: Capture) -> None:
+    # NaN anywhere before the softmax makes a row of it NaN
+    if not all(map(math.isfinite, capture.confidences)):
+        raise PellucidError(
+            "a report needs a model that gives each token a probability, got NaN",
+            hint="its weights may hold NaN or infinity; pellucid inspect --json shows where",
+        )
 
 
 def _matrices(capture: Capture, names: Iterable[str], shown: dict[int, str]) -> dict[str, Matrix]:

@@ -138,7 +138,8 @@ def make_report(
     With ``film``, the page shows it too, and may take twice as many bytes; ``book`` is that of
     ``render_page``.
 
-    Raises DataError if a side is not text or too long, and what ``load_bundle`` raises.
+    Raises DataError if a side is not text or too long, PellucidError if the model gives NaN or
+    infinity, and what ``load_bundle`` raises.
     """
     inside = open_model(opened)
     # Everything: the page lets its reader walk to any part.
