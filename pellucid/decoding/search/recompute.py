@@ -92,7 +92,7 @@ class Recomputing(nn.Module):
     ) -> Float[Tensor, "sentence target vocabulary"]:
         """The logits of the next token after each prefix of a target: those of the steps."""
         if self._causal:
-            return self._model(source, target_input)
+            return self._model.forward(source, target_input)
 
         # without the mask a word depends on those after it, so each prefix is computed by itself
         memory, prefixes = self.encode(source), target_input.unsqueeze(1)
