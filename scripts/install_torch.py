@@ -31,7 +31,7 @@ def commands(requirement: str, *, is_linux: bool, has_card: bool) -> list[list[s
 
     What torch needs comes with the rest of Pellucid: its own index has other versions of it.
     """
-    by_itself = ["install", "-q", "--no-deps", requirement]
+    by_itself = ["install", "-q", "--no-compile", "--no-deps", requirement]
     index = cpu_index((ROOT / "README.md").read_text(encoding="utf-8"))
     if not is_linux or has_card or index is None:
         return [by_itself]
