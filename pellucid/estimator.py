@@ -14,7 +14,8 @@ from pellucid.core.errors import DataError, NotFittedError, list_problems
 from pellucid.core.files import write_file
 from pellucid.core.texts import texts_among
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.metrics import bleu, check_lines
+from pellucid.evaluation.metrics import accepted, bleu, check_lines
+from pellucid.evaluation.scoring import scoring_of
 from pellucid.training.automatic import DEFAULT_MINUTES, train_files
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -97,12 +98,14 @@ class Seq2SeqTranslator:
     def score(self, X: Iterable[str], y: Iterable[str]) -> float:  # noqa: N803
         """BLEU of ``predict(X)`` against ``y`` in percent: cased, detokenized sacreBLEU.
 
+        Its tokenizer is that of the script of ``y``, as in ``pellucid evaluate``.
         Raises NotFittedError before ``fit``, DataError if the counts differ.
         """
         references = _lines(y, "y")
         translations = self.predict(X)
         check_lines({"lines of X": translations, "lines of y": references})
-        return bleu(translations, references).score
+        tokenize = scoring_of(accepted(references)).tokenize
+        return bleu(translations, references, tokenize).score
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  # nothing is nested
         """The arguments of the constructor, as they were given."""

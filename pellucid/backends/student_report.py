@@ -1,6 +1,7 @@
 """The losses of a student against its teacher: quality, speed, and what changed most."""
 
 import dataclasses
+import re
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.core.errors import MissingExtraError
+from pellucid.core.files import write_file
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.metrics import bleu, chrf
+from pellucid.evaluation.metrics import accepted, bleu, chrf
+from pellucid.evaluation.scoring import scoring_of
 from pellucid.inspection.figures.canvas import new_figure, print_style, save_picture
 
 if TYPE_CHECKING:
@@ -34,7 +37,9 @@ class Contender:
     engine: str
     parameters: int
     bleu: float
-    """In percent, with sacreBLEU's tokenization 13a."""
+    """In percent."""
+    bleu_signature: str
+    """sacreBLEU's, with the tokenizer, which the script of the references decides."""
     chrf: float
     """In percent."""
     tokens_per_second: float
@@ -59,6 +64,7 @@ def measure(
     references: Sequence[str],
 ) -> list[Measured]:
     """Every contender on the same text, in turn, each ``_ROUNDS`` times."""
+    tokenize = scoring_of(accepted(references)).tokenize
     generated: dict[int, tuple[str, ...]] = {}
     speeds: list[list[float]] = [[] for _ in translators]
     for _, translator in translators:
@@ -73,13 +79,15 @@ def measure(
             speeds[number].append(count / max(seconds, 1e-9))
             generated.setdefault(number, tuple(each.text for each in found))
 
+    scores = [bleu(generated[number], references, tokenize) for number in range(len(translators))]
     return [
         Measured(
             Contender(
                 name=name,
                 engine=translator.engine.name,
                 parameters=sum(each.numel() for each in _parameters(translator)),
-                bleu=bleu(generated[number], references).score,
+                bleu=scores[number].score,
+                bleu_signature=scores[number].signature,
                 chrf=chrf(generated[number], references).score,
                 tokens_per_second=statistics.median(speeds[number]),
                 slowest_and_fastest=(min(speeds[number]), max(speeds[number])),
@@ -120,7 +128,7 @@ def write_page(
     except MissingExtraError:
         has_picture = False
     text = _page(measured, sources, references, has_picture=has_picture)
-    (folder / "lost.md").write_text(text, "utf-8")
+    write_file(folder / "lost.md", text.encode())
 
 
 def _page(
@@ -138,8 +146,8 @@ def _page(
     lines = [
         "# What the student lost",
         "",
-        f"Against its teacher the student, in the form of the last row, loses {lost:.1f} BLEU and"
-        f" {fewer:.1f} chrF on {len(sources):,} sentences, and is {faster:.1f} times as fast.",
+        f"Against its teacher the student, in the form of the last row, loses {lost:z.1f} BLEU and"
+        f" {fewer:z.1f} chrF on {len(sources):,} sentences, and is {faster:.1f} times as fast.",
         "",
         "| model | engine | parameters | BLEU | chrF | tokens per CPU second | a sentence alone |",
         "|---|---|---|---|---|---|---|",
@@ -153,6 +161,8 @@ def _page(
         )
     lines += [
         "",
+        f"BLEU's signature: `{student.contender.bleu_signature}`.",
+        "",
         f"Speeds are medians (slowest to fastest) of {_ROUNDS} rounds in turn over all sentences in"
         f" batches; those of a sentence alone are medians of {min(_ALONE_LINES, len(sources))}, in"
         " CPU milliseconds.",
@@ -164,14 +174,24 @@ def _page(
     lines += ["## The sentences that changed most", ""]
     for at in changed_most(teacher.hypotheses, student.hypotheses)[:_SHOWN_CHANGES]:
         lines += [
-            f"- {sources[at]}",
-            f"  - reference: {references[at]}",
-            f"  - teacher: {teacher.hypotheses[at]}",
-            f"  - student: {student.hypotheses[at]}",
+            f"- {_verbatim(sources[at])}",
+            f"  - reference: {_verbatim(references[at])}",
+            f"  - teacher: {_verbatim(teacher.hypotheses[at])}",
+            f"  - student: {_verbatim(student.hypotheses[at])}",
         ]
     same = sum(a == b for a, b in zip(teacher.hypotheses, student.hypotheses, strict=True))
     lines += ["", f"{same:,} of {len(sources):,} translations are the same to the letter."]
     return "\n".join(lines) + "\n"
+
+
+def _verbatim(text: str) -> str:
+    """A line as Markdown's code, in which nothing is a list, a tag or a mark."""
+    if not text.strip():
+        return "(nothing)"
+    # The fence must be longer than every run of backticks within; the blanks are not shown.
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence, blank = "`" * (longest + 1), " " * bool(longest)
+    return f"{fence}{blank}{text}{blank}{fence}"
 
 
 def changed_most(teacher: Sequence[str], student: Sequence[str]) -> list[int]:

@@ -12,8 +12,10 @@ from torch import nn
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.metrics import bleu, check_lines
+from pellucid.evaluation.metrics import accepted, bleu, check_lines
+from pellucid.evaluation.scoring import scoring_of
 from pellucid.evaluation.signature import origin_signature
+from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.inspection.sentence import Openable, Opened, open_model
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.config import RnnAttentionConfig, TransformerConfig, TranslatorConfig
@@ -80,13 +82,14 @@ def ablate(
 
     # Measured with the same search and the same lines as each part, so that the difference is the
     # part's.
-    whole_bleu, whole_loss = _measure(inside, inside.model, sources, references)
+    tokenize = scoring_of(accepted(references)).tokenize
+    whole_bleu, whole_loss = _measure(inside, inside.model, sources, references, tokenize)
     done(0, len(chosen))
 
     measured = []
     for number, part in enumerate(chosen, start=1):
         changed = model_without(inside.model, part)
-        measured.append(Ablation(part, *_measure(inside, changed, sources, references)))
+        measured.append(Ablation(part, *_measure(inside, changed, sources, references, tokenize)))
         done(number, len(chosen))
 
     bundle = inside.translator.bundle
@@ -96,7 +99,7 @@ def ablate(
         bleu=whole_bleu,
         loss=whole_loss,
         # The signature depends on the references and on sacreBLEU, not on what was translated.
-        signature=f"{bleu(references, references).signature}|{origin}",
+        signature=f"{bleu(references, references, tokenize).signature}|{origin}",
         sentences=len(sources),
         parts=tuple(measured),
     )
@@ -175,7 +178,11 @@ def _silence(attention: MultiHeadAttention, head: int) -> None:
 
 
 def _measure(
-    opened: Opened, model: Seq2Seq, sources: Sequence[str], references: Sequence[str]
+    opened: Opened,
+    model: Seq2Seq,
+    sources: Sequence[str],
+    references: Sequence[str],
+    tokenize: TokenizerName,
 ) -> tuple[float, float]:
     """BLEU in percent, and the mean loss per reference token in nats."""
     bundle = Bundle(model, opened.source_tokenizer, opened.target_tokenizer, {}, {})
@@ -193,7 +200,7 @@ def _measure(
     ]
 
     # fsum, so that a small difference between two parts is no rounding error.
-    return bleu(hypotheses, references).score, -math.fsum(log_probs) / len(log_probs)
+    return bleu(hypotheses, references, tokenize).score, -math.fsum(log_probs) / len(log_probs)
 
 
 def _require_parts(parts: Sequence[str], config: TranslatorConfig) -> None:

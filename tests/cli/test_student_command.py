@@ -1,18 +1,21 @@
 """``pellucid distill --student``: every step, killed anywhere, and what the page says."""
 
+import dataclasses
 import json
 import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import pellucid, running
 
 from pellucid import phrasebook
 from pellucid.backends.marian_files.read import read_marian
-from pellucid.backends.student_report import Contender, Measured, changed_most, write_page
+from pellucid.backends.student_report import Contender, Measured, changed_most, measure, write_page
 from pellucid.bundle import load_bundle
+from pellucid.core.errors import WriteError
 from pellucid.model.stored import model_tensors
 
 SMALL = [
@@ -29,6 +32,7 @@ SMALL = [
     "training.precision=fp32",
     "training.threads=1",
 ]
+SIGNED = "nrefs:1|tok:13a"
 SEARCH = ["--beam-size", "2", "--max-length", "6"]
 
 
@@ -171,8 +175,8 @@ def test_options_that_do_not_go_together(
 
 def test_the_page_says_what_was_lost(tmp_path: Path):
     """20 − 15 BLEU, 50 − 48 chrF, 3,000 against 1,000 tokens."""
-    teacher = Contender("teacher", "torch", 4000, 20.0, 50.0, 1000.0, (900.0, 1100.0), 8.0)
-    student = Contender("student", "torch", 1000, 15.0, 48.0, 3000.0, (2900.0, 3100.0), 2.0)
+    teacher = Contender("teacher", "torch", 4000, 20.0, SIGNED, 50.0, 1000.0, (900.0, 1100.0), 8.0)
+    student = Contender("student", "torch", 1000, 15.0, SIGNED, 48.0, 3e3, (2900.0, 3100.0), 2.0)
     said = (
         Measured(teacher, ("a cat sleeps", "a dog", "yes")),
         Measured(student, ("a cat sleep", "x", "yes")),
@@ -182,8 +186,53 @@ def test_the_page_says_what_was_lost(tmp_path: Path):
     assert "loses 5.0 BLEU and 2.0 chrF on 3 sentences, and is 3.0 times as fast" in page
     row = "| student | torch | 1,000 | 15.0 | 48.0 | 3,000 (2,900-3,100) | 2.0 ms |"
     assert row in page
+    assert f"BLEU's signature: `{SIGNED}`." in page
     # the sentence that changed most comes first, one that did not change not at all
-    assert page.index("- deux") < page.index("- un")
-    assert "- trois" not in page
+    assert page.index("- `deux`") < page.index("- `un`")
+    assert "- `trois`" not in page
     assert page.endswith("1 of 3 translations are the same to the letter.\n")
     assert changed_most(["a", "b"], ["a", "b"]) == []
+
+
+def test_what_was_said_is_shown_as_it_is(tmp_path: Path):
+    """No line becomes a list, bold text or half a span of code; nothing is lost, so no -0.0."""
+    same = Contender("teacher", "torch", 1, 20.0, SIGNED, 50.0, 1.0, (1.0, 1.0), 1.0)
+    better = dataclasses.replace(same, bleu=20.04, chrf=50.04)
+    said = Measured(same, ("1. A <b>cat</b>", "")), Measured(better, ("`a` cat", "x"))
+    write_page(tmp_path, said, ["1. Un <b>chat</b>", "deux"], ["* A cat", "two"])
+    page = (tmp_path / "lost.md").read_text("utf-8")
+    assert "loses 0.0 BLEU and 0.0 chrF" in page
+    assert (
+        "- `1. Un <b>chat</b>`\n  - reference: `* A cat`\n  - teacher: `1. A <b>cat</b>`\n"
+        "  - student: `` `a` cat ``\n" in page
+    )
+    assert "  - teacher: (nothing)\n" in page
+
+
+def test_a_page_that_cannot_be_written_is_an_error_of_ours(tmp_path: Path):
+    each = Contender("teacher", "torch", 1, 20.0, SIGNED, 50.0, 1.0, (1.0, 1.0), 1.0)
+    (tmp_path / "lost.md").mkdir()
+    with pytest.raises(WriteError, match="cannot write"):
+        write_page(tmp_path, [Measured(each, ("a",))], ["un"], ["a"])
+
+
+class Saying:
+    """A translator that says the same lines whatever it is asked."""
+
+    engine = SimpleNamespace(name="torch")
+    bundle = SimpleNamespace(model=SimpleNamespace(parameters=list))
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = lines
+
+    def translate(self, _: object) -> list[SimpleNamespace]:
+        return [SimpleNamespace(text=line, token_ids=[5]) for line in self.lines]
+
+
+def test_a_language_without_spaces_is_scored_by_its_characters():
+    """By words between spaces each line is one word, and every contender has 0."""
+    references = ["我看见一只黑猫。", "我们在花园里吃饭。", "她今天早上去学校。"]
+    good, bad = Saying("我看见一只黑狗。", *references[1:]), Saying("我看", "你好", "不知道。")
+    teacher, student = measure([("a", good), ("b", bad)], ["un", "deux", "trois"], references)
+    assert teacher.contender.bleu > 50 > student.contender.bleu
+    assert "|tok:zh|" in teacher.contender.bleu_signature

@@ -45,6 +45,10 @@ def test_it_learns_what_it_is_shown_and_scores_it_by_bleu(tmp_path: Path):
     assert translator.score(X, ["the cat sleeps there"] * len(X)) < 99
     several = ["Le chat dort ici. Le chien mange ici."]
     assert translator.score(several, translator.predict(several)) == pytest.approx(100)
+    # By words between spaces a line of Chinese is one word, and one of four letters wrong is none.
+    translator.predict = lambda X: ["猫在这里睡觉。"] * len(X)
+    assert 0 < translator.score(X[:2], ["猫在那里睡觉。"] * 2) < 100
+    del translator.predict
     assert translator.folder_ == folder
     assert [each.text for each in load(folder, engine="torch").translate(X)] == Y
     with pytest.raises(OutputExistsError, match="already holds something"):

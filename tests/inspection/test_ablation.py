@@ -125,6 +125,12 @@ def test_a_study_scores_the_whole_and_each_part():
     assert study.signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a")
 
 
+def test_a_script_without_spaces_is_scored_by_its_characters():
+    """By words between spaces every line is one word, and nothing that a part gives is seen."""
+    study = ablate(tiny_bundle(), ["a b c"], ["我看见一只黑猫。"], parts=[])
+    assert "|tok:zh|" in study.signature
+
+
 def test_one_part_is_as_in_a_model_that_never_had_it():
     bundle = tiny_bundle()
     lines, references = ["a b c"], ["c b a d"]
