@@ -9,10 +9,8 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import Segment
-from pellucid.text.corpus.dialects import SAMPLE, dialect_of
+from pellucid.text.corpus.dialects import SAMPLE, csv_reader, dialect_of
 
-_LONGEST_FIELD = 1 << 20
-"""Characters of one cell; the default of the csv module is 131,072."""
 _MOST_CELLS = 2_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _SHOWN_COLUMNS = 20
@@ -167,7 +165,6 @@ def _read_lines(text: str, what: str) -> tuple[list[list[str]], list[str]]:
 
 def _read_rows(text: str, delimiter: str, what: str) -> tuple[list[list[str]], list[str]]:
     """The rows, and the source of each."""
-    csv.field_size_limit(_LONGEST_FIELD)
     taken: list[str] = []
 
     def noting() -> Iterator[str]:
@@ -179,7 +176,7 @@ def _read_rows(text: str, delimiter: str, what: str) -> tuple[list[list[str]], l
     raws: list[str] = []
     cells = 0
     try:
-        for row in csv.reader(noting(), delimiter=delimiter, skipinitialspace=True, strict=True):
+        for row in csv_reader(noting(), delimiter, strict=True):
             rows.append(row)
             raws.append("".join(taken))
             taken.clear()

@@ -102,7 +102,7 @@ _SENTENCES = {
     "zh": "一只狗在沙滩上奔跑。",
 }
 """A sentence for examples."""
-_CODES = frozenset(
+TWO_LETTERS = frozenset(
     re.findall(
         r"\w\w",
         "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs "
@@ -231,4 +231,4 @@ def _suffix(paths: object) -> str | None:
         return None
     suffix = Path(plain_stem(path)).suffix.removeprefix(".")
     code = re.split("[-_]", suffix.lower())[0]
-    return code if code in _CODES else None
+    return code if code in TWO_LETTERS else None

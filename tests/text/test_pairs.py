@@ -233,6 +233,8 @@ def test_a_header_of_tsv_is_told(tmp_path, line):
     )
     path.write_text(f"a\tb\n{line}\n")
     assert len(list(iterate_pairs(PairFiles((path,))))) == 2
+    path.write_text("no\tit\na\tb\n")
+    assert len(list(iterate_pairs(PairFiles((path,))))) == 2, "words of a dictionary"
 
 
 @pytest.mark.parametrize("name", ["pairs.ods", "pairs.XLSX", "pairs.xlsx.gz", "pairs.xlsx"])

@@ -26,8 +26,8 @@ from pellucid.text.check.check import examine
 from pellucid.text.config import DataConfig, TokenizerConfig
 from pellucid.text.corpus import typed_tables
 from pellucid.text.corpus.addresses import address_of, plain_stem
-from pellucid.text.corpus.dialects import dialect_of, pair_columns
-from pellucid.text.corpus.lines import iterate_lines, read_lines
+from pellucid.text.corpus.dialects import dialect_of, encoding_of, pair_columns
+from pellucid.text.corpus.lines import decode_lines, open_lines, read_lines
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs, training_files
 from pellucid.text.corpus.readers import hash_of_input, input_exists
 from pellucid.text.corpus.store_building import build_store
@@ -43,6 +43,12 @@ ROWS = [{"en": en, "de": de} for en, de in zip(EN, DE, strict=True)]
 
 def parquet(path: Path, rows: list[dict]) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
+def rows_of(path: Path) -> Iterator[str]:
+    """The lines of any input; those of a table of which no column is named are JSON."""
+    with open_lines(path) as file:
+        yield from decode_lines(file, str(path))
 
 
 def write_forms(folder: Path) -> dict[str, str]:
@@ -198,8 +204,8 @@ def test_an_http_server_is_read(tmp_path: Path):
         ("p.parquet#en", "p.parquet", "en", "", "parquet", "p.en"),
         ("p.csv.zst#en", "p.csv.zst", "en", ".zst", "csv", "p.en"),
         ("p.jsonl", "p.jsonl", "", "", "", "p.jsonl"),
-        ("s3://b/k/a.en", "s3://b/k/a.en", "", "", "", "s3:/b/k/a.en"),
-        ("file:///x/a", "file:///x/a", "", "", "", "file:/x/a"),
+        ("s3://b/k/a.en", "s3://b/k/a.en", "", "", "", "s3://b/k/a.en"),
+        ("file:///x/a", "file:///x/a", "", "", "", "file:///x/a"),
         ("C:/a.en", "C:/a.en", "", "", "", "C:/a.en"),
         ("datasets://a/b?split=train#de", "datasets://a/b?split=train", "de", "", "datasets", None),
     ],
@@ -331,8 +337,7 @@ def test_hostile_inputs_are_refused_in_a_line(tmp_path: Path):
             Path(str(path).partition("#")[0]).write_bytes(content)
         error: Exception | None = None
         try:
-            for _ in iterate_lines(path):
-                pass
+            list(rows_of(path))
         except (DataError, InputMissingError) as caught:
             error = caught
         assert re.search(words, str(error)), (name, error)
@@ -415,6 +420,12 @@ def test_windows_1252_is_said_once_with_a_word_to_judge_by(
         (("sentence_eng_Latn", "sentence_deu_Latn"), (0, 1)),
         (("text (en)", "text (zh-Hans)"), (0, 1)),
         (("no", "en", "pt"), (1, 2)),
+        (("id", "en", "am"), (1, 2)),
+        (("no", "en", "ku"), (1, 2)),
+        (("Nr", "en", "ug"), (1, 2)),
+        (("id", "en", "german_translation"), None),
+        (("हिन्दी", "franc\u0327ais"), (0, 1)),
+        (("id", "Amharic", "Kurdish"), (1, 2)),
         (("", "en", "de", "source", "target"), (3, 4)),
         (("en", "de", "fr"), None),
         (("source", "source", "target"), None),
@@ -443,6 +454,42 @@ def test_the_delimiter_is_the_one_with_which_rows_agree():
     assert dialect_of(b"en\na, b\nc\n", "a.csv", is_whole=True).delimiter != ","
     # The last row of a sample is cut, and may lack cells.
     assert dialect_of(b"a;b\nc;d\ne, f", "a.csv").delimiter == ";"
+
+
+@pytest.mark.parametrize("text", ["José está…", "the café’s", "„perché” non", "Ã la carte é…"])
+def test_an_accented_letter_before_a_mark_is_no_utf_8(text: str):
+    """In Windows-1252 both have bytes of UTF-8, but not of a whole character of it."""
+    assert encoding_of(text.encode("cp1252"), "a", is_whole=True)[0] == "cp1252"
+    with pytest.raises(DataError, match="not surely in another encoding"):
+        encoding_of(f"{text} ".encode("cp1252") + "ü läuft".encode(), "a", is_whole=True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("text", ["Собака бежит по пляжу.\n", "一只狗在沙滩上奔跑。\n"])
+def test_text_of_16_bits_without_a_mark_is_never_read_as_another(encoding: str, text: str):
+    with pytest.raises(DataError, match="has a NUL, so it is neither UTF-8 nor in"):
+        encoding_of(text.encode(encoding), "a.csv", is_whole=True)
+
+
+def test_a_line_that_names_the_delimiter_names_no_line_end_and_no_quote():
+    assert dialect_of(b"sep=;\r\na;b\r\n", "a.csv", is_whole=True).delimiter == ";"
+    for line in (b"sep=\r\n", b'sep="\n'):
+        found = dialect_of(line + b"a;b\nc;d\n", "a.csv", is_whole=True)
+        assert found.first_line == ""
+        assert found.delimiter in ",;\t|"
+
+
+def test_the_longest_cell_does_not_depend_on_what_was_read_before(tmp_path: Path):
+    """The limit of the csv module is one of the whole process."""
+    long = "a" * 140_000
+    before = csv.field_size_limit(131_072)
+    try:
+        assert dialect_of(f"en;de\n{long};b\n".encode(), "a.csv", is_whole=True).delimiter == ";"
+        csv.field_size_limit(131_072)
+        (tmp_path / "a.csv").write_text(f"en;de\n{long};b\n")
+        assert list(iterate_pairs(PairFiles((tmp_path / "a.csv",)))) == [(long, "b")]
+    finally:
+        csv.field_size_limit(before)
 
 
 def test_null_and_nested_cells_of_parquet(tmp_path: Path):
@@ -475,7 +522,7 @@ def test_what_unpacks_is_counted_as_it_unpacks(tmp_path: Path, monkeypatch: pyte
         assert path.stat().st_size < 20_000
         read = []
         with pytest.raises(DataError, match="must be text, and unpacks to more than 200 times"):
-            read += map(len, iterate_lines(path))
+            read += map(len, rows_of(path))
         assert sum(read) < 3_000_000
 
 
@@ -484,7 +531,7 @@ def test_a_row_of_csv_without_end_is_refused(tmp_path: Path):
     path = tmp_path / "a.csv"
     path.write_text("source,target\n" + '"xx\n",' * 2_000_000)
     with pytest.raises(DataError, match="a row must have less than"):
-        list(iterate_lines(Path(f"{path}#source")))
+        read_lines(Path(f"{path}#source"))
 
 
 def test_columns_of_one_name_in_two_objects_are_two_texts(tmp_path: Path):

@@ -11,10 +11,13 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pellucid.core.errors import DataError
+from pellucid.text.languages import TWO_LETTERS
 
 SAMPLE = 1 << 20
 """Bytes from the beginning of a file that are enough for ``dialect_of``."""
@@ -33,9 +36,16 @@ _MOST_FOREIGN_LETTERS = 0.3
 """Share of letters outside ASCII above which text is not in a language of Western Europe. French
 has 4%, Icelandic 12%; Russian and Greek nearly all."""
 _ROWS_COMPARED = 50
-_SEP = re.compile(r"sep=(.)\r?(?:\n|$)", re.IGNORECASE)
+_SEP = re.compile(r"sep=([^\r\n\"])\r?(?:\n|$)", re.IGNORECASE)
 """The first line that names the delimiter to Excel; it is no row."""
-_MULTIBYTE = re.compile(rb"[\xc3-\xf4][\x80-\xbf]")
+_MULTIBYTE = re.compile(
+    rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
+"""A character of UTF-8. A shorter part of one is in Windows-1252 an accented letter before a mark,
+as in ``José…``. 0xC2 is Â, which begins no-break spaces and signs that are lost without harm."""
+_LONGEST_CELL = 1 << 20
+"""Characters; the default of the csv module is 131,072. A quote that is never closed does not read
+the whole file."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +91,27 @@ def dialect_of(
 def encoding_of(begin: bytes, what: str, *, is_whole: bool = False) -> tuple[str, bytes]:
     """The encoding of text that begins with these bytes, and its byte order mark.
 
-    UTF-8 and UTF-16 are certain. Other bytes are read as Windows-1252 if they look like it: no
-    UTF-8 among them, and few letters outside ASCII. Raises DataError for what is neither.
+    UTF-16 without a mark is known by its NULs, if at least a third of its characters are ASCII.
+    Other bytes are UTF-8 if they can be, and read as Windows-1252 if they look like it: no UTF-8
+    among them, and few letters outside ASCII. Raises DataError for what is none of these.
     """
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if begin.startswith(mark):
             return encoding, mark
 
     # Without a mark UTF-16 is valid UTF-8 in which nearly every second byte is a NUL.
-    for first, encoding in enumerate(("utf-16-be", "utf-16-le")):
-        if 3 * begin[first::2].count(0) > len(begin[first::2]):
-            return encoding, b""
+    found = [
+        encoding
+        for first, encoding in enumerate(("utf-16-be", "utf-16-le"))
+        if 3 * begin[first::2].count(0) > len(begin[first::2])
+    ]
+    if len(found) == 1:
+        return found[0], b""
+    if 0 in begin:
+        raise DataError(
+            f"{what} has a NUL, so it is neither UTF-8 nor in an encoding of 8 bits",
+            hint="convert the file if it is UTF-16, for example: iconv -f UTF-16LE -t UTF-8",
+        )
 
     try:
         codecs.getincrementaldecoder("utf-8")().decode(begin, final=is_whole)
@@ -136,7 +156,7 @@ def _delimiter_of(
 
 def _first_rows(text: str, delimiter: str, *, is_whole: bool) -> list[list[str]]:
     """The first rows that are whole and not blank; none if the text is no such table."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+    reader = csv_reader(io.StringIO(text, newline=""), delimiter)
     try:
         rows = list(itertools.islice(reader, _ROWS_COMPARED + 1))
     except csv.Error:
@@ -144,6 +164,22 @@ def _first_rows(text: str, delimiter: str, *, is_whole: bool) -> list[list[str]]
     if len(rows) > 1 and not is_whole:
         rows.pop()
     return [row for row in rows if row]
+
+
+class CsvRows(Iterator[list[str]], Protocol):
+    """The rows of CSV as the csv module reads them."""
+
+    @property
+    def line_num(self) -> int:
+        """The lines that were read."""
+        ...
+
+
+def csv_reader(lines: Iterable[str], delimiter: str, *, strict: bool = False) -> CsvRows:
+    """The rows of CSV, whose cells have at most 2^20 characters. Raises csv.Error."""
+    # The limit is one of the whole process, so nobody else may set it.
+    csv.field_size_limit(_LONGEST_CELL)
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
 
 
 _PAIRS = (
@@ -163,32 +199,34 @@ _PAIRS = (
     ("sentence", "translation"),
 )
 """Names of both columns that tools and people use, source first, as ``_plain`` leaves them."""
-_LANGUAGES = (
-    "af afr afrikaans|ar ara arabic العربية|az aze azerbaijani|be bel belarusian|"
-    "bg bul bulgarian български|bn ben bengali|bs bos bosnian|ca cat catalan català|"
-    "cs ces cze czech čeština|cy cym welsh|da dan danish dansk|de deu ger german deutsch|"
-    "el ell gre greek ελληνικά|en eng english|eo epo esperanto|es spa spanish español castellano|"
-    "et est estonian eesti|eu eus baq basque euskara|fa fas per persian farsi فارسی|"
-    "fi fin finnish suomi|fr fra fre french français|ga gle irish gaeilge|gl glg galician galego|"
-    "gu guj gujarati|ha hau hausa|he heb hebrew עברית|hi hin hindi हिन्दी|hr hrv croatian hrvatski|"
-    "hu hun hungarian magyar|hy hye armenian|id ind indonesian|ig ibo igbo|"
-    "is isl ice icelandic íslenska|it ita italian italiano|ja jpn japanese 日本語|"
-    "ka kat georgian ქართული|kk kaz kazakh|km khm khmer|kn kan kannada|ko kor korean 한국어|"
-    "ky kir kyrgyz|la lat latin|lo lao|lt lit lithuanian lietuvių|lv lav latvian latviešu|"
-    "mk mkd macedonian|ml mal malayalam|mn mon mongolian|mr mar marathi|ms msa malay|"
-    "mt mlt maltese|my mya burmese|nb nob|ne nep nepali|nl nld dut dutch nederlands|nn nno|"
-    "no nor norwegian norsk|pa pan punjabi|pl pol polish polski|ps pus pashto|"
-    "pt por portuguese português|ro ron rum romanian română|ru rus russian русский|"
-    "si sin sinhala|sk slk slo slovak slovenčina|sl slv slovenian slovene slovenščina|"
-    "so som somali|sq sqi alb albanian shqip|sr srp serbian српски srpski|sv swe swedish svenska|"
-    "sw swa swh swahili|ta tam tamil|te tel telugu|th tha thai ไทย|tl tgl tagalog filipino|"
-    "tr tur turkish türkçe|uk ukr ukrainian українська|ur urd urdu|uz uzb uzbek|"
-    "vi vie vietnamese|xh xho xhosa|yo yor yoruba|zh zho chi cmn chinese mandarin 中文|zu zul zulu"
+_MORE_LANGUAGES = (
+    "afr afrikaans alb albanian amh amharic ara arabic armenian asm assamese aze "
+    "azerbaijani baq basque bel belarusian ben bengali bod bos bosnian bre breton bul "
+    "bulgarian burmese castellano cat catalan català ceb cebuano ces chi chinese ckb cmn "
+    "croatian cym cze czech dan danish dansk deu deutsch dut dutch eesti ell eng english "
+    "epo español esperanto est estonian eus euskara farsi fas fil filipino fin finnish "
+    "fra français fre french frisian fry gaeilge galego galician georgian ger german gle "
+    "glg gre greek guj gujarati hau hausa heb hebrew hin hindi hrv hrvatski hun "
+    "hungarian hye ibo ice icelandic igbo ind indonesian irish isl ita italian italiano "
+    "japanese jav javanese jpn kan kannada kat kaz kazakh khm khmer kin kinyarwanda kir "
+    "kmr kor korean kur kurdish kyrgyz lao lat latin latvian latviešu lav lietuvių lit "
+    "lithuanian ltz luxembourgish luxemburgish macedonian magyar mal malagasy malay "
+    "malayalam maltese mandarin mar marathi mkd mlg mlt mon mongolian msa mya nederlands "
+    "nep nepali nld nno nob nor norsk norwegian occitan oci odia ori oriya ory pan pashto "
+    "per persian plt pol polish polski por portuguese português punjabi pus quechua "
+    "romanian română ron rum rus russian serbian shqip sin sindhi sinhala slk slo slovak "
+    "slovene slovenian slovenčina slovenščina slv snd som somali spa spanish sqi srp "
+    "srpski suomi svenska swa swahili swe swedish swh tagalog tajik tam tamil tat tatar "
+    "tel telugu tgk tgl tha thai tib tibetan tigrinya tir tuk tur turkish turkmen türkçe "
+    "uig ukr ukrainian urd urdu uyghur uzb uzbek vie vietnamese welsh wol wolof xho xhosa "
+    "yid yiddish yor yoruba zho zul zulu íslenska čeština ελληνικά български русский "
+    "српски українська עברית العربية فارسی हिन्दी ไทย ქართული 中文 日本語 한국어"
 )
-"""Languages by their codes (ISO 639-1 and 639-3, or 639-2/B) and names; a bar parts them."""
-_LANGUAGE_NAMES = frozenset(_LANGUAGES.replace("|", " ").split())
-_NOT_SURELY = frozenset(("id", "no", "is", "it"))
-"""Codes of languages that are as often something else as the name of a column."""
+"""Languages by their codes of three letters (ISO 639-3, or 639-2/B) and names."""
+_LANGUAGE_NAMES = TWO_LETTERS.union(_MORE_LANGUAGES.split())
+_NOT_SURELY = frozenset(("as", "id", "io", "is", "it", "na", "no", "nr", "or", "sn", "to", "ts"))
+"""Codes of languages that are as often something else as the name of a column, such as the number
+of a row; they count only where there is no other column."""
 _BESIDE_LANGUAGES = frozenset(
     ("text", "sentence", "string", "segment", "source", "target", "src", "tgt", "trg")
 )
@@ -209,16 +247,23 @@ def pair_columns(names: Sequence[str]) -> tuple[int, int] | None:
         if all(plain.count(name) == 1 for name in pair):
             return plain.index(pair[0]), plain.index(pair[1])
 
-    languages = [column for column, name in enumerate(plain) if _is_language(name)]
-    if len(languages) != 2:
-        languages = [column for column in languages if plain[column] not in _NOT_SURELY]
+    languages = [
+        column
+        for column, name in enumerate(plain)
+        if _is_language(name) and (len(plain) == 2 or name not in _NOT_SURELY)
+    ]
     if len(languages) != 2 or plain[languages[0]] == plain[languages[1]]:
         return None
     return languages[0], languages[1]
 
 
 def _plain(name: str) -> str:
-    return " ".join(re.split(r"[\W_]+", name.casefold())).strip()
+    # Composed, as the names above are; a combining mark that is left belongs to its letter.
+    composed = unicodedata.normalize("NFC", name.casefold())
+    words = "".join(
+        each if each.isalnum() or unicodedata.category(each)[0] == "M" else " " for each in composed
+    )
+    return " ".join(words.split())
 
 
 def _is_language(plain: str) -> bool:

@@ -14,7 +14,7 @@ from pellucid.text.check.scan import scan
 from pellucid.text.config import DataConfig, PairFormat, file_format
 from pellucid.text.corpus.cells import ONE_LINE, say_pair
 from pellucid.text.corpus.dialects import pair_columns
-from pellucid.text.corpus.lines import iterate_lines
+from pellucid.text.corpus.lines import decode_lines, iterate_lines, open_lines
 from pellucid.text.normalization import check_text
 
 _MOST_VALUES = 1_000_000
@@ -155,8 +155,9 @@ def _iterate_columns(path: Path, parse: Callable[[str, str, int], tuple[str, str
 
 def _iterate_jsonl(path: Path) -> Pairs:
     languages = None
-    with contextlib.closing(iterate_lines(path)) as lines:
-        for number, line in enumerate(lines, start=1):
+    # a table is read here as well, as objects of JSON
+    with open_lines(path) as file:
+        for number, line in enumerate(decode_lines(file, str(path)), start=1):
             languages = languages or languages_of_line(line, str(path))
             yield parse_jsonl(line, str(path), number, languages)
 
@@ -204,8 +205,8 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
         )
 
     # Learned as a pair, a header would do little harm, but it shows that the file was not meant as
-    # it is.
-    if number == 1 and (pair_columns(columns) or pair_columns(columns[::-1])):
+    # it is. Beside a third column no ordinary word, such as "no" or "it", counts as a language.
+    if number == 1 and (pair_columns(["", *columns]) or pair_columns(["", *columns[::-1]])):
         raise DataError(
             f"{name}, line 1: a file must begin with its first pair, and this line names the"
             " columns",

@@ -12,11 +12,10 @@ from pellucid.core.errors import DataError
 from pellucid.core.limits import parse_json
 from pellucid.text.corpus.addresses import Address
 from pellucid.text.corpus.cells import ONE_PAIR, line_of_cells, line_of_object, say_once, say_pair
-from pellucid.text.corpus.dialects import SAMPLE, dialect_of, pair_columns
+from pellucid.text.corpus.dialects import SAMPLE, csv_reader, dialect_of, pair_columns
 
 _LONGEST_ROW = 1 << 22
-"""Characters of a line of CSV; its cells have at most 2^17, so that a quote that is never closed
-does not read the whole file."""
+"""Characters of a line of CSV."""
 _LONGEST_LINE = 1 << 24
 """Bytes of a line of JSON, as of any line of text (``pellucid.text.corpus.lines``)."""
 _MOST_VALUES = 1_000_000
@@ -51,9 +50,7 @@ def csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
         rows = (
             _TsvReader(bounded)
             if address.table == "tsv"
-            else csv.reader(
-                bounded, delimiter=dialect.delimiter, skipinitialspace=True, strict=True
-            )
+            else csv_reader(bounded, dialect.delimiter, strict=True)
         )
         header = next(rows, [])
         columns = _chosen_columns(header, address, dialect.delimiter)
