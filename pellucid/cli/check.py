@@ -73,11 +73,12 @@ def check(
     from pellucid.core.files import refuse_to_overwrite, temporary_folder
     from pellucid.text.check.check import examine
     from pellucid.text.check.sides import write_sides
-    from pellucid.text.config import way_out
+    from pellucid.text.config import require_one_side, way_out
 
     for side in (source, target):
         if side is not None and (way := way_out(str(side))):
             raise DataError(f"{side} is not text or a table of pairs", hint=way)
+    require_one_side(*map(str, (*([source, target] if target else []), *(test or ()))))
 
     with contextlib.ExitStack() as opened:
         sides = source, target or source

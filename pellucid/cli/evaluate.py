@@ -321,8 +321,7 @@ def _shown(evaluation: "Evaluation", metrics: tuple[str, ...]) -> tuple[str, ...
 
 
 def _is_jsonl(path: Path | None) -> bool:
-    address = address_of(str(path))
-    return address.location.lower().removesuffix(address.packing).endswith(".jsonl")
+    return address_of(str(path)).suffix == ".jsonl"
 
 
 def _check_scores_file(path: Path) -> None:

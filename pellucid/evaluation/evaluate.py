@@ -27,7 +27,7 @@ from pellucid.evaluation.metrics import (
 from pellucid.evaluation.scoring import bleu_problem, scoring_of, tokenized_problem
 from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName
-from pellucid.text.config import file_format
+from pellucid.text.config import file_format, require_one_side
 from pellucid.text.corpus.lines import read_lines
 from pellucid.text.scripts import SPACELESS_LETTER
 
@@ -225,11 +225,13 @@ def read_test_set(
     Every file of ``references`` has one accepted translation per line. Without any, ``source`` is
     TSV: the source, and after tabs its accepted translations.
 
-    Raises DataError if the line counts differ or a line accepts nothing, and as ``read_lines``.
+    Raises DataError if the line counts differ or a line accepts nothing, as ``require_one_side``,
+    and as ``read_lines``.
     """
     if not references:
         return _read_table(source)
 
+    require_one_side(*map(str, (source, *references)))
     sources = read_lines(source)
     columns = [read_lines(path) for path in references]
     check_lines({"sources": sources, **_named(columns)})

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 import pydantic
 
 from pellucid.core.config import Config
+from pellucid.core.errors import DataError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.corpus.addresses import address_of
 from pellucid.text.normalization import Normalization
@@ -150,7 +151,7 @@ class NoiseConfig(Config):
 
 
 def as_names(value: Any) -> Any:
-    """A tuple of names: one name stands for a list of one; what is no list stays as it is."""
+    """A tuple for a list, and for one name, which stands for a list of one."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
@@ -191,7 +192,7 @@ class DataConfig(Config):
     max_length: int = pydantic.Field(256, gt=0)
     """Longest sentence on either side, in tokens without BOS and EOS; longer pairs are
     dropped, counted and reported."""
-    weights: tuple[float, ...] = ()
+    weights: Annotated[tuple[float, ...], pydantic.BeforeValidator(as_names)] = ()
     """Shares of the files of ``source`` (or ``text``) in the pairs of an epoch: one number for each
     file, in proportion. The pairs of a file with fewer than its share are repeated evenly."""
     temperature: float | None = pydantic.Field(None, ge=1.0)
@@ -204,34 +205,39 @@ class DataConfig(Config):
     cache: str | None = None
     """Folder that keeps tokenized corpora for reuse; by default it is in the run folder."""
 
-    @pydantic.field_validator("weights", mode="before")
-    @classmethod
-    def _from_toml_array(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
-
     @pydantic.model_validator(mode="after")
     def _check_pairs(self) -> Self:
         problems = self._share_problems()
         for prefix in ("", "valid_"):
             sources: tuple[str, ...] = getattr(self, f"{prefix}source")
             targets: tuple[str, ...] = getattr(self, f"{prefix}target")
+            text: tuple[str, ...] = getattr(self, f"{prefix}text")
 
             # A TSV or JSONL file is a corpus by itself; plain files come in pairs.
-            both = self.holds_both_sides(sources)
-            if both and targets:
-                problems.append(f"{prefix}target must be left out, {sources[0]} holds both sides")
-            elif not targets and (foreign := [name for name in sources if way_out(name)]):
+            tables = self._tables(sources)
+            if tables and len(tables) < len(sources):
+                problems.append(
+                    f"{prefix}source must be plain files, or all of them tables, but {tables[0]}"
+                    " holds both sides and others do not"
+                )
+            elif tables and targets:
+                problems.append(f"{prefix}target must be left out, {tables[0]} holds both sides")
+            elif wrong := self._tables(targets):
+                problems.append(f"{prefix}target must be plain files, {wrong[0]} holds both sides")
+            elif not targets and (foreign := self._foreign(sources)):
                 # It would be read as plain text, and a missing target reported as the problem.
                 problems.append(
                     f"{prefix}source must be text or a table, got {foreign[0]}:"
                     f" {way_out(foreign[0])}"
                 )
-            elif not both and len(sources) != len(targets):
+            elif not tables and len(sources) != len(targets):
                 problems.append(
                     f"{prefix}source and {prefix}target must name as many files,"
                     f" got {len(sources)} and {len(targets)}"
                 )
-            if getattr(self, f"{prefix}text") and (sources or targets):
+            if wrong := self._tables(text):
+                problems.append(f"{prefix}text must be plain files, {wrong[0]} holds both sides")
+            if text and (sources or targets):
                 problems.append(
                     f"{prefix}text takes the place of {prefix}source and {prefix}target"
                 )
@@ -268,9 +274,13 @@ class DataConfig(Config):
             problems.append("both_directions excludes weights and temperature")
         return problems
 
-    def holds_both_sides(self, names: tuple[str, ...]) -> bool:
-        """True if these files hold source and target side by side."""
-        return bool(names) and all(file_format(name, self.format) != "plain" for name in names)
+    def _foreign(self, names: tuple[str, ...]) -> list[str]:
+        """The files that are no text by their suffix, unless a format is given."""
+        return [name for name in names if self.format == "auto" and way_out(name)]
+
+    def _tables(self, names: tuple[str, ...]) -> list[str]:
+        """The files that hold source and target side by side."""
+        return [name for name in names if file_format(name, self.format) != "plain"]
 
 
 _UNPACK = "unpack it first; what OPUS packs for Moses is a text file for each language"
@@ -295,26 +305,30 @@ def way_out(name: str) -> str:
     address = address_of(name)
     if address.scheme or address.table:
         return ""
-    stem = name.lower().removesuffix(address.packing)
-    return next((way for suffix, way in _WAYS_OUT.items() if stem.endswith(suffix)), "")
+    return _WAYS_OUT.get(address.suffix, "")
 
 
 def file_format(name: str, given: PairFormat = "auto") -> PairFormat:
-    """The format of a file: ``given``, or by its suffix if that is ``auto``."""
+    """The format of the lines of a file: ``given``, or by its suffix if that is ``auto``.
+
+    Of a table they are objects of JSON, and of a column of it plain, whatever is given.
+    """
+    address = address_of(name)
+    if address.table:
+        return "plain" if address.column else "jsonl"
     if given != "auto":
         return given
+    return _FORMATS.get(address.suffix, "plain")
 
-    # A column of a table is one side; a table itself is read as lines of JSON.
-    address = address_of(name)
-    if address.column:
-        return "plain"
-    if address.table:
-        return "jsonl"
 
-    # train.tsv.gz is TSV: packing does not change what a file holds. Of addresses within one
-    # another, such as zip://train.tsv::corpus.zip, the first with a path names the file.
-    name = next((part for part in name.split("::") if "/" in part), name)
-    stem = name.removesuffix(address.packing)
-    if stem.endswith(".tsv"):
-        return "tsv"
-    return "jsonl" if stem.endswith(".jsonl") else "plain"
+def require_one_side(*names: str) -> None:
+    """Raise DataError if one of these files holds both sides of a corpus, where one is needed."""
+    for name in names:
+        if file_format(name) != "plain":
+            raise DataError(
+                f"{name} holds both sides, and one of them is needed",
+                hint=f"name it alone, or one of its columns, as in {name}#en",
+            )
+
+
+_FORMATS: dict[str, PairFormat] = {".tsv": "tsv", ".jsonl": "jsonl"}

@@ -249,5 +249,5 @@ def _measure(path: Path) -> tuple[str, int | None]:
         raise InputMissingError(f"cannot read {path}: {error.strerror or error}") from error
 
     # The last line may have no newline.
-    total = None if path.suffix == ".gz" else lines + (last != b"\n")
+    total = None if address.packing else lines + (last != b"\n")
     return digest.hexdigest(), total

@@ -53,6 +53,14 @@ def test_other_files_need_references(tmp_path):
     )
 
 
+def test_a_file_of_references_is_no_table(tmp_path):
+    """Translations would be compared with its tabs, or its rows as JSON."""
+    source = written(tmp_path / "a", "un")
+    for name in ("refs.tsv", "refs.csv", "refs.jsonl"):
+        with pytest.raises(DataError, match="holds both sides, and one of them is needed"):
+            read_test_set(source, [written(tmp_path / name, "one\tan")])
+
+
 def test_files_of_unequal_length_are_told_by_their_counts(tmp_path):
     source = written(tmp_path / "a", "un", "deux")
     short = written(tmp_path / "b", "one")

@@ -78,6 +78,17 @@ def test_any_lines_come_back_as_they_were_written(lines):
     assert list(iterate_lines(io.BytesIO(content))) == [f"'{line}" for line in whole]
 
 
+def test_a_table_is_no_text_unless_a_column_is_named(tmp_path):
+    """Else its rows would be read as sentences of JSON."""
+    (tmp_path / "pairs.csv").write_text("en,de\ntwo,zwei\n")
+    assert read_lines(tmp_path / "pairs.csv#en") == ["two"]
+    with pytest.raises(
+        DataError, match=r"pairs\.csv is a table, and a text was expected"
+    ) as caught:
+        read_lines(tmp_path / "pairs.csv")
+    assert caught.value.hint == f"name the column with the text, as in {tmp_path}/pairs.csv#en"
+
+
 def test_gzip_is_unpacked_by_suffix(tmp_path):
     path = write(tmp_path, gzip.compress("é\u2028\nb\n".encode()), "text.gz")
     assert read_lines(path) == ["é\u2028", "b"]

@@ -97,12 +97,62 @@ def test_all_problems_of_the_files_are_told_together():
         ("a.tsv.gz", "auto", "tsv"),
         ("a.jsonl", "auto", "jsonl"),
         ("a.jsonl.gz", "auto", "jsonl"),
+        ("PAIRS.TSV", "auto", "tsv"),
+        ("train.tsv.GZ", "auto", "tsv"),
+        ("https://h/train.tsv?x=1", "auto", "tsv"),
+        ("https://h/train.tsv.gz?x=a/b.txt", "auto", "tsv"),
+        ("zip://train.TSV::https://h/corpus.zip", "auto", "tsv"),
+        ("zip://train.csv::corpus.zip", "auto", "jsonl"),
+        ("PAIRS.CSV", "auto", "jsonl"),
+        ("a.csv", "plain", "jsonl"),
+        ("a.csv#en", "jsonl", "plain"),
+        ("a.tsv/b", "auto", "plain"),
         ("a.tsv", "plain", "plain"),
         ("a.txt", "jsonl", "jsonl"),
     ],
 )
 def test_the_format_goes_by_the_suffix_unless_given(name, given, expected):
     assert file_format(name, given) == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            {"source": "t.en", "target": "a.tsv"},
+            "target must be plain files, a.tsv holds both sides",
+        ),
+        (
+            {"valid_source": "t.en", "valid_target": "T2.CSV"},
+            "valid_target must be plain files, T2.CSV holds both sides",
+        ),
+        (
+            {"source": ["b.en", "a.tsv"], "target": ["b.fr", "x.fr"]},
+            "source must be plain files, or all of them tables, but a.tsv holds both sides and"
+            " others do not",
+        ),
+        (
+            {"source": "a.csv", "target": "b.csv", "format": "plain"},
+            "target must be left out, a.csv holds both sides",
+        ),
+        ({"text": "a.csv"}, "text must be plain files, a.csv holds both sides"),
+        (
+            {"source": "a.JSON.gz"},
+            "source must be text or a table, got a.JSON.gz: write an object a line, for example:"
+            " jq -c '.[]' pairs.json > pairs.jsonl",
+        ),
+    ],
+)
+def test_files_that_make_no_pair_are_refused(table: dict, message: str):
+    """Else a line of the table, tabs or JSON and all, is learned as a sentence."""
+    with pytest.raises(ConfigError) as caught:
+        DataConfig.parse(table, "data")
+    assert str(caught.value) == f"data: {message}"
+
+
+def test_a_format_that_is_given_needs_no_suffix():
+    assert DataConfig.parse({"source": "pairs.json", "format": "jsonl"}).target == ()
+    DataConfig.parse({"source": ["a.tsv#en", "b.en"], "target": ["a.tsv#fr", "b.fr"]})
 
 
 def test_a_corpus_may_be_left_out():

@@ -28,7 +28,7 @@ def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
             hint=f"pellucid check {path} TARGET",
         )
 
-    stem = plain_stem(path.name).rpartition(".")[0] or path.name
+    stem = Path(plain_stem(str(path))).name.rpartition(".")[0] or path.name
     written = folder / f"{stem}.source", folder / f"{stem}.target"
     pairs = _tsv_pairs(path) if kind == "tsv" else _encoded_pairs(path)
 

@@ -20,6 +20,8 @@ Table = Literal["", "csv", "tsv", "jsonl", "parquet", "datasets"]
 _SCHEME = re.compile(r"([a-z][a-z0-9+]+):/{1,3}(.*)", re.DOTALL)
 """At least two letters, so that no drive of Windows is one."""
 DATASETS = "datasets"
+_TABLES: dict[str, Table] = {".parquet": "parquet", ".csv": "csv"}
+_TABLES_BY_COLUMN: dict[str, Table] = {".tsv": "tsv", ".jsonl": "jsonl"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,15 +34,32 @@ class Address:
     """Empty for a path."""
     column: str
     """Empty for the whole."""
+    stem: str
+    """The name of the file alone: without caches and archives around it, query and packing."""
     packing: Packing
-    table: Table
-    """Empty for plain text; TSV and JSONL count as tables only if a column is named, because the
-    corpus reads lines of them itself."""
+
+    @property
+    def table(self) -> Table:
+        """The kind of a table; empty for plain text.
+
+        TSV and JSONL count as tables only if a column is named, because the corpus reads lines of
+        them itself.
+        """
+        if self.scheme == DATASETS:
+            return "datasets"
+        tables = {**_TABLES, **(_TABLES_BY_COLUMN if self.column else {})}
+        return tables.get(self.suffix, "")
 
     @property
     def is_plain(self) -> bool:
         """Whether it is a file of this machine whose own bytes are the lines, or gzip of them."""
         return not self.scheme and not self.table and self.packing in ("", ".gz")
+
+    @property
+    def suffix(self) -> str:
+        """What its name ends in, in lower case, such as ``.tsv``; empty if there is no dot."""
+        name = self.stem.rpartition("/")[2].lower()
+        return f".{name.rpartition('.')[2]}" if "." in name else ""
 
 
 def address_of(path: Path | str) -> Address:
@@ -56,9 +75,9 @@ def address_of(path: Path | str) -> Address:
         text = f"{scheme}://{'/' if scheme in ('file', 'local') else ''}{found[2].lstrip('/')}"
 
     # The query of a URL is no part of its name.
-    name = text.partition("?")[0].lower() if scheme else text.lower()
-    packing: Packing = next((each for each in PACKINGS if name.endswith(each)), "")
-    return Address(text, scheme, column, packing, _table_of(scheme, name, packing, column))
+    name = text.partition("?")[0] if scheme else text
+    packing: Packing = next((each for each in PACKINGS if name.lower().endswith(each)), "")
+    return Address(text, scheme, column, name[: len(name) - len(packing)], packing)
 
 
 def _chained(text: str, column: str) -> Address:
@@ -68,21 +87,7 @@ def _chained(text: str, column: str) -> Address:
     named = next((each for each in parts if "/" in each.location), parts[0])
     location = "::".join(each.location for each in parts)
     scheme = parts[0].scheme or parts[0].location
-    table = named.table or _table_of(scheme, named.location.lower(), named.packing, column)
-    return Address(location, scheme, column, named.packing, table)
-
-
-def _table_of(scheme: str, name: str, packing: Packing, column: str) -> Table:
-    stem = name.removesuffix(packing)
-    if scheme == DATASETS:
-        return "datasets"
-    if stem.endswith(".parquet"):
-        return "parquet"
-    if stem.endswith(".csv"):
-        return "csv"
-    if column and stem.endswith(".tsv"):
-        return "tsv"
-    return "jsonl" if column and stem.endswith(".jsonl") else ""
+    return Address(location, scheme, column, named.stem, named.packing)
 
 
 def reading_of(path: Path) -> str:
@@ -95,6 +100,6 @@ def reading_of(path: Path) -> str:
 def plain_stem(name: str) -> str:
     """The name of an input without packing; ``corpus.parquet#en`` becomes ``corpus.en``."""
     address = address_of(name)
-    stem = name.partition("#")[0].partition("?")[0]
-    stem = stem[: len(stem) - len(address.packing)]
-    return f"{Path(stem).with_suffix('')}.{address.column}" if address.column else stem
+    if not address.column:
+        return address.stem
+    return f"{Path(address.stem).with_suffix('')}.{address.column}"

@@ -197,7 +197,8 @@ def clean_pairs(chunk: Chunk) -> list[tuple[str, str]]:
 def cleaned_files(files: PairFiles, folder: Path) -> PairFiles:
     """The files of ``folder`` that ``clean_corpus`` writes for a corpus."""
     # A table has both sides in one file.
-    names = [plain_stem(path.name) for path in (files.sources[0], *files.targets[:1])]
+    paths = files.sources[0], *files.targets[:1]
+    names = [Path(plain_stem(str(path))).name for path in paths]
     if len(set(names)) < 2:
         names = [f"source-{names[0]}", f"target-{names[0]}"]
 

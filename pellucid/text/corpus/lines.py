@@ -53,19 +53,26 @@ def read_lines(path: Path) -> list[str]:
 
 
 def iterate_lines(source: Path | BinaryIO, name: str = _STREAM) -> Generator[str, None, None]:
-    """The lines of a UTF-8 file or binary stream, one at a time, without their ends.
+    """The lines of a text in UTF-8 or of a binary stream, one at a time, without their ends.
 
     A carriage return before ``\\n`` belongs to the line's end; a byte order mark at the start
     of the file is dropped; a last line without ``\\n`` counts. ``name`` is the name of a stream in
     messages. A caller that stops early must call ``close()``, as on a file.
 
     Raises InputMissingError if it cannot be read, DataError naming file, line and byte where it
-    is not UTF-8 or a line has more than 16 MiB, or naming the file if it is damaged gzip or not
-    text.
+    is not UTF-8 or a line has more than 16 MiB, or naming the file if it is damaged gzip, not
+    text, or a table of which no column is named.
     """
     if not isinstance(source, Path):
         yield from decode_lines(source, name)
         return
+    address = address_of(source)
+    if address.table and not address.column:
+        # its lines would be objects of JSON
+        raise DataError(
+            f"{source} is a table, and a text was expected",
+            hint=f"name the column with the text, as in {source}#en",
+        )
     with open_lines(source) as file:
         yield from decode_lines(file, str(source))
 
@@ -97,7 +104,7 @@ def open_lines(source: Path) -> Iterator[BinaryIO]:
 
 
 def _open(path: Path) -> BinaryIO:
-    if path.suffix == _GZIP_SUFFIX:
+    if path.suffix.lower() == _GZIP_SUFFIX:
         # Not checked for foreign formats: what is inside is known only line by line, see
         # ``decode_lines``.
         return gzip.open(path, "rb")  # type: ignore[return-value]  # a BinaryIO in all but name
