@@ -18,61 +18,113 @@ from pellucid.documents.segments import Kind
 KEPT = "pellucid_kept"
 """The type of a token for what is within a line and is no text."""
 
-_SETTINGS = {"---": re.compile(r"(?:---|\.\.\.)[ \t]*"), "+++": re.compile(r"\+\+\+[ \t]*")}
-"""How settings begin, of YAML and of TOML, and the line that ends them."""
+_ENDS = {
+    "---": re.compile(r"(?:---|\.\.\.)[ \t]*"),
+    "+++": re.compile(r"\+\+\+[ \t]*"),
+    "{": re.compile(r"\}[ \t]*"),
+}
+"""How settings begin, of YAML, TOML and JSON, and the line that ends them."""
+_SETTING = {
+    "---": re.compile(r"""["']?\w[\w .-]{0,60}["']?[ \t]*:(?:\s|$)|\{[{%]"""),
+    "+++": re.compile(r"""\[|["']?\w[\w.-]{0,60}["']?[ \t]*="""),
+    "{": re.compile(r"""[ \t]*(?:"[^"]{1,60}"[ \t]*:|\}[ \t]*$)"""),
+}
+"""The line that settings begin with; a text between two rules has none."""
 _FIELD = re.compile(r"[A-Za-z][\w-]{0,30}:(?:[ \t].*)?|[ \t]+\S.*")
 _USUAL_FIELD = re.compile(
-    r"(?:title|date|authors?|tags|slug|category|template|layout|status|lang|summary):", re.I
+    r"(?:(title|slug)|date(?=:.*\d)|authors?|tags|category|template|layout|status|lang|summary):"
+    r"([ \t]*\S+[ \t]*$)?",
+    re.IGNORECASE,
 )
-"""A setting that pages without a line around their settings have, as Pelican's and MkDocs' do."""
+"""A setting that pages without a line around their settings have, as Pelican's and MkDocs' do. A
+title or a single word says that it is one; of the others, which a text may have too, two do."""
 _MOST_FIELDS = 60
 
-_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _CONTAINER = re.compile(r"([ \t>]*)(:{3,}|/{3,})[ \t]*(.*)$")
 _DIRECTIVE = re.compile(r"\{([A-Za-z][\w:.-]{0,60})\}[ \t]*(.*)$")
 _OPTION = re.compile(r"[ \t>]*:[\w-]{1,40}:.*$")
-_NAMED = re.compile(r"[\w-]{1,40}(?:\[(.*)\]|[ \t]*\{[^{}]*\}|[ \t]*\|[ \t]*(.*)|[ \t]+(.*)|())$")
-"""A container's name, and its title: ``note[Title]``, ``tip Title``, ``note | Title``."""
-_OF_TEXT = frozenset(
+_RULE = re.compile(r"[ \t>]*---[ \t]*$")
+"""The line around options that are written as YAML."""
+_NAMED = re.compile(
+    r"[\w-]{1,40}(?:\[(.*?)\]|[ \t]*\|[ \t]*(.*?)|[ \t]+([^{].*?)|())"
+    r"(?<![ \t])(?:[ \t]*\{[^{}]*\})?$"
+)
+"""A container's name, and its title: ``note[Title]{.class}``, ``tip Title``, ``note | Title``."""
+_TITLED = frozenset(
     (
         *("admonition", "attention", "caution", "danger", "error", "hint", "important", "note"),
         *("seealso", "tip", "todo", "warning", "versionadded", "versionchanged", "deprecated"),
-        *("dropdown", "card", "tab-item", "tab-set", "grid", "grid-item", "grid-item-card", "div"),
-        *("margin", "sidebar", "topic", "epigraph", "pull-quote", "aside", "details", "solution"),
-        *("exercise", "proof", "theorem", "definition", "lemma", "example", "figure-md", "rubric"),
+        *("versionremoved", "dropdown", "card", "tab-item", "grid-item-card", "sidebar", "topic"),
+        *("margin", "aside", "details", "exercise", "proof", "theorem", "definition", "lemma"),
+        *(
+            "axiom",
+            "algorithm",
+            "assumption",
+            "conjecture",
+            "corollary",
+            "criterion",
+            "observation",
+        ),
+        *("property", "proposition", "remark", "example", "rubric", "centered", "table"),
+        *("list-table", "epigraph", "pull-quote"),
     )
 )
-"""Directives of MyST with text inside; that of the others is code, a file or a table."""
+"""Directives of MyST with text in the line that opens them; others have a path or a name there."""
+_OF_CODE = re.compile(
+    r"(?:code|code-(?:block|cell)|sourcecode|highlight|(?:literal)?include|parsed-literal|raw|math"
+    r"|eval-rst|csv-table|toctree|tableofcontents|contents|index|glossary|bibliography|tags"
+    r"|productionlist|auto\w+|mermaid|graphviz|graph|digraph|plantuml|uml|tikz|plot|altair-plot"
+    r"|bokeh-plot|doctest|test(?:code|setup|cleanup|output)|jupyter-\w+|ipython|iframe|image|video"
+    r"|youtube|embed|math-macros|substitution|only-code|prompt|console|thebe-button)"
+)
+"""Directives of MyST without Markdown inside: code, data, formulas, lists of another syntax."""
 _TAB = re.compile(r'([ \t]*)===[!+]*[ \t]+"(.+)"[ \t]*$')
 _ADMONITION = re.compile(r'[ \t>]*(?:!!!|\?\?\?\+?)[^"]*"(.+)"[ \t]*$')
 _ALONE = re.compile(
     r"[ \t>]*(?:"
     r"\[TOC\]|\[\[_?TOC_?\]\]|\$\{toc\}"
     r"|\{:?[ ]*[.#:][^{}]*\}"  # {: .class}, {#id}, {:toc}
-    r"|\{\{[<%].*[%>]\}\}|\{%.*%\}"
+    r"|\{\{[<%](?:(?![%>]\}\}).)*[%>]\}\}|\{%(?:(?!%\}).)*%\}"
     r"|\([\w.:-]{1,100}\)="  # a target of MyST
     r"|::[A-Za-z][\w-]{0,40}(?:\[[^\[\]]*\])?(?:\{[^{}]*\})?"  # ::include{file=a.md}
     r"|\*\[[^\]]{1,60}\]:.*"  # an abbreviation
-    r"|%%.*%%|\{/\*.*\*/\}"
+    r"|%%(?:(?!%%).)*%%|\{/\*(?:(?!\*/\}).)*\*/\}"
     r"|\\[A-Za-z]{2,40}\*?(?:\[[^\[\]]*\]|\{[^{}]*\})*"  # a command of LaTeX
-    r"|import[ \t]+(?:[\w${},* \t]+[ \t]from[ \t]+)?['\"][^'\"]+['\"];?"
-    r"|export[ \t]+(?:default|const|let|var|function|async|class)\b.*"
     r")[ \t]*$",
     re.IGNORECASE,
 )
 """Lines that hold nothing else."""
+_MODULE = re.compile(
+    r"(?:import[ \t]+(?:(?:[\w${},* \t]+[ \t]from[ \t]+)?['\"][^'\"]+['\"];?|[\w$, \t]*\{[^{}]*)"
+    r"|export[ \t]+(?:\{[^{}]*(?:\}(?:[ \t]*from[ \t]*['\"].*|;)?)?|\*.*[ \t]from[ \t]*['\"].*)"
+    r"|export[ \t]+(?:default[ \t]+)?(?:(?:const|let|var)[ \t]+[^=]+=.*|class\b[^.,;]*\{.*"
+    r"|(?:async[ \t]+)?function\b[ \t]*\*?[ \t]*[\w$]*[ \t]*\((?:.*\{.*)?)"
+    r"|export[ \t]+default[ \t]+(?:[\w$.]+;|[A-Z][\w$.]*|[\w$.]+\(.*|[({\[\"'`].*|.*=>.*))[ \t]*$"
+)
+"""A line of JavaScript in MDX, which has a sign of code behind its words."""
 _OPENED = re.compile(r"[ \t>]*\{\{([<%])(?!.*[%>]\}\})")
 _CODE_BLOCK = re.compile(
     r"[ \t>]*(?:\{%-?[ ]*(highlight|comment|mermaid|code|math|katex)\b"
     r"|\{\{[<%][ ]*(highlight|mermaid|math|katex)\b)"
 )
 _MATH = re.compile(r"[ \t>]*(?:(\$\$)|(\\\[)|\\begin\{([A-Za-z]{1,20}\*?)\})")
+_LABEL = re.compile(r"[ \t]*(?:\([\w.:-]{1,100}\)|\{[^{}]*\}|[.,;])?[ \t]*$")
+"""The name of a formula, or a stop, behind its end."""
 _LONGEST_BLOCK = 500
 """Lines of a formula or a shortcode."""
+_CLOSING = re.compile(
+    r"\$\$|\\\]|\\end\{[A-Za-z]{1,20}\*?\}|[>%]\}\}|^[ \t>]*(?P<colons>:{3,})[ \t]*$"
+    r"|\{(?:%-?|\{[<%])[ ]*(?:end|/)(?P<name>highlight|comment|mermaid|code|math|katex)\b"
+)
+_DEEPEST = 20
+"""Directives or tabs within each other, each of which the parser has to read again."""
+_NOTHING = "<!---->"
+"""What the parser reads as a block without text."""
 
 _INLINE = re.compile(
     r"\$\$[^$]{1,1000}\$\$"
-    r"|(?<![\w$\\])\$(?![\s$]|\d[\d.,]*\s+[A-Za-z]{2,})(?:[^$\n]{0,300}?[^\s$\\])\$(?![\w$])"
+    r"|(?<![\w$\\])\$(?P<dollar>(?![\s$]|\d[\d.,]*(?:\s|\s?/\s?)\s*[A-Za-z]{2,})"
+    r"(?:[^$\n]{0,300}?[^\s$\\]))\$(?![\w$])"
     r"|\\\((?P<round>[^\n]{1,300}?)\\\)|\\\[(?P<square>.{1,1000}?)\\\]"
     r"|!?\[\[[^\[\]\n]{1,200}\]\](?!\()|\[TOC\]|@\[[\w-]{1,40}\]\([^()\n]{0,300}\)"
     r"|\{\{[<%].{1,1000}?[>%]\}\}|\{\{[^{}\n]{1,300}\}\}|\{%[^\n]{1,300}?%\}|\{/\*.{1,500}?\*/\}"
@@ -97,9 +149,21 @@ _PAIR = re.compile(
 PAIR = "pair"
 """The markup of a link's token that stands for such marks."""
 _KINDS: dict[str, Kind] = {"script": "script", "note": "badge"}
+_SHORTCODE = re.compile(
+    r"\{\{[<%][ ]*(?P<hugo>[\w-]+)|\{%-?[ ]*(?!end)(?P<liquid>\w+)"
+    r"|(?P<end>\{\{[<%][ ]*/|\{%-?[ ]*end)"
+)
+_LONGEST_AROUND = 2_000
+"""Characters of a text that a shortcode is around."""
 _BEGINS = frozenset("$\\![{%^~=<@")
-_WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4,}")
+_WORDS = re.compile(r"(?<!\\)(?<![^\W\d_])(?:[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7af]{2,})")
 """A word, which a text between escaped brackets has and a formula does not."""
+_PROSE = re.compile(
+    r"(?<!\\)(?<![^\W\d_])[^\W\d_]{2,}[,;:]?\s+(?:[^\W\d_]{1,2}\s+)?[^\W\d_]{3,}"
+    r"|(?<!\\)(?<![^\W\d_])[^\W\d_]{3,}[,;:]?\s+[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7af]{2,}"
+)
+"""Two words, which a formula has only in the argument of a command."""
+_BRACE = re.compile(r"([{}])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,15 +205,28 @@ def _keep(state: Any, silent: bool) -> bool:
         return True
 
     found = _INLINE.match(state.src, state.pos, state.posMax)
-    if found is None or _WORDS.search(found["round"] or found["square"] or ""):
+    if (
+        found is None
+        or _WORDS.search(found["round"] or found["square"] or "")
+        or _is_prose(found["dollar"] or "")
+    ):
         return False
 
     if not silent:
         token = state.push("html_inline" if found["tag"] else KEPT, "", 0)
         token.content = found[0]
-        token.info = found.lastgroup or ""
+        token.info = "silent" if _is_around(state.src, found) else found.lastgroup or ""
     state.pos = found.end()
     return True
+
+
+def _is_around(source: str, found: re.Match[str]) -> bool:
+    """Whether a shortcode begins or ends a text, as a tag does; others are read as a word."""
+    code = _SHORTCODE.match(found[0])
+    if code is None or code["end"]:
+        return code is not None
+    closing = f"/{code['hugo']}" if code["hugo"] else f"end{code['liquid']}"
+    return source.find(closing, found.end(), found.end() + _LONGEST_AROUND) >= 0
 
 
 def _add_pair(state: Any, found: re.Match[str]) -> None:
@@ -168,22 +245,30 @@ def _add_pair(state: Any, found: re.Match[str]) -> None:
     state.push("link_close", "", -1)
 
 
+def _is_prose(formula: str) -> bool:
+    """Whether what stands between the signs of a formula is a text."""
+    depth, outside = 0, []
+    for part in _BRACE.split(formula):
+        if part in ("{", "}"):
+            depth = max(0, depth + (1 if part == "{" else -1))
+        elif not depth:
+            outside.append(part)
+    return _PROSE.search(" {} ".join(outside)) is not None
+
+
 def settings_end(source: str) -> int:
     """Where the text begins after settings at the top: of YAML, TOML or JSON, or fields alone."""
     lines = source.split("\n")
     at = 0
     first = lines[0].rstrip("\r \t")
-    if first in _SETTINGS:
-        at = len(lines[0]) + 1
-        for line in lines[1:]:
-            if _SETTINGS[first].fullmatch(line.rstrip("\r")):
-                return at + len(line.rstrip("\r"))
-            at += len(line) + 1
-        return 0
-    if first == "{":
+    if first in _ENDS:
+        said = (line for line in lines[1:] if line.strip() and not line.startswith("#"))
+        is_empty = (begin := next(said, "")) and _ENDS[first].fullmatch(begin.rstrip("\r"))
+        if not is_empty and not _SETTING[first].match(begin):
+            return 0
         for line in lines:
-            if line.rstrip("\r \t") == "}":
-                return at + 1
+            if at and _ENDS[first].fullmatch(line.rstrip("\r")):
+                return at + len(line.rstrip("\r"))
             at += len(line) + 1
         return 0
 
@@ -194,64 +279,98 @@ def settings_end(source: str) -> int:
         fields.append(line.rstrip("\r"))
         at += len(line) + 1
     is_fields = 0 < len(fields) <= _MOST_FIELDS and all(map(_FIELD.fullmatch, fields))
-    return max(0, at - 1) if is_fields and any(map(_USUAL_FIELD.match, fields)) else 0
+    usual = [found for found in map(_USUAL_FIELD.match, fields) if found]
+    is_sure = len(usual) > 1 or any(found[1] or found[2] for found in usual)
+    return max(0, at - 1) if is_fields and is_sure else 0
 
 
 def without_marks(lines: Sequence[str]) -> tuple[list[str], list[Title]]:
     """The lines with empty ones for those that are no text, and the titles that were in them."""
-    return _Scanner(lines).read()
+    scanner = _Scanner(lines)
+    # Each time, what was within a directive or a tab is read by the parser as what it is.
+    for _ in range(_DEEPEST):
+        if not scanner.read():
+            break
+    return scanner.lines, sorted(scanner.titles, key=lambda title: title.line)
 
 
 class _Scanner:
-    """Goes through the lines once."""
+    """Goes through the lines that the parser does not take for code."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = list(lines)
-        self._titles: list[Title] = []
-        # Where each closing of a formula stands, so that none is looked for twice.
-        self._ends: dict[str, list[int]] = {}
-        for number, line in enumerate(lines):
-            for end in re.findall(r"\$\$|\\\]|\\end\{[A-Za-z]{1,20}\*?\}|[>%]\}\}", line):
-                self._ends.setdefault(end, []).append(number)
+        self.lines = list(lines)
+        self.titles: list[Title] = []
+        self._blocks = parser()
+        self._blocks.core.ruler.enableOnly(["normalize", "block"])
+        self._is_read = [False] * len(self.lines)
 
-    def read(self) -> tuple[list[str], list[Title]]:
+        # Where each closing stands, and how many brackets are open: none is looked for twice.
+        self._ends: dict[str, list[int]] = {}
+        self._depths = [0]
+        for number, line in enumerate(lines):
+            for found in _CLOSING.finditer(line):
+                end = found["name"] or (":::" if found["colons"] else found[0])
+                self._ends.setdefault(end, []).append(number)
+            opened, closed = (sum(map(line.count, brackets)) for brackets in ("([{", ")]}"))
+            self._depths.append(self._depths[-1] + opened - closed)
+
+    def read(self) -> bool:
+        """Read the lines that are no code; whether others may be code now, to be read again."""
+        code = {
+            token.map[0]: token
+            for token in self._blocks.parse("\n".join(self.lines))
+            if token.type in ("fence", "code_block")
+        }
+        again = False
         number = 0
-        while number < len(self._lines):
-            number = self._read_line(number)
-        return self._lines, self._titles
+        while number < len(self.lines):
+            if number in code:
+                again |= code[number].type == "fence" and self._read_fence(code[number])
+                number = code[number].map[1]
+            elif self._is_read[number]:
+                number += 1
+            else:
+                was_tab = _TAB.match(self.lines[number])
+                after = self._read_line(number)
+                again |= was_tab is not None
+                self._is_read[number:after] = [True] * (after - number)
+
+                # A fence within what was blanked may have hidden the lines behind it.
+                if any(n in code and code[n].map[1] > after for n in range(number + 1, after)):
+                    return True
+                number = after
+        return again
 
     def _read_line(self, number: int) -> int:
         """Read what begins in a line; the number of the line after it."""
-        line = self._lines[number]
+        line = self.lines[number]
 
-        if found := _FENCE.match(line):
-            return self._fence(number, found[1], found[2])
         if found := _CONTAINER.match(line):
-            return self._container(number, found)
+            return self._read_container(number, found)
 
         if found := _TAB.match(line):
             # Read as an admonition: what follows is indented text, and no code.
-            self._titles.append(Title(number, found.start(2), found.end(2)))
-            self._lines[number] = f"{found[1]}!!! tab"
+            self.titles.append(Title(number, found.start(2), found.end(2)))
+            self.lines[number] = f"{found[1]}!!! tab"
         elif found := _ADMONITION.match(line):
             # The parser knows these, and not all forms of their titles.
-            self._titles.append(Title(number, found.start(1), found.end(1)))
+            self.titles.append(Title(number, found.start(1), found.end(1)))
         elif found := _MATH.match(line):
             end = found[1] or ("\\]" if found[2] else f"\\end{{{found[3]}}}")
             if end not in line[found.end() :]:
-                return self._blank_to(number, self._end_after(end, number))
+                return self._read_formula(number, found.end(), end, is_latex=bool(found[3]))
         elif found := _CODE_BLOCK.match(line):
             name = found[1] or found[2]
-            closing = re.compile(rf"\{{(?:%-?|\{{[<%])[ ]*(?:end|/){name}\b")
-            stop = min(len(self._lines), number + _LONGEST_BLOCK)
-            ends = (n for n in range(number, stop) if closing.search(self._lines[n]))
-            return self._blank_to(number, next(ends, number))
+            closing = re.compile(rf"\{{(?:%-?|\{{[<%])[ ]*(?:end|/){name}\b.*?[%>]\}}{{1,2}}")
+            last = self._end_after(name.lower(), number - 1)
+            return self._blank_to(number, last, closing)
         elif found := _OPENED.match(line):
-            return self._blank_to(
-                number, self._end_after("%}}" if found[1] == "%" else ">}}", number)
-            )
+            last = self._end_after("%}}" if found[1] == "%" else ">}}", number)
+            return self._blank_to(number, last)
+        elif _MODULE.match(line):
+            return self._blank_to(number, self._statement_end(number))
         elif _ALONE.match(line):
-            self._lines[number] = ""
+            self.lines[number] = ""
 
         return number + 1
 
@@ -263,65 +382,129 @@ class _Scanner:
             return None
         return places[at]
 
-    def _blank_to(self, number: int, last: int | None) -> int:
-        for each in range(number, number if last is None else last + 1):
-            self._lines[each] = ""
-        return number + 1 if last is None else last + 1
+    def _statement_end(self, number: int) -> int:
+        """The line in which the brackets that a line opens are closed."""
+        stop = min(len(self.lines), number + _LONGEST_BLOCK)
+        before = self._depths[number]
+        return next((n for n in range(number, stop) if self._depths[n + 1] <= before), number)
 
-    def _fence(self, number: int, fence: str, info: str) -> int:
-        """A fence of code, which the parser knows too, or a directive with text in it."""
-        closing = re.compile(rf"[ \t>]*{fence[0]}{{{len(fence)},}}[ \t]*$")
-        directive = _DIRECTIVE.match(info)
-        last = number + 1
-        while last < len(self._lines) and not closing.match(self._lines[last]):
-            last += 1
-        if directive is None or directive[1] not in _OF_TEXT:
-            return last + 1
-        self._open(number, self._lines[number].rindex(directive[2]), directive[2])
-        if last < len(self._lines):
-            self._lines[last] = ""
-        return self._options(number + 1)
+    def _blank_to(
+        self, number: int, last: int | None, closing: re.Pattern[str] | None = None
+    ) -> int:
+        """Blank the lines of a block, the last one up to what closes it; the line after them."""
+        last = number if last is None else last
+        found = closing.search(self.lines[last]) if closing else None
+        rest = self.lines[last][found.end() :] if found else ""
+        for each in range(number, last + 1):
+            self.lines[each] = ""
+        if rest.strip() and not _LABEL.match(rest):
+            self.lines[last] = rest.lstrip()
+        return last + 1
 
-    def _container(self, number: int, found: re.Match[str]) -> int:
-        marker, rest, line = found[2], found[3].rstrip(), self._lines[number]
+    def _read_formula(self, number: int, start: int, end: str, *, is_latex: bool) -> int:
+        """Blank a formula of several lines; a text that begins or ends like one stays."""
+        last = self._end_after(end, number)
+        if last is None:
+            # An environment without an end is a mistake in a formula, no text.
+            return self._blank_to(number, None) if is_latex else number + 1
+
+        closing = re.compile(re.escape(end))
+        found = closing.search(self.lines[last])
+        body = [self.lines[number][start:], *self.lines[number + 1 : last]]
+        body.append(self.lines[last][: found.start()] if found else "")
+        is_whole = not body[0].strip() or all(line.strip(" \t>") for line in body[:-1])
+        if not is_latex and (not is_whole or _is_prose("\n".join(body))):
+            return number + 1
+        return self._blank_to(number, last, closing)
+
+    def _read_fence(self, token: Any) -> bool:
+        """Open a directive with text in it; whether the fence is one, and no code."""
+        first, stop = token.map
+        line = self.lines[first]
+        directive = _DIRECTIVE.match(token.info.strip())
+        if directive is None or not _has_text(directive[1]):
+            return False
+
+        at = line.index(token.markup)
+        self._open(first, directive, line.index("{", at))
+        if line[:at].strip(" \t>"):
+            # An item of a list, which must not begin with two empty lines.
+            self.lines[first] = f"{line[:at]}{_NOTHING}"
+        closing = re.compile(rf"[ \t>]*{token.markup[0]}{{{len(token.markup)},}}[ \t]*$")
+        if stop - 1 > first and closing.match(self.lines[stop - 1]):
+            self.lines[stop - 1] = ""
+        self._blank_options(first + 1)
+        return True
+
+    def _read_container(self, number: int, found: re.Match[str]) -> int:
+        marker, rest, begin = found[2], found[3].rstrip(), found.start(3)
 
         if directive := _DIRECTIVE.match(rest):
-            if directive[1] not in _OF_TEXT:
-                closing = re.compile(rf"[ \t>]*:{{{len(marker)},}}[ \t]*$")
-                stop = min(len(self._lines), number + _LONGEST_BLOCK)
-                ends = (n for n in range(number + 1, stop) if closing.match(self._lines[n]))
-                return self._blank_to(number, next(ends, number))
+            if _has_text(directive[1]):
+                self._open(number, directive, begin)
+                return self._blank_options(number + 1)
 
-            self._open(number, line.rindex(directive[2]), directive[2])
-            return self._options(number + 1)
+            closing = re.compile(rf"[ \t>]*:{{{len(marker)},}}[ \t]*$")
+            places = self._ends.get(":::", [])
+            at = bisect.bisect_right(places, number)
+            for last in places[at : bisect.bisect(places, number + _LONGEST_BLOCK)]:
+                if closing.match(self.lines[last]):
+                    return self._blank_to(number, last)
+            return self._blank_to(number, None)
 
-        title = ""
         if named := _NAMED.match(rest):
-            title = named[1] or named[2] or named[3] or ""
+            group = next(n for n in range(1, 5) if named[n] is not None)
+            self._open(number, named, begin, group)
         elif rest and not rest.startswith("{"):
-            return number + 1  # a text that begins with colons
-
-        self._open(number, line.rindex(title) if title else 0, title)
+            pass  # a text that begins with colons
+        else:
+            self.lines[number] = ""
         return number + 1
 
-    def _open(self, number: int, start: int, title: str) -> None:
-        """Blank the line that opens a container, and note its title."""
-        if title.strip():
-            self._titles.append(Title(number, start, start + len(title.rstrip())))
-        self._lines[number] = ""
+    def _open(self, number: int, found: re.Match[str], begin: int, group: int = 2) -> None:
+        """Blank the line that opens a container, and note its title, which a group has found in
+        the part from a character of the line on.
+        """
+        is_title = found.re is not _DIRECTIVE or _name_of(found[1]) in _TITLED
+        if is_title and found[group].strip():
+            start, end = (begin + place for place in found.span(group))
+            self.titles.append(
+                Title(number, start, end - len(found[group]) + len(found[group].rstrip()))
+            )
+        self.lines[number] = ""
 
-    def _options(self, number: int) -> int:
+    def _blank_options(self, number: int) -> int:
         """Blank the options of a directive; the line after them."""
-        while number < len(self._lines) and _OPTION.match(self._lines[number]):
-            self._lines[number] = ""
+        if number < len(self.lines) and _RULE.match(self.lines[number]):
+            stop = min(len(self.lines), number + _MOST_FIELDS)
+            last = next((n for n in range(number + 1, stop) if _RULE.match(self.lines[n])), None)
+            return number if last is None else self._blank_to(number, last)
+        while number < len(self.lines) and _OPTION.match(self.lines[number]):
+            self.lines[number] = ""
             number += 1
         return number
+
+
+def _name_of(directive: str) -> str:
+    """The name of a directive without its domain (``prf:theorem``)."""
+    return directive.lower().removeprefix("prf:")
+
+
+def _has_text(directive: str) -> bool:
+    """Whether Markdown is inside a directive."""
+    return _OF_CODE.fullmatch(_name_of(directive)) is None
 
 
 def anchors_of(title: str) -> set[str]:
     """The names that generators give to a heading: those of GitHub, and of Python-Markdown."""
     lower = title.strip().lower()
-    of_github = re.sub(r"[^\w\- ]", "", lower).replace(" ", "-")
+    # Letters of many scripts have marks of their own, which a regular expression takes for no word.
+    kept = (
+        each
+        for each in lower
+        if each.isalnum() or each in "_- " or unicodedata.category(each)[0] == "M"
+    )
+    of_github = "".join(kept).replace(" ", "-")
     ascii_only = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     of_python = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip().lower())
     return {of_github, of_python} - {""}

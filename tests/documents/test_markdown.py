@@ -2,6 +2,7 @@
 
 import pytest
 
+from pellucid.documents.markdown_dialects import without_marks
 from pellucid.documents.translate import translate_document
 from tests.documents.test_untouched_bytes import Capitals, Identity
 
@@ -109,6 +110,62 @@ def said(source: str) -> str:
         ("in $HOME/red and $PATH here\n", "IN $HOME/RED AND $PATH HERE\n"),
         ("a \\[red house\\] here\n", "A \\[RED HOUSE\\] HERE\n"),
         ("$$ red house\n", "$$ RED HOUSE\n"),
+        ("$$ medium food\n\nold\n\n$$$ cat\n", "$$ MEDIUM FOOD\n\nOLD\n\n$$$ CAT\n"),
+        ("$$\nx\n$$ where x is red\n", "$$\nx\n$$ WHERE X IS RED\n"),
+        ("$$\n\n\\text{red old cat} = x\n\n$$ {#eq:a}\n",) * 2,
+        ("$$\nred old\n\ncat\n$$\n", "$$ RED OLD\n\nCAT $$\n"),
+        ("\\[1] A red house.\n\nSee \\[2\\] old.\n", "\\[1\\] A RED HOUSE.\n\nSEE \\[2\\] OLD.\n"),
+        ("a \\[красный дом\\] here\n", "A \\[КРАСНЫЙ ДОМ\\] HERE\n"),
+        ("pay $5/month, or 50$ a year\n", "PAY $5/MONTH, OR 50$ A YEAR\n"),
+        ("a $n \\text{ if it is red}$ b\n", "A $n \\text{ if it is red}$ B\n"),
+        # text between two marks on a line of its own
+        ("{% a %} is red {% b %}\nold\n", "{% a %} IS RED {% b %} OLD\n"),
+        ("{% tip %}red cat.{% endtip %}\n", "{% tip %}RED CAT.{% endtip %}\n"),
+        ("{{< b >}}red cat{{< /b >}}\n", "{{< b >}}RED CAT{{< /b >}}\n"),
+        ("%% a %% red %% b %%\n", "%% a %% RED %% b %%\n"),
+        ("{/* a */} red {/* b */}\n", "{/* a */} RED {/* b */}\n"),
+        ("{{< math >}}x{{< /math >}} is red\n", "{{< math >}}x{{< /math >}} IS RED\n"),
+        # fences in lists and quotes, and what follows them
+        *(
+            (f"{fence}\n\n::: tip red\nold\n:::\n", f"{fence}\n\n::: tip RED\nOLD\n:::\n")
+            for fence in (
+                "- ```bash\n  ls\n  ```",
+                "1. ```\n   ls\n   ```",
+                "    ```",
+                "> ```\n> ls",
+                "{% highlight md %}\n```\n{% endhighlight %}",
+            )
+        ),
+        ("- ```{note}\n  :class: x\n  red\n  ```\n", "- ```{note}\n  :class: x\n  RED\n  ```\n"),
+        (
+            "````{note}\n```python\n::: x\n```\n```{tip}\nred\n```\n````\n",
+            "````{note}\n```python\n::: x\n```\n```{tip}\nRED\n```\n````\n",
+        ),
+        ("    ::: tip red\n",) * 2,
+        # words of JavaScript that begin a sentence
+        ("Export default settings now.\n", "EXPORT DEFAULT SETTINGS NOW.\n"),
+        ("export function is off\n", "EXPORT FUNCTION IS OFF\n"),
+        ("Import 'a.csv'\n", "IMPORT 'A.CSV'\n"),
+        (
+            "export const x = {\n  a: 'red',\n}\n\nold\n",
+            "export const x = {\n  a: 'red',\n}\n\nOLD\n",
+        ),
+        (
+            "import {\n  A,\n} from 'a'\nexport default A\n\nb\n",
+            "import {\n  A,\n} from 'a'\nexport default A\n\nB\n",
+        ),
+        ("export function A() {\n  return 1\n}\nexport * from 'a'\n",) * 2,
+        # titles with attributes; directives by any name
+        (":::tip[red tip]{#my-tip}\nold\n:::\n", ":::tip[RED TIP]{#my-tip}\nOLD\n:::\n"),
+        ("::: details red {open}\nold\n:::\n", "::: details RED {open}\nOLD\n:::\n"),
+        ("```{prf:theorem} red\nold\n```\n", "```{prf:theorem} RED\nOLD\n```\n"),
+        ("```{Note}\n---\nclass: x\n---\nred\n```\n", "```{Note}\n---\nclass: x\n---\nRED\n```\n"),
+        (
+            ":::{figure} red.png\n:alt: x\n\nold\n:::\n",
+            ":::{figure} red.png\n:alt: x\n\nOLD\n:::\n",
+        ),
+        ("```{py:function} red(x)\nold\n```\n", "```{py:function} red(x)\nOLD\n```\n"),
+        ("```{mermaid}\nred old\n```\n",) * 2,
     ],
 )
 def test_what_dialects_add_stays_and_their_text_is_translated(source: str, found: str):
@@ -166,6 +223,8 @@ def test_what_describes_pictures_and_links_is_translated(source: str, found: str
             "Title: red: x\nDate: 2020-01-01\nTags: a, b\nSummary: old\n    cat\n",
             "Title: RED: X\nDate: 2020-01-01\nTags: a, b\nSummary: old\n    cat\n",
         ),
+        # a template of settings
+        ("---\n# red\n{{ old }}\n---\n",) * 2,
         # no YAML: nothing is guessed
         ("---\ntitle: red: old: {{ x\n---\n",) * 2,
     ],
@@ -174,9 +233,23 @@ def test_of_the_settings_at_the_top_what_readers_see_is_translated(settings: str
     assert said(f"{settings}\n# red\n") == f"{found}\n# RED\n"
 
 
-@pytest.mark.parametrize("text", ["Note: red house\n", "---\nred\n", "+++ red\n", "{red}\nold\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Note: red house\n", "---\nred\n", "+++ red\n", "{red old\n"),
+        *("---\n\nred\n\n---\n", "+++\nred\n+++\n", "{\n\nred\n\n}\n"),
+        *("Status: it is red\nNote: old\n", "Date: not yet\n"),
+    ],
+)
 def test_a_text_that_begins_like_settings_is_translated(text: str):
-    assert said(text).endswith((text.upper(), "OLD\n"))
+    assert said(text).split() == text.upper().split()
+
+
+def test_many_directives_without_an_end_are_read_in_linear_time():
+    """The parser reads the page for each of those within each other, up to a limit."""
+    for source in ("```{note}\n", ":::{code}\n", "export const x = {\n"):
+        lines, _ = without_marks((source * 2_000).split("\n"))
+        assert len(lines) == 2_001
 
 
 def test_a_heading_keeps_the_name_that_the_page_links_to():
@@ -201,3 +274,8 @@ def test_names_of_headings_in_other_scripts_and_of_html_links_are_found():
     )
     assert '# <a id="rote-häuser"></a>ROTE HÄUSER' in found
     assert '# <a id="дом"></a>ДОМ' in found
+
+    # Vowels of Hindi and tones of Thai are marks, and part of the name.
+    found = said("[x](#हिन्दी-भाषा-a) [y](#ที่นี่-b)\n\n# हिन्दी भाषा a\n\n# ที่นี่ b\n")
+    assert '# <a id="हिन्दी-भाषा-a"></a>' in found
+    assert '# <a id="ที่นี่-b"></a>' in found
