@@ -21,6 +21,7 @@ from pellucid.model.ensemble import Ensemble
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 from pellucid.text.normalization import normalize_with_positions
+from pellucid.text.scripts import is_of_word
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
@@ -229,7 +230,7 @@ def replace_unknown(
 
 def _bare(word: str) -> str:
     """The word without punctuation around it, unless it is all punctuation."""
-    letters = [index for index, character in enumerate(word) if character.isalnum()]
+    letters = [index for index, character in enumerate(word) if is_of_word(character)]
     return word[letters[0] : letters[-1] + 1] if letters else word
 
 

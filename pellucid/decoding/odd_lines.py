@@ -17,7 +17,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.text.normalization import CLASSES, check_text
-from pellucid.text.scripts import is_wide
+from pellucid.text.scripts import is_of_word, is_wide
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MARIAN_KIND
@@ -261,7 +261,7 @@ def _with_signs(text: str, signs: Sequence[_Sign]) -> tuple[str, Offsets]:
         elif sign.share >= 1.0:
             # Before the final marks only where the source has it there.
             marks = bare
-            while sign.tail and marks and not text[marks - 1].isalnum():
+            while sign.tail and marks and not is_of_word(text[marks - 1]):
                 marks -= 1
             placed.append((marks or bare, sign.before + sign.text))
         else:

@@ -8,7 +8,7 @@ from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
 from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.decoding.config import DecodingConfig, contradicting_phrases
-from pellucid.text.scripts import SPACELESS_LETTER
+from pellucid.text.scripts import SPACELESS_LETTER, is_of_word
 from pellucid.text.tokenizers.interface import Tokenizer
 
 Ids = tuple[int, ...]
@@ -134,7 +134,7 @@ def continuing_ids(tokenizer: Tokenizer) -> frozenset[int]:
             return frozenset(number for token, number in pieces if token.startswith("##"))
         case "character":
             pieces = _pieces(tokenizer).items()
-            return frozenset(number for token, number in pieces if token.isalnum())
+            return frozenset(number for token, number in pieces if is_of_word(token))
         case _:  # of the other kinds every token begins a word
             return frozenset()
 
@@ -142,7 +142,7 @@ def continuing_ids(tokenizer: Tokenizer) -> frozenset[int]:
 def _goes_on(piece: str) -> bool:
     # a letter of a script without spaces may begin a word of its own
     is_byte = len(piece) == len("<0x00>") and piece.startswith("<0x")
-    return is_byte or (piece[:1].isalnum() and not SPACELESS_LETTER.match(piece))
+    return is_byte or (is_of_word(piece[:1]) and not SPACELESS_LETTER.match(piece))
 
 
 def _forms(phrase: str, tokenizer: Tokenizer) -> Forms:

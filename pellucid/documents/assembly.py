@@ -19,7 +19,7 @@ from pellucid.documents.segments import (
     Span,
     all_nodes,
 )
-from pellucid.text.scripts import is_wide
+from pellucid.text.scripts import is_of_word, is_wide
 from pellucid.text.splitting import Sentence
 
 
@@ -529,7 +529,7 @@ def _pieces(reading: Reading, target: str, found: dict[int, Span]) -> list[Piece
                 if is_between and is_first and _needs_space(pieces):
                     pieces.append(" ")
                 pieces.append(child.mark)
-                if is_between and is_last and _is_of_word(target[end : min(end + 1, span[1])]):
+                if is_between and is_last and _has_spaces(target[end : min(end + 1, span[1])]):
                     pieces.append(" ")
             at = end
 
@@ -551,12 +551,12 @@ def _stands_between_spaces(text: str, node: Node) -> bool:
 def _needs_space(pieces: Sequence[Piece]) -> bool:
     """Whether what was written ends with a word, so that a mark beside it needs a space."""
     last = next((each for each in reversed(pieces) if each != ""), "")
-    return not isinstance(last, str) or _is_of_word(last[-1:])
+    return not isinstance(last, str) or _has_spaces(last[-1:])
 
 
-def _is_of_word(character: str) -> bool:
+def _has_spaces(character: str) -> bool:
     """Whether a space belongs between this character and a picture."""
-    return character.isalnum() and not is_wide(character)
+    return is_of_word(character) and not is_wide(character)
 
 
 def _holder(node: Node, root: Node, pairs: Sequence[Node], found: dict[int, Span]) -> Node:

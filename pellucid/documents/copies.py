@@ -18,6 +18,7 @@ from pellucid.documents.placement import (
 )
 from pellucid.documents.protected import order_of
 from pellucid.documents.segments import Span
+from pellucid.text.scripts import is_of_word
 
 _SIGNS = frozenset(".,;:!?)]}»”…。，、！？")
 _QUOTES = {"'": "'", '"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "(": ")", "[": "]", "<": ">"}
@@ -139,8 +140,8 @@ def _occurrences(text: str, word: str) -> Iterator[Span]:
     at = text.find(word)
     while at >= 0:
         end = at + len(word)
-        joins_before = at > 0 and word[0].isalnum() and text[at - 1].isalnum()
-        joins_after = end < len(text) and word[-1].isalnum() and text[end].isalnum()
+        joins_before = at > 0 and is_of_word(word[0]) and is_of_word(text[at - 1])
+        joins_after = end < len(text) and is_of_word(word[-1]) and is_of_word(text[end])
         if not (joins_before or joins_after):
             yield at, end
         at = text.find(word, end)
@@ -162,11 +163,11 @@ def _with_surroundings(text: str, literals: Sequence[Span]) -> list[Span]:
         stop = end
         while stop < limit and text[stop].isascii() and text[stop].isalnum():
             stop += 1
-        if stop - end <= _LONGEST_UNIT and not text[stop : stop + 1].isalnum():
+        if stop - end <= _LONGEST_UNIT and not is_of_word(text[stop : stop + 1]):
             end = stop
         first = whole[number - 1][1] if number else 0
         is_quoted = first < start and end < limit and _QUOTES.get(text[start - 1]) == text[end]
-        if is_quoted and not text[max(first, start - 2) : start - 1].isalnum():
+        if is_quoted and not is_of_word(text[max(first, start - 2) : start - 1]):
             start, end = start - 1, end + 1
         whole[number] = (start, end)
     return whole
@@ -197,7 +198,7 @@ def cut_out(text: str, literals: Sequence[Span]) -> tuple[str, list[int]]:
         if follows_literal:
             if character.isspace() and (not kept or kept[-1].isspace()):
                 continue
-            if character.isalnum() and kept and kept[-1].isalnum():
+            if character.isalnum() and kept and is_of_word(kept[-1]):
                 kept.append(" ")
                 places.append(place - 1)
         follows_literal = False

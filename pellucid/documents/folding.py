@@ -12,6 +12,7 @@
 import dataclasses
 import itertools
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from pellucid.documents.items import (
@@ -41,6 +42,7 @@ from pellucid.documents.side_by_side import (
     whole_text,
     without_pages,
 )
+from pellucid.text.scripts import combining_marks, is_mark, is_of_word
 
 _NUMBER = re.compile(r"[+−-]?[$€£¥₹]?\s?\d(?:[\d.,:/'’\s–−-]*\d)?\s?[%‰°$€£¥₹]?")
 """A number, an amount, a date or a range."""
@@ -58,7 +60,9 @@ _BESIDE_NUMBERS = re.compile(r"\s*[,;–—-]?\s*")
 _CLOSING = frozenset(".,;:!?…)]}»”’\"'。、，！？：；」』")
 """Signs behind which a number without a space is that of a note."""
 _BRACKETS = {"[": "]", "(": ")"}
-_DROP_CAP = re.compile(r"[^\w\s]{0,2}[^\W\d_]")
+_DROP_CAP = re.compile(rf"[^\w\s]{{0,2}}[^\W\d_][{combining_marks()}]*")
+_ISOTOPES = frozenset("BCDFHKNPSTUVW")
+"""Elements with a letter for their name; I, O and Y are words, behind the number of a verse."""
 
 
 @dataclasses.dataclass
@@ -226,7 +230,7 @@ class Folded:
 
             left = last_character(done) or before
             right = first_character(waiting) or after
-            joins = _JOINER.fullmatch(item.text) and left.isalnum() and right.isalnum()
+            joins = _JOINER.fullmatch(item.text) and is_of_word(left) and is_of_word(right)
             if joins and item.kind in ("format", "span") and not item.has_break:
                 done.append(item)  # a letter of the word, although in another format
             elif not item.is_fixed:
@@ -268,12 +272,12 @@ class Folded:
             done.append(self._new_mark(cluster, breaks=True))
             return
         words = text_in(cluster).strip()
-        is_attached = left.isalnum() or left in _CLOSING
+        is_attached = is_of_word(left) or left in _CLOSING
         is_word = (
             _STOPS.fullmatch(words)
             or (_NUMBER.fullmatch(words) and not is_attached)
             or (_UNIT.fullmatch(words) and text_in(done[-1:]).rstrip()[-1:].isdigit())
-            or (_SIGN.fullmatch(words) and not left.isalnum())
+            or (_SIGN.fullmatch(words) and not is_of_word(left))
         )
         if is_word and not item.is_noted:
             done.append(self._new_mark(cluster, words, kind=item.kind))
@@ -281,7 +285,7 @@ class Folded:
 
         right = first_character(waiting) or after
         last = done[-1] if done else None
-        if words and isinstance(last, str) and left.isspace() and not right.isalnum():
+        if words and isinstance(last, str) and left.isspace() and not is_of_word(right):
             # The space before it goes with it, as no word stands between it and the next one.
             kept = last.rstrip()
             if kept or len(done) > 1:
@@ -345,12 +349,17 @@ class Folded:
 
 def _is_formula(host: str, script: str, tail: str) -> bool:
     """Whether a word with an index is a formula; one that is like any other word has a note."""
+    # composed, so that an accent is no letter of its own
+    host, tail = unicodedata.normalize("NFC", host), unicodedata.normalize("NFC", tail)
     if len(host) > LONGEST_WORD or len(tail) > LONGEST_WORD:
         return False
     if not host:
         # An isotope, 14C, and no number of a verse.
-        return len(tail) == 1 and tail.isupper() and tail not in "AIOÀ"
-    is_plain = host.isalpha() and (host.islower() or host.istitle()) and len(host) > 2
+        return tail in _ISOTOPES
+    is_spelled = all(character.isalpha() or is_mark(character) for character in host)
+    if is_spelled and len(host) > 1 and host.lower() == host.upper():
+        return False  # no formula is written in a script without case
+    is_plain = is_spelled and (host.islower() or host.istitle()) and len(host) > 2
     if tail:
         return not is_plain or any(map(str.isalpha, script))
     if _SIGNED.fullmatch(script.strip()):
@@ -379,7 +388,7 @@ def _without_outer_space(pair: Pair, left: str, right: str) -> list[Item] | None
     text = pair.text
     words = text.strip()
     is_word = _NUMBER.fullmatch(words) or _STOPS.fullmatch(words)
-    if not words or words == text or not (is_word or (left.isalnum() and right.isalnum())):
+    if not words or words == text or not (is_word or (is_of_word(left) and is_of_word(right))):
         return None
     if len(pair.inner) != 1 or not isinstance(pair.inner[0], str):
         return None
@@ -431,7 +440,8 @@ def _without_drop_cap(items: list[Item]) -> tuple[list[Item], _DropCap | None]:
     is_elided = pair.kind == "span" and starts[:1] in ("'", "’") and starts[1:].isalpha()
     pieces = pieces_of([pair])
     texts = [number for number, piece in enumerate(pieces) if isinstance(piece, str)]
-    if not (starts[:1].isalpha() or is_elided) or len(texts) != 1:
+    goes_on = starts[:1].isalpha() or is_mark(starts[:1])
+    if not (goes_on or is_elided) or len(texts) != 1:
         return items, None
 
     drop_cap = _DropCap(pieces[: texts[0]], pieces[texts[0] + 1 :], len(pair.text) > 1)
@@ -452,16 +462,18 @@ def _with_drop_cap(pieces: Sequence[Piece], drop_cap: _DropCap) -> list[Piece]:
             continue
         assert isinstance(piece, str)
 
-        start = place
+        start, stop = place, place + 1
+        while is_mark(piece[stop : stop + 1]):
+            stop += 1
         while drop_cap.with_sign and start > 0 and not piece[start - 1].isspace():
             start -= 1
         return [
             *pieces[:number],
             piece[:start],
             *drop_cap.before,
-            piece[start : place + 1],
+            piece[start:stop],
             *drop_cap.after,
-            piece[place + 1 :],
+            piece[stop:],
             *pieces[number + 1 :],
         ]
     return [*drop_cap.before, *drop_cap.after, *pieces]

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece
+from pellucid.text.scripts import any_letter, is_of_word
 
 _ROMAN = re.compile(r"(?=[ivxl])(?:xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 """Numbers of pages and notes, up to 89."""
 _LONGEST_SCRIPT = 12
 """Characters of a raised or lowered text; a longer one is no part of a word."""
-_LETTERS = re.compile(r"[^\W\d_]{3}")
+_LETTERS = re.compile(rf"{any_letter()}{{3}}")
 """In a raised text that may stand by itself: a word such as "Note:", and no index or ending."""
 _NOTE = re.compile(r"\[[^\[\]]{1,40}\]")
 """A raised text in brackets, such as the [note 3] and [citation needed] of Wikipedia."""
@@ -161,7 +162,7 @@ def _find_own_words(items: Sequence[Item], *, is_whole: bool) -> None:
         if isinstance(item, Pair) and item.kind == "script" and _LETTERS.search(item.text):
             left = last_character(items[max(0, place - _NEAREST) : place])
             right = first_character(items[place + _NEAREST : place : -1])
-            is_separate = (left or " ").isspace() and not (right or " ").isalnum()
+            is_separate = (left or " ").isspace() and not is_of_word(right)
             item.is_own_word = is_separate and (is_whole or bool(left and right))
 
 
@@ -220,22 +221,24 @@ def first_character(waiting: Sequence[Item]) -> str:
 
 
 def last_word(done: Sequence[Item]) -> str:
-    """The letters and digits directly before what comes next; all of a short pair, or none."""
+    """The letters, digits and combining marks directly before what comes next; all of a short pair,
+    or none.
+    """
     if not done:
         return ""
     text = text_of(done[-1])[-LONGEST_WORD - 1 :]
     start = len(text)
-    while start > 0 and (text[start - 1].isalnum() or text[start - 1] in "·′"):
+    while start > 0 and (is_of_word(text[start - 1]) or text[start - 1] in "·′"):
         start -= 1
     return "" if start > 0 and not isinstance(done[-1], str) else text[start:]
 
 
 def first_word(waiting: Sequence[Item]) -> str:
-    """The letters and digits that come next; all of a short pair, or none."""
+    """The letters, digits and combining marks that come next; all of a short pair, or none."""
     if not waiting:
         return ""
     text = text_of(waiting[-1])[: LONGEST_WORD + 1]
     stop = 0
-    while stop < len(text) and text[stop].isalnum():
+    while stop < len(text) and is_of_word(text[stop]):
         stop += 1
     return "" if stop < len(text) and not isinstance(waiting[-1], str) else text[:stop]

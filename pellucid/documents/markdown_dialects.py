@@ -14,6 +14,7 @@ from typing import Any
 
 from pellucid.core.errors import MissingExtraError
 from pellucid.documents.segments import Kind
+from pellucid.text.scripts import is_of_word
 
 KEPT = "pellucid_kept"
 """The type of a token for what is within a line and is no text."""
@@ -499,11 +500,7 @@ def anchors_of(title: str) -> set[str]:
     """The names that generators give to a heading: those of GitHub, and of Python-Markdown."""
     lower = title.strip().lower()
     # Letters of many scripts have marks of their own, which a regular expression takes for no word.
-    kept = (
-        each
-        for each in lower
-        if each.isalnum() or each in "_- " or unicodedata.category(each)[0] == "M"
-    )
+    kept = (each for each in lower if is_of_word(each) or each in "_- ")
     of_github = "".join(kept).replace(" ", "-")
     ascii_only = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     of_python = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip().lower())

@@ -21,11 +21,12 @@ from pellucid.documents.office_parts import EMBEDDED, has_text, related_parts
 from pellucid.documents.office_reader import ParagraphReader
 from pellucid.documents.office_writer import ParagraphWriter
 from pellucid.documents.segments import Segment
+from pellucid.text.scripts import any_letter
 
 _SHOWN_ATTRIBUTES = ("descr", "title")
 """The attributes of a picture, a chart or a shape that are read aloud."""
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}|\w:\\.*|\w+:\S*")
-_NUMBERING = re.compile(r"[^\W\d_]{3,}")
+_NUMBERING = re.compile(rf"{any_letter()}{{3,}}")
 """A word beside the number of a heading, such as "Chapter %1"."""
 
 

@@ -25,6 +25,7 @@ from pellucid.documents.segments import (
     Ranges,
     joined,
 )
+from pellucid.text.scripts import is_of_word
 
 _JOINERS = [["'"], ["’"], ["-"], ["‐"], ["‑"], ["–"], ["·"]]
 """The pieces of signs that make one word of two."""
@@ -203,7 +204,7 @@ class ParagraphReader:
         around = atoms[at - 1 : at + 2]
         before, after = around[0][0][-1:], around[2][0][:1]
         texts = [each for each in (*before, *after) if isinstance(each, str)]
-        if len(texts) != 2 or not (texts[0][-1:].isalnum() and texts[1][:1].isalnum()):
+        if len(texts) != 2 or not (is_of_word(texts[0][-1:]) and is_of_word(texts[1][:1])):
             return False
 
         formats = [None if run is None else self._formats[run] for _, run in around]

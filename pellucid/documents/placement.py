@@ -21,7 +21,7 @@ from typing import Literal
 
 from pellucid.decoding.warnings import Warnings
 from pellucid.documents.segments import Span
-from pellucid.text.scripts import is_wide
+from pellucid.text.scripts import is_of_word, is_wide
 
 Copy = tuple[Span, Span]
 """Characters of the source, and the same characters in the target."""
@@ -168,9 +168,8 @@ def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
     while place < len(text):
         character = text[place]
         is_whole = place in ends
-        category = unicodedata.category(character)
-        is_letter = character.isalnum() or category[0] == "M"
-        if begun is not None and category == "Cf":
+        is_letter = is_of_word(character)
+        if begun is not None and unicodedata.category(character) == "Cf":
             is_letter = True  # a soft hyphen or a joiner ends no word
         if begun is not None and character in "'’":
             is_letter = _SHORT_FORM.match(text, place) is not None

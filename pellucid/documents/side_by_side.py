@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pellucid.documents.items import LONGEST_WORD, Item, Pair, is_read, text_in, text_of
 from pellucid.documents.protected import literals_in
 from pellucid.documents.segments import Alone
+from pellucid.text.scripts import is_of_word
 
 _BARS = "|¦│·•‧∙●○◦▪■»›▸▶→"
 """Signs between the links of a menu or the parts of a path."""
@@ -194,6 +195,6 @@ def touch(done: Sequence[Item], item: Pair) -> bool:
     return (
         isinstance(last, Pair)
         and {last.kind, item.kind} <= _SEPARATE
-        and last.text[-1:].isalnum()
-        and item.text[:1].isalnum()
+        and is_of_word(last.text[-1:])
+        and is_of_word(item.text[:1])
     )

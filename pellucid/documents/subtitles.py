@@ -11,7 +11,7 @@ from pellucid.core.errors import DataError
 from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import Segment, Span
-from pellucid.text.scripts import CHINESE_OR_JAPANESE
+from pellucid.text.scripts import CHINESE_OR_JAPANESE, any_letter
 
 _ARROW = "-->"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -25,8 +25,8 @@ _SPEAKER = (
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _SOUND = (
-    r"(?P<br>(?<![^\s>})♪.!?…-])\[(?=[^\[\]\n]{1,100}[^\W\d_][.!?…'\"]?\])"
-    r"|(?<=[^\W\d_])\]|(?<=[^\W\d_][.!?…'\"])\])"
+    rf"(?P<br>(?<![^\s>}})♪.!?…-])\[(?=[^\[\]\n]{{1,100}}{any_letter()}[.!?…'\"]?\])"
+    rf"|(?<={any_letter()})\]|(?<={any_letter()}[.!?…'\"])\])"
 )
 """The brackets around a sound, ``[music playing]``: no part of a sentence, which models of whole
 sentences read badly; what is in them is a text by itself."""

@@ -9,6 +9,7 @@ import re
 
 from pellucid.text.config import NoiseConfig
 from pellucid.text.glossary import Glossary, holds_phrase
+from pellucid.text.scripts import is_of_word
 
 _STOPS = (".", "。", "।")
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -154,7 +155,7 @@ def with_spaces(text: str, draws: Draws) -> str:
     """
     *words, last = text.split(" ")
     made = "".join(word + ("  " if draws.fraction() < _SPACE_SHARE else " ") for word in words)
-    if len(last) > 1 and not last[-1].isalnum() and draws.fraction() < _SPACE_SHARE:
+    if len(last) > 1 and not is_of_word(last[-1]) and draws.fraction() < _SPACE_SHARE:
         last = f"{last[:-1]} {last[-1]}"
 
     made += last

@@ -20,11 +20,32 @@ def is_wide(character: str) -> bool:
     return unicodedata.east_asian_width(character) in "WF" and not is_sign
 
 
+def is_mark(character: str) -> bool:
+    """Whether it is a combining mark: a vowel sign or an accent, which is no letter by itself.
+
+    The signs that make a character a picture, or a text, are none.
+    """
+    if character in ("", "\ufe0e", "\ufe0f"):
+        return False
+    return unicodedata.category(character)[0] == "M"
+
+
+def is_of_word(character: str) -> bool:
+    """Whether it is a letter, a digit or a combining mark, which ``str.isalnum`` takes for none."""
+    return character.isalnum() or is_mark(character)
+
+
 @functools.cache
 def combining_marks() -> str:
     r"""Vowel signs and accents: parts of a word, which ``\w`` does not match."""
     codes = range(0x300, 0x20000)  # beyond it are only Chinese characters and variation selectors
     return "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
+
+
+@functools.cache
+def any_letter() -> str:
+    """An expression of ``re`` that matches a letter or a combining mark."""
+    return rf"(?:[^\W\d_]|[{combining_marks()}])"
 
 
 @functools.cache

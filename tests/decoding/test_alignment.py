@@ -92,6 +92,8 @@ def test_unknown_words_are_replaced_by_those_they_look_at():
     assert text == "in Bern and Zürich ."
     marks = replace_unknown("[UNK]", [UNK_ID], ((0, 0),), ["...!"], [0])
     assert marks == "...!"
+    vowel = replace_unknown("[UNK]", [UNK_ID], ((0, 0),), ["(पानी)"], [0])
+    assert vowel == "पानी"  # a vowel sign at its end belongs to the word
     said = replace_unknown("[UNK] [UNK]", [UNK_ID, 9], ((0, 0), (0, 1)), ["a"], [0])
     assert said == "[UNK] [UNK]"  # one of the two is text
 

@@ -46,6 +46,10 @@ def test_emoji_stand_where_they_stood(source, plain, text):
     assert restored(source, "Ein Mann geht.") == (plain, text)
 
 
+def test_an_emoji_before_the_final_mark_parts_no_vowel_sign_from_its_word():
+    assert restored("A man 😀.", "यह पानी।") == ("A man.", "यह पानी 😀।")
+
+
 def test_text_without_spaces_needs_none():
     assert restored("你好😀世界", "こんにちは") == ("你好世界", "こん😀にちは")
 

@@ -20,6 +20,7 @@ from pellucid.decoding.spelling import (
 from pellucid.decoding.translator import Translator
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.sentencepiece_tokenizer import train_sentencepiece
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)
 
@@ -82,6 +83,9 @@ def test_tokens_that_go_on_with_a_word_are_known():
         assert tokens.index(inside) in going_on
         assert tokens.index(outside) not in going_on
     assert continuing_ids(tokenizer("word")) == frozenset()
+    hindi = train_tokenizer(["पानी"], TokenizerConfig(kind="character"))
+    signs = hindi.tokens(continuing_ids(hindi))
+    assert set(signs) == set("पानी")  # its vowel signs too
     pieces = tokenizer("wordpiece").tokens(continuing_ids(tokenizer("wordpiece")))
     assert pieces
     assert all(piece.startswith("##") for piece in pieces)

@@ -125,6 +125,30 @@ def test_a_word_with_a_note_is_no_formula(word: str):
 
 
 @pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        # a note behind a word that ends in a combining mark, or has no case
+        ("पानी<sup>2</sup> ठंडा है", ["पानी ठंडा है"]),
+        ("जल<sup>2</sup> ठंडा है", ["जल ठंडा है"]),
+        ("यह पानी<b>12</b> है", ["यह पानी है"]),
+        ("สวัสดี<sup>1</sup> ครับ", ["สวัสดี ครับ"]),
+        ("你好<sup>1</sup>世界", ["你好世界"]),
+        ("בית<sup>1</sup> כאן", ["בית כאן"]),
+        ("नमस्ते <sup>टिप्पणी</sup> दुनिया", ["नमस्ते टिप्पणी दुनिया"]),
+        # an accent by itself is a part of its letter
+        ("<sup>14</sup>E\u0301cole est belle", ["E\u0301cole est belle"]),
+        ("H<sub>2</sub>E\u0301a is red", ["H2E\u0301a is red", "is red"]),
+        ("cafe\u0301<sup>2</sup> noir", ["cafe\u0301 noir"]),
+        # the number of a verse, before a word of one letter
+        ("<sup>1</sup>В начале было слово", ["В начале было слово"]),
+        ("<sup>3</sup>Y dijo", ["Y dijo"]),
+    ],
+)
+def test_words_are_words_with_their_marks_and_in_every_script(source: str, read: list[str]):
+    assert read_in(source) == read
+
+
+@pytest.mark.parametrize(
     ("source", "found"),
     [
         ("<a>Red house</a><a>Blue car</a>", ["Red house", "Blue car"]),
@@ -162,6 +186,9 @@ def test_neighbors_are_as_many_texts(source: str, found: list[str]):
         ("1. <a>A dog</a> ..... 12", "1. <a>A dog rennt.</a> ..... 12"),
         ("<img><a>A dog</a><img>", "<img><a>A dog rennt.</a><img>"),
         ("<a>A dog</a>.", "<a>A dog. rennt</a>."),
+        # a large first letter with its vowel sign, and without
+        ("<b>पा</b>नी है", "<b>पा</b>नी है rennt."),
+        ("<b>प</b>ानी है", "<b>पा</b>नी है rennt."),
     ],
 )
 def test_a_mark_around_the_whole_goes_around_the_whole(source: str, found: str):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from pellucid.documents.copies import cut_out
 from pellucid.documents.protected import FORMS, Form, protect
 from pellucid.documents.segments import Segment
 
@@ -24,3 +25,11 @@ def test_no_form_stands_in_the_table_for_nothing(form: Form):
     found = re.match(form.pattern, f"{form.example} twice")
     assert found is not None
     assert found[0] == ("${" if form.kind == "braces" else form.example)
+
+
+@pytest.mark.parametrize("word", ["house", "पानी"])
+def test_two_words_that_a_placeholder_divides_are_two_without_it(word: str):
+    text = f"{word}%s{word}"
+    shorter, places = cut_out(text, [(len(word), len(word) + 2)])
+    assert shorter == f"{word} {word}"
+    assert [text[place] for place in places if place != len(word) + 1] == [*word, *word]

@@ -76,6 +76,7 @@ def test_the_name_of_a_speaker_is_not_translated(line: str):
     [
         ("[music playing]", ["music playing"]),
         ("[red]\nold cat", ["red", "old cat"]),
+        ("[ते]\nold cat", ["ते", "old cat"]),
         ("- [red!]\n- old", ["red!", "old"]),
         ("Well, [red] old cat.", ["Well,", "red", "old cat."]),
         ("{\\an8}[red house] old", ["red house", "old"]),

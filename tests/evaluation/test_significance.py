@@ -88,7 +88,6 @@ def test_both_tests_give_one_p_where_there_are_sentences_enough(name):
     assert ours[0] == pytest.approx(ours[1], rel=0.3)
 
 
-@pytest.mark.by_hand
 @pytest.mark.parametrize("count", [1, 3])
 def test_sentences_that_all_differ_alike_tell_nothing_of_chance(count):
     """Every sample has the same difference, so none says how much another text would have."""
@@ -97,7 +96,6 @@ def test_sentences_that_all_differ_alike_tell_nothing_of_chance(count):
     assert (found.difference, found.interval, found.p_value) == (100.0, (100.0, 100.0), 1.0)
 
 
-@pytest.mark.by_hand
 def test_one_of_two_sentences_resampled_by_hand():
     """It is drawn twice, once or never: the difference is 2δ, δ or 0 with p 1/4, 1/2, 1/4, and its
     distance from the mean δ is as large as δ in half of all samples."""

@@ -91,6 +91,8 @@ def test_stray_spaces_change_no_word():
         made = with_spaces(PAIR[0], Draws(seed))
         assert made != PAIR[0]
         assert made.replace(" ", "") == PAIR[0].replace(" ", "")
+        # a vowel sign is no final mark
+        assert "पानी" in with_spaces("यह पानी", Draws(seed))
     assert with_spaces("", Draws(0)).strip() == ""
 
 
