@@ -187,15 +187,15 @@ def _sum_all(tensors: Sequence[Tensor]) -> None:
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     """The tensors in order, in groups of one dtype that are small enough for one all-reduce."""
     bucket: list[Tensor] = []
+    size = 0
     for tensor in tensors:
         # One dtype in a bucket, because its tensors are concatenated.
-        if bucket and (
-            tensor.dtype != bucket[0].dtype
-            or sum(each.numel() for each in bucket) + tensor.numel() > _BUCKET_SIZE
-        ):
+        is_full = size + tensor.numel() > _BUCKET_SIZE
+        if bucket and (is_full or tensor.dtype != bucket[0].dtype):
             yield bucket
-            bucket = []
+            bucket, size = [], 0
         bucket.append(tensor)
+        size += tensor.numel()
     if bucket:
         yield bucket
 
@@ -271,7 +271,7 @@ def _as_tensor(digits: str) -> torch.Tensor:
     """The bytes of a generator's state. Raises CorruptError."""
     try:
         content = bytearray.fromhex(digits)
-    except ValueError:
+    except (TypeError, ValueError):
         content = bytearray()
     if not content:
         raise CorruptError("the state of a random generator must be bytes in hexadecimal")

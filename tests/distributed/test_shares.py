@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from tiny_models import tiny_model
 
+from pellucid.core.errors import CorruptError
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import World
 from pellucid.text.batching import Batch
+from pellucid.training import distributed
 from pellucid.training.distributed import ProcessGroup
 
 
@@ -55,3 +58,18 @@ def test_a_process_without_a_sentence_is_given_one_that_teaches_nothing():
     assert nothing.source.tolist() == [[7, 2]]
     assert nothing.labels.tolist() == [[PAD_ID, PAD_ID]]
     assert nothing.target_token_count == 0
+
+
+def test_tensors_travel_in_buckets_of_one_dtype_that_are_not_too_large(monkeypatch):
+    monkeypatch.setattr(distributed, "_BUCKET_SIZE", 5)
+    tensors = [torch.zeros(size) for size in (2, 3, 1, 4, 9, 1)] + [torch.zeros(1).double()]
+    buckets = [[each.numel() for each in bucket] for bucket in distributed._buckets(tensors)]
+    assert buckets == [[2, 3], [1, 4], [9], [1], [1]]
+
+
+@pytest.mark.parametrize("bad", [None, 5, "", "xyz"])
+def test_what_is_no_state_of_a_generator_is_refused(bad: object):
+    model = tiny_model()
+    own = {"dropout": model.dropout_source.state(), "cpu": bad, "cuda": ""}
+    with pytest.raises(CorruptError, match="must be bytes in hexadecimal"):
+        distributed.restore_stream(model, {"streams": [own]}, 1, World())
