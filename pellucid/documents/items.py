@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece
-from pellucid.text.scripts import any_letter, is_of_word
+from pellucid.text.scripts import any_letter, is_mark, is_of_word
 
 _ROMAN = re.compile(r"(?=[ivxl])(?:xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 """Numbers of pages and notes, up to 89."""
+_ALSO_WORDS = frozenset(("li", "liv", "vi", "xi"))
+"""Numbers of pages that are words too: an editor, "we" and "life" in Swedish, names."""
 _LONGEST_SCRIPT = 12
 """Characters of a raised or lowered text; a longer one is no part of a word."""
 _LETTERS = re.compile(rf"{any_letter()}{{3}}")
@@ -34,14 +36,15 @@ class Pair:
     last: Close | Alone
     inner: "list[Item]"
     text: str
-    """The text in it, without marks except those that are read as words."""
+    """The text in it, without marks, also those that are read as words."""
     has_break: bool
     has_words: bool
     """Whether it holds a mark that is read as a word, such as code."""
     tail: list[Alone] = dataclasses.field(default_factory=list)
     """Marks directly behind a range, which belong to it, such as a comment's."""
     is_own_word: bool = False
-    """Whether it is a raised or lowered word that no other word touches."""
+    """Whether it is a raised or lowered word that no other word touches, or a word of the sentence
+    that has the letters of a Roman number."""
 
     @property
     def kind(self) -> Kind:
@@ -155,10 +158,15 @@ def _with_ranges(items: list[Item], depth: int) -> list[Item]:
 
 
 def _find_own_words(items: Sequence[Item], *, is_whole: bool) -> None:
-    """Find the raised and lowered words of one level that no other word touches; the ends of a
-    ``whole`` text touch none.
+    """Find the raised and lowered words of one level that no other word touches, and the words with
+    letters of Roman numbers; the ends of a ``whole`` text touch none.
     """
     for place, item in enumerate(items):
+        if isinstance(item, Pair) and item.kind == "label" and item.text.strip() in _ALSO_WORDS:
+            # the number of a page stands beside a comma, other numbers, or nothing
+            before = text_in(items[max(0, place - 1) : place]).rstrip()[-1:]
+            after = text_in(items[place + 1 : place + 2]).lstrip()[:1]
+            item.is_own_word = before.isalpha() or is_mark(before) or after.isalpha()
         if isinstance(item, Pair) and item.kind == "script" and _LETTERS.search(item.text):
             left = last_character(items[max(0, place - _NEAREST) : place])
             right = first_character(items[place + _NEAREST : place : -1])
@@ -179,9 +187,11 @@ def _pair(first: Open | Alone, last: Close | Alone, inner: list[Item]) -> Pair:
 def pieces_of(items: "Iterable[Item | Open | Close]") -> list[Piece]:
     """The pieces of items as they were."""
     pieces: list[Piece] = []
-    for item in items:
+    waiting = list(items)[::-1]
+    while waiting:
+        item = waiting.pop()
         if isinstance(item, Pair):
-            pieces += [item.first, *pieces_of(item.inner), item.last, *item.tail]
+            waiting += reversed([item.first, *item.inner, item.last, *item.tail])
         else:
             pieces.append(item)
     return pieces
@@ -207,6 +217,8 @@ def _character(items: Sequence[Item], at: int) -> str:
             return "\n" if item.breaks else item.text[at:][:1] or "\ufffc"
         if text := text_of(item):
             return text[at]
+        if isinstance(item, Pair) and item.has_words:
+            return "\ufffc"
     return ""
 
 

@@ -208,6 +208,8 @@ def read_tree(pieces: Iterable[Piece]) -> tuple[str, Node]:
 
 def all_nodes(node: Node) -> Iterator[Node]:
     """Every node below ``node``, outer ones first."""
-    for child in node.children:
+    waiting = node.children[::-1]
+    while waiting:
+        child = waiting.pop()
         yield child
-        yield from all_nodes(child)
+        waiting += reversed(child.children)

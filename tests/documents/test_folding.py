@@ -9,9 +9,10 @@ import pytest
 
 from pellucid.documents.folding import Folded
 from pellucid.documents.html_files import HtmlDocument
+from pellucid.documents.items import pieces_of, tree_of
 from pellucid.documents.markup import translate_segments
 from pellucid.documents.placement import Aligned
-from pellucid.documents.segments import Alone, Close, Open, Segment
+from pellucid.documents.segments import Alone, Close, Open, Segment, all_nodes, read_tree
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 
@@ -58,6 +59,9 @@ def read_in(source: str) -> list[str]:
             "red house<sup><a>[citation needed]</a></sup> x",
             "HOUSE<sup><a>[citation needed]</a></sup> RED X",
         ),
+        ("cat, <a>vi</a>, <a>li</a>, 7", "CAT, <a>vi</a>, <a>li</a>, 7"),
+        ("open in <a>vi</a> and save", "IN OPEN AND <a>VI</a> SAVE"),
+        ("<a>vi</a> red house", "RED <a>VI</a> HOUSE"),
         # A number for a word of the sentence, and a stop.
         ("red <b>5</b> house", "<b>5</b> RED HOUSE"),
         ("red house<b>.</b>", "HOUSE RED<b>.</b>"),
@@ -111,6 +115,11 @@ def test_an_index_beside_a_placeholder_or_an_address_cuts_nothing_from_it(
         ("a red house long <sup>Note:</sup> and more", ["a red house long Note: and more"]),
         ("<sup>Note:</sup> red cats <sub>below</sub>", ["Note: red cats below"]),
         ("<sup>Note</sup>", ["Note"]),
+        # the mark of a word: the sentence is read with code, and again without
+        (
+            "<b><code>foo()</code></b><sup>Note</sup> red house",
+            ["foo() red house", "red house"],
+        ),
         ("le 1 <sup>er</sup> mai, house<sup>see</sup> now", ["le 1 mai, house now"]),
         ("in v<i><sub>max</sub></i> now", ["in v now"]),
     ],
@@ -695,3 +704,12 @@ def test_what_is_said_again_stays_to_the_byte():
 
     pieces = ("R", Open(0, "script"), "i ", Close(0), "are (", Open(1), "), ", Close(1), "but")
     assert translate_segments([Segment(pieces)], Same()) == [Segment(pieces)]
+
+
+def test_marks_may_be_nested_to_any_depth():
+    depth = 2000
+    opened, closed = map(Open, range(depth)), map(Close, reversed(range(depth)))
+    pieces = (*opened, "red house", *closed)
+    _, root = read_tree(pieces)
+    assert [node.number for node in all_nodes(root)] == list(range(depth))
+    assert tuple(pieces_of(tree_of(pieces))) == pieces
