@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pellucid import phrasebook
 from pellucid.core.config import Config
 from pellucid.core.errors import ConfigError
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.equations.choices import Schedule
 from pellucid.model.config import ModelSection, TransformerConfig, TranslatorSettings
 from pellucid.text.config import (
@@ -448,6 +448,10 @@ class RunConfig(Config):
 
         # Found now, and not by the first validation after a thousand updates.
         if self.model.translates:
+            try:
+                length_limits([], self.decoding, self.model.max_length)
+            except ConfigError as error:
+                problems.append(f"decoding.{error}")
             try:
                 validation_search(self)
             except ConfigError as error:

@@ -354,7 +354,7 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
     Raises DataError if no pair is left.
     """
     # Either side may be the longer one; one of control characters alone has no tokens.
-    longest = np.maximum(store.source_lengths, store.target_lengths)
+    longest = store.longer_lengths
     shortest = np.minimum(store.source_lengths, store.target_lengths)
     kept = np.flatnonzero((longest <= max_length) & (shortest > 0))
     if len(kept) == len(store):

@@ -134,7 +134,8 @@ class _Reader:
         logits = np.empty(ids.shape, dtype=_LOGIT_TYPE)
 
         # Pairs of similar length go through the teacher together, for little padding.
-        for places in token_batches(lengths.tolist(), self.batch_tokens):
+        longer = self.store.longer_lengths[pairs].tolist()
+        for places in token_batches(longer, self.batch_tokens):
             found = self._read(pairs[places])
             positions = np.concatenate(
                 [np.arange(begins[each], begins[each] + lengths[each]) for each in places]

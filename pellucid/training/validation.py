@@ -3,11 +3,12 @@
 import dataclasses
 import math
 import time
+from collections.abc import Callable
 
 import torch
 
 from pellucid.bundle import Bundle
-from pellucid.core.errors import DivergedError
+from pellucid.core.errors import ConfigError, DataError, DivergedError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
@@ -83,11 +84,12 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
     tokenizers = data.source_tokenizer, data.target_tokenizer
     scores = unsure = points = None
     if isinstance(model, Seq2Seq):
-        bundle = Bundle(model, *tokenizers, {}, {})
-        scores, sample, unsure, points = _translate(bundle, data, config, step)
+        translating = Bundle(model, *tokenizers, {}, {})
+        scores, sample, unsure, points = _translate(translating, data, config, step)
     else:
         text = data.valid_references[step % len(data.valid_references)]
-        sample = _sample(Bundle[SequenceModel](model, *tokenizers, {}, {}), text)
+        bundle = Bundle[SequenceModel](model, *tokenizers, {}, {})
+        sample = _sample(bundle, text, config.data.max_length)
 
     return Validation(loss, time.perf_counter() - began, sample, scores, unsure, points)
 
@@ -125,22 +127,26 @@ def _translate(
     return scores, sample, unsure, quality_points(log_probs[some], chrf)
 
 
-def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
-    """The question about ``text``, the right answer, and that of the model."""
-    words = text.split()
+def _sample(bundle: Bundle[SequenceModel], text: str, longest: int) -> tuple[str, str, str]:
+    """The question about the first ``longest`` tokens of ``text``, ``text``, and the answer of the
+    model."""
+    model, tokenizer = bundle.model, bundle.target_tokenizer
+    # By tokens and not by words, as text may have no spaces.
+    ids = tokenizer.encode(text)[:longest]
 
-    # The word in the middle is masked, or the text is cut there: the reader sees both sides of it.
-    middle = len(words) // 2
-    model = bundle.model
+    # The token in the middle is masked, or the text is cut there: the reader sees both sides of it.
+    middle = len(ids) // 2
     if isinstance(model, EncoderOnly):
-        masked = " ".join([*words[:middle], MASK, *words[middle + 1 :]])
-        return masked, text, fill_masks(bundle, masked).text
+        masked = f"{tokenizer.decode(ids[:middle])} {MASK} {tokenizer.decode(ids[middle + 1 :])}"
+        return masked.strip(), text, _answer(lambda: fill_masks(bundle, masked).text)
     if isinstance(model, DecoderOnly):
-        prompt = " ".join(words[: max(1, middle)])
+        kept = ids[: max(1, middle)]
+        prompt, count = tokenizer.decode(kept), _MOST_NEW_TOKENS
+        if model.max_length is not None:
+            count = min(count, model.max_length - 1 - len(kept))
         settings = DecodingConfig(beam_size=1)
-        return prompt, text, continue_text(bundle, prompt, settings, _MOST_NEW_TOKENS)[0]
+        return prompt, text, _answer(lambda: continue_text(bundle, prompt, settings, count)[0])
     assert isinstance(model, SkipGram)
-    ids = bundle.target_tokenizer.encode(text)
     vectors = bundle_vectors(bundle)
 
     # The first word of the text; the first ordinary word of all if there is none.
@@ -150,13 +156,22 @@ def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
     return word, text, ", ".join(near for near, _ in vectors.nearest(word, 3))
 
 
+def _answer(ask: Callable[[], str]) -> str:
+    """The answer, or nothing: text may have more tokens when it is decoded and encoded again, and
+    a sample that does not fit must not end a run."""
+    try:
+        return ask()
+    except (ConfigError, DataError):
+        return ""
+
+
 def mean_loss(model: SequenceModel, store: TokenStore, batch_tokens: int) -> float:
     """Cross-entropy per target token over a whole store, in nats, without smoothing."""
     device = next(model.parameters()).device
     total, token_count = 0.0, 0
 
-    # Of similar length for little padding; one is added for BOS or EOS.
-    lengths = (store.target_lengths + 1).tolist()
+    # Of similar length for little padding. Either side may be the longer one.
+    lengths = store.longer_lengths.tolist()
     with torch.inference_mode():
         for indices in token_batches(lengths, batch_tokens):
             batch = collate(store, indices).to(device)

@@ -167,6 +167,13 @@ def test_passages_longer_than_positions_can_number_are_refused(positions: str):
     )
 
 
+def test_translations_longer_than_positions_can_number_are_refused_before_a_validation():
+    settings = ["model.positions=learned", "model.max_positions=20", "data.max_length=19"]
+    with pytest.raises(ConfigError) as caught:
+        read_config("tiny", [*settings, "decoding.max_length=20", "data.source=a", "data.target=b"])
+    assert "decoding.max_length must be at most 19 for this model, got 20" in str(caught.value)
+
+
 def test_both_directions_need_one_vocabulary_and_pairs():
     """The one tokenizer must read either language on either side."""
     files = [f"data.{side}=a" for side in ("source", "target", "valid_source", "valid_target")]

@@ -7,20 +7,26 @@ from pathlib import Path
 
 import pytest
 import torch
+from tiny_models import tiny_model
 
 from pellucid import phrasebook
-from pellucid.bundle import load_any_bundle, load_bundle
+from pellucid.bundle import Bundle, load_any_bundle, load_bundle
 from pellucid.core.errors import BundleError, ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.plain_text import continue_text, fill_masks
+from pellucid.model.build import build_any_model
+from pellucid.model.config import parse_model_config
+from pellucid.model.seq2seq import LossSums
 from pellucid.model.stored import model_tensors
 from pellucid.text.batching import collate
 from pellucid.text.corpus.store import TokenStore
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 from pellucid.text.vectors import read_vectors, write_vectors
 from pellucid.training.checkpoint import newest_intact
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
-from pellucid.training.validation import mean_loss
+from pellucid.training.validation import _sample, mean_loss
 from pellucid.training.vectors import load_vectors
 
 SMALL = [
@@ -76,9 +82,48 @@ def test_it_clearly_beats_a_model_that_knows_only_how_often_words_come(
     runs: dict[str, Path], kind: str
 ):
     bundle = load_any_bundle(runs[kind])
-    ids = bundle.target_tokenizer.encode_batch(held_out())
+    ids = 10 * bundle.target_tokenizer.encode_batch(held_out())  # other words are masked each time
     loss = mean_loss(bundle.model, TokenStore.from_pairs(ids, ids), 1000)
     assert loss < 0.85 * unigram_loss(bundle.target_tokenizer)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("abcdefghi", {"encoder": "abcd [MASK] fghi", "decoder": "abcd"}),
+        ("abc" * 30, {"encoder": "abcabcabca [MASK] cabcabcab", "decoder": "abcabcabca"}),
+        ("a", {"encoder": "[MASK]", "decoder": "a"}),
+    ],
+    ids=["without spaces", "longer than the model", "one token"],
+)
+def test_a_sample_is_cut_by_tokens_to_what_the_model_can_number(
+    kind: str, text: str, question: dict[str, str]
+):
+    letters = WordTokenizer("character", Vocabulary.of("abcdefghi"))
+    shape = {"d_model": 8, "d_ff": 8, "heads": 2, "positions": "learned", "max_positions": 21}
+    config = parse_model_config({"kind": kind, f"{kind}_layers": 1, **shape})
+    model = build_any_model(config, letters.vocabulary_size, letters.vocabulary_size, seed=0)
+    asked, right, answer = _sample(Bundle(model, letters, letters, {}, {}), text, 20)
+    assert (asked, right) == (question[kind], text)
+    assert len(answer) >= len(asked.replace(" ", "").replace("[MASK]", "a"))
+
+
+def test_a_batch_of_a_validation_has_its_size_on_the_longer_side(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """One long source among short pairs must not pad all of them to its length."""
+    sizes = []
+
+    def loss(source, target_input, labels, smoothing):
+        sizes.append(max(source.numel(), labels.numel()))
+        return LossSums(torch.zeros(()), torch.zeros(()), labels.numel())
+
+    model = tiny_model()
+    monkeypatch.setattr(model, "loss", loss)
+    ids = [[5] * 3] * 39
+    mean_loss(model, TokenStore.from_pairs([*ids, [5] * 31], [*ids, [5]]), 32)
+    assert sizes == [32] * 5 + [28]
 
 
 def test_masks_are_filled_with_words_that_fit(runs: dict[str, Path]):

@@ -166,6 +166,11 @@ class TokenStore:
         """Tokens of each target sentence."""
         return self.target.lengths
 
+    @property
+    def longer_lengths(self) -> Ids:
+        """Tokens of the longer side of each pair."""
+        return np.maximum(self.source_lengths, self.target_lengths)
+
     def pair(self, index: int) -> tuple[Ids, Ids]:
         """Source and target ids of one pair, as views."""
         return self.source.row(index), self.target.row(index)
