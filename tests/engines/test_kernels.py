@@ -1,5 +1,6 @@
 """The kernels compute their equation to the last bit, and the equation computes our Transformer."""
 
+import ctypes
 import dataclasses
 import logging
 import os
@@ -9,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from tiny_models import EVERY_KIND, VOCABULARY, tiny_bundle, tiny_model
 from pellucid.backends.capability import KERNELS
 from pellucid.backends.kernels import equation, opening
 from pellucid.backends.kernels.engine import KernelEngine
-from pellucid.backends.kernels.library import Library, Search
+from pellucid.backends.kernels.library import Library, Search, installed_library
 from pellucid.backends.kernels.opening import open_model
 from pellucid.backends.kernels.weights import (
     Exact,
@@ -73,6 +75,20 @@ def ids(*given: int) -> np.ndarray:
 # ---- products ----
 
 
+def sums(q: np.ndarray, whole: np.ndarray, instructions: str) -> np.ndarray:
+    """q Qᵀ of contiguous arrays."""
+    function = ctypes.CDLL(str(compiled_library())).pk_sums
+    found = np.zeros((len(q), len(whole)), np.int32)
+    number, array = ctypes.c_int32, ctypes.c_void_p
+    function.argtypes = [array, number, array, number, number, ctypes.c_char_p, array]
+    error = function(
+        *(q.ctypes.data, len(q), whole.ctypes.data, *whole.shape),
+        *(instructions.encode(), found.ctypes.data),
+    )
+    assert error == 0
+    return found
+
+
 @pytest.mark.property
 @pytest.mark.parametrize(("rows", "outputs", "inputs"), [(1, 1, 1), (5, 17, 3), (7, 33, 64)])
 def test_sums_are_exact_with_every_set_of_instructions(
@@ -86,7 +102,7 @@ def test_sums_are_exact_with_every_set_of_instructions(
     for name in library.instructions():
         for weights in (whole, whole // 4, mixed):
             expected = q.astype(int) @ weights.astype(int).T
-            assert (library.sums(q, weights, name) == expected).all(), name
+            assert (sums(q, weights, name) == expected).all(), name
 
 
 @pytest.mark.by_hand
@@ -96,7 +112,7 @@ def test_the_largest_sums_do_not_overflow(library: Library):
     for name in library.instructions():
         for weight in (127, -127):
             whole = np.full((2, 65_536), weight, np.int8)
-            assert library.sums(q, whole, name).tolist() == [[weight * 127 * 65_536] * 2]
+            assert sums(q, whole, name).tolist() == [[weight * 127 * 65_536] * 2]
 
 
 @pytest.mark.by_hand
@@ -107,7 +123,7 @@ def test_a_panel_with_one_large_four_is_added_the_careful_way(library: Library):
     for weight in (64, 65, -64, -65):
         whole = np.full((3, 8), weight, np.int8)
         for name in library.instructions():
-            assert library.sums(q, whole, name).tolist() == [[8 * 127 * weight] * 3]
+            assert sums(q, whole, name).tolist() == [[8 * 127 * weight] * 3]
 
 
 @pytest.mark.by_hand
@@ -411,12 +427,16 @@ def test_auto_takes_it_where_int8_is_asked_for_and_never_for_float32(bundle_fold
 
 @pytest.mark.usefixtures("installed")
 def test_a_process_that_translates_with_it_imports_no_torch(bundle_folder: Path):
+    """Nor is a model closed at its end, when a daemon thread may be searching with it."""
     code = (
         "import sys; from pathlib import Path;"
         "from pellucid.backends.kernels import engine, library;"
         "engine.installed_library = lambda: library.Library(Path(sys.argv[2]));"
         "import pellucid; found = pellucid.load(sys.argv[1], 'kernels', 'cpu', 'int8')"
-        ".translate('je suis'); assert 'torch' not in sys.modules; print(found.text)"
+        ".translate('je suis'); assert 'torch' not in sys.modules; print(found.text);"
+        "import types; told = types.SimpleNamespace(pk_close=print);"
+        "models = [library.Model(told, each, None) for each in ('deleted', 'at the end')];"
+        "del models[0]"
     )
     child = subprocess.run(
         [sys.executable, "-c", code, str(bundle_folder), str(compiled_library())],
@@ -425,7 +445,7 @@ def test_a_process_that_translates_with_it_imports_no_torch(bundle_folder: Path)
         check=True,
     )
     expected = load(bundle_folder, "kernels", "cpu", "int8").translate("je suis")
-    assert child.stdout.strip() == expected.text
+    assert child.stdout.splitlines() == [expected.text, "deleted"]
 
 
 @pytest.mark.usefixtures("installed")
@@ -434,10 +454,16 @@ def test_a_type_that_it_does_not_have_is_refused(bundle_folder: Path):
         load(bundle_folder, engine="kernels", compute_type="float32")
 
 
-def test_without_the_wheel_the_command_is_named(bundle_folder: Path, monkeypatch):
-    monkeypatch.setattr("pellucid.backends.kernels.library.installed_path", lambda: None)
-    from pellucid.backends.kernels.library import installed_library
+def _not_built() -> Path:
+    raise FileNotFoundError
 
+
+@pytest.mark.parametrize("wheel", [None, SimpleNamespace(library_path=_not_built)])
+def test_without_the_wheel_the_command_is_named(
+    wheel: object, bundle_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """None is what Python cannot import."""
+    monkeypatch.setitem(sys.modules, "pellucid_kernels", wheel)
     installed_library.cache_clear()
     with pytest.raises(PellucidError, match="needs pellucid-kernels, which is not") as caught:
         load(bundle_folder, engine="kernels", device="cpu", compute_type="int8")

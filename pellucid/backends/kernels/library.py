@@ -29,7 +29,6 @@ from pellucid.core.errors import BundleError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 
 _VERSION = 1
-_OK, _BAD_SIZES, _NO_MEMORY, _BAD_REQUEST, _NOT_FINITE = range(5)
 _ACTIVATIONS = ("relu", "swish")
 _POSITIONS = ("none", "added", "rotary")
 BOUNDS = ("at the limit", "at the next token", "now")
@@ -132,19 +131,6 @@ class Library:
                 [_Pointer, _Pointer, ctypes.c_int32, ctypes.c_char_p, _Pointer],
             ),
             ("pk_search", ctypes.c_int, [_Pointer, _Pointer, _Pointer]),
-            (
-                "pk_sums",
-                ctypes.c_int,
-                [
-                    _Pointer,
-                    ctypes.c_int32,
-                    _Pointer,
-                    ctypes.c_int32,
-                    ctypes.c_int32,
-                    ctypes.c_char_p,
-                    _Pointer,
-                ],
-            ),
         ):
             function = getattr(self._functions, name)
             function.restype, function.argtypes = returns, takes
@@ -155,22 +141,6 @@ class Library:
         while (name := self._functions.pk_instructions(len(names))) is not None:
             names.append(name.decode())
         return names
-
-    def sums(
-        self,
-        q: npt.NDArray[np.uint8],
-        whole: npt.NDArray[np.int8],
-        instructions: str | None = None,
-    ) -> npt.NDArray[np.int32]:
-        """q Qᵀ, as ``equation.exact_sums``. Raises PellucidError."""
-        q, whole = np.ascontiguousarray(q), np.ascontiguousarray(whole)
-        sums = np.zeros((len(q), len(whole)), np.int32)
-        error = self._functions.pk_sums(
-            *(q.ctypes.data, len(q), whole.ctypes.data, *whole.shape),
-            *(_name(instructions), sums.ctypes.data),
-        )
-        _raise(error)
-        return sums
 
     def open(self, weights: Weights, instructions: str | None = None) -> "Model":
         """The model, copied and packed. Raises BundleError if its sizes do not fit together."""
@@ -196,7 +166,8 @@ class Model:
         self._functions = functions
         self._opened = opened
         self.position_count = position_count
-        weakref.finalize(self, functions.pk_close, opened)
+        # Not when the program ends: a daemon thread may still be searching then.
+        weakref.finalize(self, functions.pk_close, opened).atexit = False
 
     @property
     def instructions(self) -> str:
@@ -258,23 +229,16 @@ def installed_library() -> Library:
 
     Raises PellucidError without it, and as ``Library`` does.
     """
-    path = installed_path()
-    if path is None:
+    try:
+        import pellucid_kernels
+
+        path: Path = pellucid_kernels.library_path()
+    except (ImportError, FileNotFoundError):  # the latter in a folder of sources, never built
         raise PellucidError(
             "the engine kernels needs pellucid-kernels, which is not installed",
             hint="in a checkout of Pellucid: pip install ./kernels, which needs a C compiler",
-        )
+        ) from None
     return Library(path)
-
-
-def installed_path() -> Path | None:
-    """Where the wheel's library is; None if it is not installed."""
-    try:
-        import pellucid_kernels
-    except ImportError:
-        return None
-    path: Path | None = pellucid_kernels.library_path()
-    return path
 
 
 def _name(instructions: str | None) -> bytes | None:
