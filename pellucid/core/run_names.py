@@ -1,5 +1,7 @@
 """The names of the parts of a run folder."""
 
+from pathlib import Path
+
 CONFIG_FILE = "config.toml"
 """The complete, resolved config."""
 RECIPE_FILE = "recipe.toml"
@@ -22,3 +24,13 @@ BOARD_FOLDER, WANDB_FOLDER = "tensorboard", "wandb"
 """Files of TensorBoard and of Weights & Biases, if asked for."""
 TOKENIZER_FOLDER = "tokenizer"
 """The tokenizers."""
+
+
+def step_name(step: int) -> str:
+    """The name of a checkpoint, a bundle or a frame that was made after update ``step``."""
+    return f"step-{step:08d}"
+
+
+def step_order(folder: Path) -> tuple[int, str]:
+    """The key that sorts such folders by their steps, which may have more than eight digits."""
+    return len(folder.name), folder.name

@@ -24,7 +24,7 @@ def read_model(
     """
     tensors = parse_tensors(content, origin)
     # shapes come from the meta device: for a file that does not fit no model is built
-    _check_tensors(parameter_shapes(config, *vocabulary_sizes), tensors, origin)
+    check_tensors(parameter_shapes(config, *vocabulary_sizes), tensors, origin)
     model = build_unfilled(config, *vocabulary_sizes)
     load_model_tensors(model, tensors, origin)
 
@@ -52,16 +52,18 @@ def fill_tensors(
 
     Raises BundleError as ``load_model_tensors`` does.
     """
-    _check_tensors({name: each.shape for name, each in parameters.items()}, tensors, origin)
+    check_tensors({name: each.shape for name, each in parameters.items()}, tensors, origin)
     with torch.no_grad():
         for name, parameter in parameters.items():
             # in place, so that shared parameters stay shared and the dtype stays the model's
             parameter.copy_(tensors[name])
 
 
-def _check_tensors(
+def check_tensors(
     shapes: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], origin: Path
 ) -> None:
+    """Raise BundleError, naming every difference, unless ``tensors``, read from ``origin``, have
+    these names and shapes and hold floating-point numbers."""
     problems = [f"{name} is missing" for name in shapes if name not in tensors]
     problems += [f"{name} is not part of this model" for name in tensors if name not in shapes]
 

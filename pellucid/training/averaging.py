@@ -2,11 +2,14 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from pellucid.core.errors import CorruptError
 from pellucid.equations.averages import mean_of_parameters
+from pellucid.model.stored import check_tensors
 from pellucid.training.config import TrainingConfig
 
 _Parameters = Mapping[str, Tensor]
@@ -83,21 +86,32 @@ class Average:
         tensors["update_count"] = torch.tensor(self._update_count)
         return tensors
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go back to where ``state`` was taken."""
-        self._update_count = int(tensors["update_count"])
+    def restore(self, tensors: Mapping[str, Tensor], origin: Path) -> None:
+        """Go back to where ``state`` was taken; ``origin`` is where ``tensors`` were read.
 
-        snapshots: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            index, _, name = key.partition(".")
-            if name:
-                slot = self._parameters[name]
-                snapshots.setdefault(int(index), {})[name] = tensor.to(slot.device)
+        Raises BundleError if they are not of such a state.
+        """
+        snapshots = dict(tensors)
+        count = snapshots.pop("update_count", None)
+        if count is None or count.shape or count.is_floating_point():
+            raise CorruptError(f"{origin} must count the updates of its averages, and does not")
 
+        indices = range(len({key.partition(".")[0] for key in snapshots}))
+        shapes = {
+            f"{index}.{name}": each.shape
+            for index in indices
+            for name, each in self._parameters.items()
+        }
+        check_tensors(shapes, snapshots, origin)
+
+        self._update_count = int(count)
         # In the parameters' own order, which after_update pairs them by.
         self._snapshots = [
-            {name: snapshots[index][name] for name in self._parameters}
-            for index in sorted(snapshots)
+            {
+                name: snapshots[f"{index}.{name}"].to(p.device)
+                for name, p in self._parameters.items()
+            }
+            for index in indices
         ]
 
     def _mean(self, snapshots: list[dict[str, Tensor]]) -> dict[str, Tensor]:

@@ -25,7 +25,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_problems
+from pellucid.core.errors import (
+    BundleError,
+    CorruptError,
+    InputMissingError,
+    PellucidError,
+    list_problems,
+)
 from pellucid.core.files import (
     TEMPORARY_PREFIX,
     remove_folder,
@@ -33,12 +39,13 @@ from pellucid.core.files import (
     write_errors,
     write_folder,
 )
+from pellucid.core.limits import parse_json
 from pellucid.core.run_names import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
-from pellucid.core.run_names import STATE_FILE
+from pellucid.core.run_names import STATE_FILE, step_order
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
 from pellucid.core.world import World
 from pellucid.model.seq2seq import SequenceModel
-from pellucid.model.stored import fill_tensors, model_tensors
+from pellucid.model.stored import check_tensors, fill_tensors, model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.distributed import (
     ALONE,
@@ -156,6 +163,11 @@ _GENERATOR_KEY = "torch_generator"
 _CUDA_GENERATOR_KEY = "cuda_generator"
 _GENERATOR_KEYS = (_GENERATOR_KEY, _CUDA_GENERATOR_KEY)
 
+_ADAM_STATE = "exp_avg", "exp_avg_sq", "step"
+"""The state of a parameter in Adam; in Muon it is ``momentum``, and SGD has none."""
+_MOST_VALUES = 1_000_000
+"""Values in ``state.json``; it has a few hundred for each process."""
+
 _log = logging.getLogger("pellucid")
 
 
@@ -248,8 +260,8 @@ def load_checkpoint(
 
     # In place, because optimizer and average hold references to these very tensors.
     fill_tensors(local_tensors(model_tensors(model)), model_part, folder)
-    _restore_optimizer(model, optimizer, optimizer_part)
-    average.restore(average_part)
+    _restore_optimizer(model, optimizer, optimizer_part, folder)
+    average.restore(average_part, folder)
 
     return _read_state(folder / STATE_FILE)
 
@@ -257,7 +269,7 @@ def load_checkpoint(
 def _read_state(path: Path) -> dict[str, Any]:
     """The table in ``state.json``; ``Run.restore`` checks what it holds."""
     try:
-        return dict(json.loads(path.read_bytes()))
+        return dict(parse_json(path.read_bytes(), _MOST_VALUES))
     except (OSError, ValueError, TypeError) as error:
         raise CorruptError(f"{path} is damaged: {error}") from error
 
@@ -272,7 +284,7 @@ def saved_precision(folder: Path) -> object:
 
 def checkpoints_of(run: Path) -> list[Path]:
     """The checkpoints of a run folder, latest step first."""
-    return sorted((run / CHECKPOINTS_FOLDER).glob("step-*"), reverse=True)
+    return sorted((run / CHECKPOINTS_FOLDER).glob("step-*"), key=step_order, reverse=True)
 
 
 def newest_intact(run: Path) -> Path | None:
@@ -281,21 +293,42 @@ def newest_intact(run: Path) -> Path | None:
     Newer ones that are damaged are skipped, each with a warning that gives the reason.
     """
     for folder in checkpoints_of(run):
-        try:
-            verify_folder(folder)
-        except (BundleError, InputMissingError) as error:
-            _log.warning("skipped checkpoint %s: %s", folder.name, error)
-            continue
-        return folder
+        problem = _problem(folder)
+        if problem is None:
+            return folder
+        _log.warning("skipped checkpoint %s: %s", folder.name, problem)
     return None
 
 
-def remove_old(run: Path, keep: int, needed: Path | None = None) -> None:
-    """Delete all checkpoints but the ``keep`` latest intact ones and ``needed``."""
+FileStamps = tuple[tuple[str, int, int, int], ...]
+"""Path, size, time of the last change and inode of each file of a checkpoint."""
+
+
+def stamps_of(folder: Path) -> FileStamps:
+    """The stamps of the files as they are now; empty if one cannot be read."""
+    try:
+        about = [(str(each), each.stat()) for each in sorted(folder.iterdir())]
+    except OSError:
+        return ()
+    return tuple((name, each.st_size, each.st_mtime_ns, each.st_ino) for name, each in about)
+
+
+def remove_old(
+    run: Path, keep: int, needed: Path | None = None, seen: set[FileStamps] | None = None
+) -> None:
+    """Delete all checkpoints but the ``keep`` latest intact ones and ``needed``.
+
+    ``seen`` are stamps of intact ones, whose files are not hashed again; it grows by those found.
+    """
+    seen = set() if seen is None else seen
     kept = 0
     for folder in checkpoints_of(run):
         if kept < keep:
-            kept += is_intact(folder)  # a damaged one must not displace one that can be resumed
+            # A damaged one must not displace one that can be resumed.
+            stamps = stamps_of(folder)
+            if stamps in seen or is_intact(folder):
+                seen.add(stamps)
+                kept += 1
         elif folder != needed:
             remove_folder(folder)
 
@@ -303,17 +336,21 @@ def remove_old(run: Path, keep: int, needed: Path | None = None) -> None:
 def remove_newer(folder: Path) -> None:
     """Delete the checkpoints of the same run that are later than ``folder``."""
     for other in checkpoints_of(folder.parent.parent):
-        if other.name > folder.name:
+        if step_order(other) > step_order(folder):
             remove_folder(other)
 
 
 def is_intact(folder: Path) -> bool:
     """Whether every file of the checkpoint exists and has its SHA-256."""
+    return _problem(folder) is None
+
+
+def _problem(folder: Path) -> PellucidError | None:
     try:
         verify_folder(folder)
-    except (BundleError, InputMissingError):
-        return False
-    return True
+    except (BundleError, InputMissingError) as error:
+        return error
+    return None
 
 
 def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -332,9 +369,15 @@ def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -
 
 
 def _restore_optimizer(
-    model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
+    model: SequenceModel,
+    optimizer: torch.optim.Optimizer,
+    tensors: dict[str, Tensor],
+    origin: Path,
 ) -> None:
-    set_generator(tensors.pop(_GENERATOR_KEY))
+    generator = tensors.pop(_GENERATOR_KEY, None)
+    if generator is None:
+        raise CorruptError(f"{origin} must have the state of PyTorch's random generator")
+    set_generator(generator)
 
     # A run may be resumed on another device, whose generator then starts from the seed.
     cuda_generator = tensors.pop(_CUDA_GENERATOR_KEY, None)
@@ -342,8 +385,15 @@ def _restore_optimizer(
     if cuda_generator is not None and device.type == "cuda":
         torch.cuda.set_rng_state(cuda_generator, device)
 
-    optimizer.state.clear()  # after a rollback it may hold entries that the checkpoint has not
     parameters = model_tensors(model)
+    shapes = {
+        f"{name}/{part}": torch.Size() if part == "step" else local(parameters[name]).shape
+        for name in {key.rpartition("/")[0] for key in tensors} & parameters.keys()
+        for part in (("momentum",) if f"{name}/momentum" in tensors else _ADAM_STATE)
+    }
+    check_tensors(shapes, tensors, origin)
+
+    optimizer.state.clear()  # after a rollback it may hold entries that the checkpoint has not
     for key, tensor in tensors.items():
         name, _, part = key.rpartition("/")
         parameter = parameters[name]

@@ -282,7 +282,7 @@ def set_generator(state: torch.Tensor) -> None:
     """Go on with PyTorch's generator of the CPU from ``state``. Raises CorruptError."""
     try:
         torch.set_rng_state(state)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, AttributeError) as error:
         raise CorruptError(f"not a state of PyTorch's random generator: {error}") from error
 
 

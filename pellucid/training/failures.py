@@ -17,6 +17,7 @@ import torch
 
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import write_errors
+from pellucid.core.run_names import step_order
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Indices
 from pellucid.training.checkpoint import (
@@ -261,9 +262,10 @@ def _text(data: TrainingData, row: int) -> dict[str, str]:
 
 def _last_good(run: Run) -> Path | None:
     """The checkpoint of the last regular save, or the next older one that is intact."""
-    # Names of steps have eight digits, so that their order as text is that of the steps.
     wanted = run.folder.checkpoint_path(run.progress.good_step)
-    older = (each for each in checkpoints_of(run.folder.path) if each.name <= wanted.name)
+    older = (
+        each for each in checkpoints_of(run.folder.path) if step_order(each) <= step_order(wanted)
+    )
 
     # The first process looks for all of them, as on a network's disk they may see different files.
     world = run.process_group.world

@@ -43,6 +43,8 @@ from pellucid.core.run_names import (
     FILM_FOLDER,
     JOURNAL_FILE,
     LOCK_FILE,
+    step_name,
+    step_order,
 )
 from pellucid.core.run_names import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.run_names import TOKENIZER_FOLDER as TOKENIZER_FOLDER
@@ -194,21 +196,21 @@ class RunFolder:
 
     def checkpoint_path(self, step: int) -> Path:
         """Where the checkpoint of ``step`` belongs."""
-        return self.path / CHECKPOINTS_FOLDER / f"step-{step:08d}"
+        return self.path / CHECKPOINTS_FOLDER / step_name(step)
 
     def bundle_path(self, step: int) -> Path:
         """Where the bundle made at ``step`` belongs."""
-        return self.path / BUNDLES_FOLDER / f"step-{step:08d}"
+        return self.path / BUNDLES_FOLDER / step_name(step)
 
     def frame_path(self, step: int) -> Path:
         """Where the frame of the film at ``step`` belongs."""
-        return self.path / FILM_FOLDER / f"step-{step:08d}"
+        return self.path / FILM_FOLDER / step_name(step)
 
     def remove_models_after(self, step: int) -> None:
         """Delete the bundles and the frames of the film made after the update ``step``."""
         for kind in (BUNDLES_FOLDER, FILM_FOLDER):
             for folder in (self.path / kind).glob("step-*"):
-                if folder.name > f"step-{step:08d}":
+                if step_order(folder) > step_order(Path(step_name(step))):
                     remove_folder(folder)
 
 

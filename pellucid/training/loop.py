@@ -26,7 +26,7 @@ from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch
 from pellucid.training.card import model_card
-from pellucid.training.checkpoint import remove_old, save_checkpoint
+from pellucid.training.checkpoint import remove_old, save_checkpoint, stamps_of
 from pellucid.training.config import validation_search
 from pellucid.training.distributed import whole_model
 from pellucid.training.failures import Drawn, go_back, may_apply, note_update, why_to_go_back
@@ -343,7 +343,12 @@ def _save(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
     # Old checkpoints are removed only now that the new one is whole on the disk.
     good = run.folder.checkpoint_path(run.progress.good_step)
     keep = run.config.training.keep_checkpoints
-    run.process_group.world.by_first(lambda: remove_old(run.folder.path, keep, needed=good))
+
+    def remove() -> None:
+        run.intact.add(stamps_of(path))  # its files were hashed when they were written
+        remove_old(run.folder.path, keep, needed=good, seen=run.intact)
+
+    run.process_group.world.by_first(remove)
 
 
 class _Meter:

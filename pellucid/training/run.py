@@ -15,6 +15,7 @@ from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import BatchSampler
 from pellucid.text.corpus.facts import PairSample, corpus_facts
 from pellucid.training.averaging import Average
+from pellucid.training.checkpoint import FileStamps
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.distributed import ALONE, ProcessGroup, restore_stream
@@ -194,6 +195,8 @@ class Run:
     spikes: SpikeWatch = dataclasses.field(default_factory=SpikeWatch)
     loss_scale: LossScale | None = None
     """Used with float16 only."""
+    intact: set[FileStamps] = dataclasses.field(default_factory=set)
+    """Stamps of checkpoints that were found intact, so that a save need not hash them again."""
 
     @functools.cached_property
     def decider(self) -> Decider:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from pellucid.core.errors import ConfigError, InputMissingError
+from pellucid.core.limits import shown
 from pellucid.core.phases import begin_phase
 from pellucid.core.world import World, joined, local_rank, world_of_environment
 from pellucid.evaluation.scoring import TITLES
@@ -302,11 +303,12 @@ def resume_from(run: Run, folder: Path) -> None:
     # and another number of threads adds in another order, so that the last bits differ.
     if state.get("pace", run.pace) != run.pace:
         restart_rate(run)
-    if state["threads"] != torch.get_num_threads():
+    threads = torch.get_num_threads()
+    if state.get("threads", threads) != threads:
         _log.warning(
-            "resuming with %d CPU threads, not %d: sums round differently",
-            torch.get_num_threads(),
-            state["threads"],
+            "resuming with %d CPU threads, not %s: sums round differently",
+            threads,
+            shown(state["threads"]),
         )
 
 

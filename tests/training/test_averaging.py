@@ -1,5 +1,7 @@
 """Means of parameters: over snapshots, moving, restored, and taken back after use."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -105,7 +107,8 @@ def test_a_restored_average_goes_on_as_the_one_that_was_saved(settings: dict[str
         w.fill_(value)
         mean.after_update()
         mean.before_validation()
-    other.restore({name: tensor.clone() for name, tensor in mean.state().items()})
+    state = {name: tensor.clone() for name, tensor in mean.state().items()}
+    other.restore(state, Path("checkpoint"))
     for value in (3.0, 8.0):
         for each, slot in ((mean, w), (other, other_w)):
             slot.fill_(value)

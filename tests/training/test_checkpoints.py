@@ -13,11 +13,12 @@ import torch
 
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import verify_folder
-from pellucid.core.tensors import load_tensors
+from pellucid.core.tensors import load_tensors, save_tensors
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.stored import model_tensors
+from pellucid.training import checkpoint
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import (
     checkpoints_of,
@@ -25,6 +26,8 @@ from pellucid.training.checkpoint import (
     newest_intact,
     remove_old,
     save_checkpoint,
+    saved_precision,
+    stamps_of,
 )
 from pellucid.training.config import TrainingConfig
 from pellucid.training.folder import RunFolder
@@ -208,6 +211,71 @@ def test_old_checkpoints_are_removed_but_never_the_latest_intact_ones(tmp_path: 
     assert newest_intact(tmp_path) == folders[3]
 
 
+def test_a_checkpoint_is_hashed_once_by_those_that_remove_old_ones_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    model, seen, hashed = tiny_model(), set(), []
+    folders = [tmp_path / "checkpoints" / f"step-{step:08d}" for step in (99_999_999, 100_000_000)]
+    for folder in folders:
+        save(folder, model)
+    verify = checkpoint.verify_folder
+    monkeypatch.setattr(
+        checkpoint, "verify_folder", lambda folder: hashed.append(folder) or verify(folder)
+    )
+    seen.add(stamps_of(folders[1]))  # as a run does that has just written it
+    for _ in range(2):
+        remove_old(tmp_path, keep=2, seen=seen)
+    assert hashed == folders[:1]
+    (folders[1] / "state.json").write_text("damaged")
+    remove_old(tmp_path, keep=1, seen=seen)
+    assert hashed == [folders[0], folders[1]]
+    assert checkpoints_of(tmp_path) == [folders[1], folders[0]], "by steps, not by names"
+
+
+@pytest.mark.parametrize(
+    ("part", "damage", "message"),
+    [
+        ("optimizer", {"W/exp_avg": torch.ones(9)}, r"W/exp_avg should be \(4, 4\), is \(9,\)"),
+        ("optimizer", {"W/exp_avg": None}, "W/exp_avg is missing"),
+        ("optimizer", {"other/step": torch.ones(())}, "other/step is not part of this model"),
+        ("optimizer", {"torch_generator": None}, "must have the state of PyTorch's random"),
+        ("optimizer", {"torch_generator": torch.ones(3)}, "not a state of PyTorch's random"),
+        ("average", {"update_count": None}, "must count the updates of its averages"),
+        ("average", {"update_count": torch.ones(2)}, "must count the updates of its averages"),
+        ("average", {"0.W": torch.ones(9)}, r"0.W should be \(4, 4\), is \(9,\)"),
+        ("average", {"x.W": torch.ones(4, 4)}, "1.decoder.layers.0.cross_attention.w_o is missing"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named_whatever_the_manifest_says(
+    part: str, damage: dict[str, torch.Tensor | None], message: str, tmp_path: Path
+):
+    """PyTorch's kernels check no shape, and wrote past the end of a mean that was too short."""
+    config = TrainingConfig(max_steps=1, average_decay=0.5)
+    model = tiny_model()
+    optimizer, average = build_optimizer(model, config), Average(config, model_tensors(model))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    average.after_update()
+    save_checkpoint(tmp_path, model, optimizer, average, {"step": 1})
+    file, name = tmp_path / f"{part}.safetensors", "encoder.layers.0.feed_forward.inner.weight"
+    tensors = load_tensors(file)
+    for key, tensor in damage.items():
+        key = key.replace("W", name)
+        tensors.pop(key, None)
+        if tensor is not None:
+            tensors[key] = tensor
+    save_tensors(file, tensors)
+    with pytest.raises(BundleError, match=message.replace("W", name)):
+        load_checkpoint(tmp_path, model, optimizer, average)
+
+
+def test_a_state_that_is_nested_too_deeply_is_damaged(tmp_path: Path):
+    (tmp_path / "state.json").write_text("[" * 100_000)
+    with pytest.raises(CorruptError, match=r"state\.json is damaged: its lists are nested too"):
+        saved_precision(tmp_path)
+
+
 def test_the_state_of_another_version_is_refused_by_name(run: Path):
     newest, _ = checkpoints_of(run)
     state = json.loads((newest / "state.json").read_bytes())
@@ -216,6 +284,11 @@ def test_the_state_of_another_version_is_refused_by_name(run: Path):
     config = read_config(str(run / "config.toml"), [])
     with RunFolder(run, config, resume=True) as folder:
         ready = set_up_run(config, folder, Journal(None))
+        older = checkpoints_of(run)[1]
+        old_state = json.loads((older / "state.json").read_bytes())
+        del old_state["threads"]
+        (older / "state.json").write_text(json.dumps(old_state))
+        resume_from(ready, older)  # nothing depends on them but a warning
         with pytest.raises(CorruptError) as caught:
             resume_from(ready, newest)
     assert str(caught.value) == (
