@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import shapes
 import torch
-from jaxtyping import TypeCheckError
+from jaxtyping import Float, TypeCheckError
 from torch import Tensor
 
 from pellucid.decoding.search.candidates import best_candidates
@@ -34,6 +34,28 @@ def test_the_first_calls_of_each_test_are_checked():
         dot_products(ones(2, 3), ones(4, 3))
     with pytest.raises(TypeCheckError):
         dot_products(ones(2, 3), ones(4, 5))
+
+
+def test_what_was_found_right_is_right_for_these_shapes_and_this_result_alone():
+    dropped = 0
+
+    @shapes.checked
+    def shortened(x: Float[Tensor, "row column"], width: int) -> Float[Tensor, "row {width}"]:
+        return x[: len(x) - dropped, :width]
+
+    def again(*arguments) -> Tensor:
+        shapes.check(is_on=True)
+        return shortened(*arguments)
+
+    assert torch.equal(again(ones(2, 3), 3), again(2 * ones(2, 3) / 2, 3))
+    wrong = [(ones(2, 3, 1), 3), (ones(2, 3).int(), 3), (ones(2, 3), 4)]
+    for arguments in wrong:
+        with pytest.raises(TypeCheckError):
+            again(*arguments)
+    dropped = 1
+    for _ in range(2):
+        with pytest.raises(TypeCheckError):
+            again(ones(2, 3), 3)
 
 
 def test_checks_can_be_switched_off():
