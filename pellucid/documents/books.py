@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.html_files import HtmlFile
-from pellucid.documents.html_tokens import is_same_language
+from pellucid.documents.html_tokens import names_language
 from pellucid.documents.mixed import MixedText, read_mixed
 from pellucid.documents.segments import Segment
 
@@ -121,7 +121,7 @@ def _with_language(package: bytes, language: str) -> bytes:
     """A package that says the language of the translation; the others that it names stay."""
 
     def renamed(found: re.Match[bytes]) -> bytes:
-        same = is_same_language(found[2].decode(), language)
+        same = names_language(found[2].decode(), language)
         return found[0] if same else found[1] + language.encode() + found[3]
 
     return _LANGUAGE.sub(renamed, package, count=1) if language else package

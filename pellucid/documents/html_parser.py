@@ -1,7 +1,8 @@
 """The HTML parser of the standard library, which says where each event stands and reads to the end.
 
-By itself it stops reading at a ``&#`` without a number, and raises AssertionError for a ``<![``
-that begins no section it knows. Browsers read the one as text and the other as a comment.
+By itself it stops reading at a ``&#`` without a number, raises AssertionError for a ``<![`` that
+begins no section it knows, and until 3.13.6 does not end the comments ``<!-->`` and ``<!-- --!>``.
+Browsers read the first as text and the second as a comment.
 """
 
 import re
@@ -9,6 +10,7 @@ from html.parser import HTMLParser
 
 _NO_REFERENCE = re.compile(r"&#(?!(?:[0-9]+|[xX][0-9a-fA-F]+)(?:[^0-9a-fA-F]|\Z))")
 """A ``&#`` that the parser takes for no reference; one that the end cuts off is left to it."""
+_EMPTY_COMMENT, _COMMENT_END = re.compile("<!---?>"), re.compile("--!?>")
 _PRIVATE_USE = range(0xE000, 0xF900)
 
 
@@ -55,6 +57,16 @@ class PlacedParser(HTMLParser):
     def as_written(self, text: str) -> str:
         """Return text from the parser as it is in the document."""
         return text.replace(self._number_sign, "#")
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        """Read ``<!--`` to where browsers end it, also by ``--!>``, or at once, as ``<!-->``."""
+        empty = _EMPTY_COMMENT.match(self.rawdata, i)
+        end = empty or _COMMENT_END.search(self.rawdata, i + 4)
+        if end is None:
+            return -1
+        if report:
+            self.handle_comment("" if empty else self.rawdata[i + 4 : end.start()])
+        return end.end()
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         """Read ``<![...``; what begins no known section, or one that does not end, is a comment, as

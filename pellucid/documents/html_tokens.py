@@ -5,6 +5,7 @@ Read with the parser of the standard library, which says where each tag begins.
 
 import dataclasses
 import html
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -17,6 +18,11 @@ from pellucid.documents.segments import Kind
 _TEXT_ONLY = frozenset(("title", "textarea"))
 """Elements with text and no tags. Since 3.11.14, 3.12.12 and 3.13.6 Python's parser reads them so
 too, by the same means as a ``script``."""
+
+_XHTML = re.compile(r"\A\s*<\?xml\s|<html\s[^>]*http://www\.w3\.org/1999/xhtml", re.IGNORECASE)
+"""The sign of a page in XML, where the slash of a tag ends its element."""
+_HEAD = 2048
+"""Characters in which that is looked for."""
 
 _Kind = Literal["text", "start", "end", "alone", "other"]
 
@@ -60,6 +66,9 @@ class _Reader(PlacedParser):
         super().__init__(source)
         self._rules = rules
         self._found: list[tuple[int, Token]] = []
+        self._is_xml = rules.is_xml or bool(_XHTML.search(source, 0, _HEAD))
+        lower = source.lower()
+        self._last_ends = {tag: lower.rfind(f"</{tag}") for tag in self.CDATA_CONTENT_ELEMENTS}
 
     def parse_starttag(self, i: int) -> int:
         """Read a start tag; in XML what is in a ``script`` is read as anything else."""
@@ -99,6 +108,12 @@ class _Reader(PlacedParser):
         self._add_start("alone" if self._rules.is_void(tag) else "start", tag, attrs)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # In HTML the slash of <script/> means nothing, so what follows is its program. A slash in
+        # other elements is believed, as placeholders of one tag are common.
+        if not self._is_xml and self._last_ends.get(tag, -1) > self.place:
+            self._add_start("start", tag, attrs)
+            self.set_cdata_mode(tag)
+            return
         self._add_start("alone", tag, attrs)
 
     def _add_start(self, kind: _Kind, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -119,7 +134,7 @@ class _Reader(PlacedParser):
                 for each in attributes_of(self.as_written(self.get_starttag_text() or ""))
                 if each.name in ("lang", "xml:lang")
                 and each.value
-                and not is_same_language(each.value, self._rules.language)
+                and not names_language(each.value, self._rules.language)
             ]
         self._add(token)
 
@@ -153,6 +168,9 @@ class _Reader(PlacedParser):
         self._add(Token("other", ""))
 
 
-def is_same_language(one: str, other: str) -> bool:
-    """Whether two codes are of one language, such as ``en-GB`` and ``en``."""
-    return one.lower().partition("-")[0] == other.lower().partition("-")[0]
+def names_language(written: str, language: str) -> bool:
+    """Whether a code in a document names this language, as ``en-GB`` names ``en``.
+
+    ``zh-Hans`` does not name ``zh-Hant``, nor ``pt`` the Portuguese of ``pt-BR``.
+    """
+    return f"{written}-".lower().startswith(f"{language}-".lower())

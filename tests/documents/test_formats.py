@@ -968,6 +968,26 @@ def test_a_page_says_its_new_language():
         assert translated(source, "a.html", options=options) == wanted
 
 
+@pytest.mark.parametrize(
+    ("written", "target", "stays"),
+    [
+        ("zh-Hans", "zh-Hant", False),
+        ("sr-Cyrl", "sr-Latn", False),
+        ("pt-BR", "pt-PT", False),
+        ("pt", "pt-BR", False),
+        ("en-GB", "EN", True),
+        ("de-AT", "de-at", True),
+        ("fil", "fi", False),
+    ],
+)
+def test_a_page_keeps_its_language_only_if_it_is_the_new_one(
+    written: str, target: str, stays: bool
+):
+    options = ReadOptions(target_language=target)
+    found = translated(f'<html lang="{written}">', "a.html", options=options)
+    assert found == f'<html lang="{written if stays else target}">'
+
+
 def test_as_many_segments_are_needed_as_were_read():
     document = read_document(b"red house\n", "md", "a.md")
     with pytest.raises(ValueError, match="1 segments are needed, got 2"):
