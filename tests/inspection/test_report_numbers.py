@@ -18,16 +18,22 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.decoding.explain import explain_search
 from pellucid.equations.masks import causal_mask
+from pellucid.equations.normalization import normalize
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.inspection.capture import inspect
 from pellucid.inspection.heads import rank_heads
 from pellucid.inspection.lens import logit_lens
+from pellucid.inspection.parts import part
+from pellucid.inspection.report.block_steps import norm_step
 from pellucid.inspection.report.content import report_content
+from pellucid.inspection.report.mathml import leaf
 from pellucid.inspection.report.matrices import pack_numbers, unpack_numbers
+from pellucid.inspection.report.steps import Symbol
 from pellucid.inspection.report.views import look_around
 from pellucid.inspection.rollout import rollout
 from pellucid.inspection.saliency import saliency
 from pellucid.inspection.sentence import open_model
+from pellucid.model.config import TransformerConfig
 from pellucid.model.trace import Trace
 
 HALF_STEP = 2.0**-16
@@ -206,6 +212,27 @@ def normalized(rows: Tensor, how: dict[str, Any]) -> Tensor:
     if how["norm"] in ("layer", "rms"):
         squares = squares / rows.shape[-1]
     return rows / (squares + how["eps"]).sqrt()
+
+
+@pytest.mark.parametrize(
+    ("kind", "spread", "undivided"),
+    [
+        ("layer", "population standard deviation of the row", "a constant row"),
+        ("rms", "root of the row's mean square", "a row of zeros"),
+        ("l2", "length of the row", "a row of zeros"),
+        ("l2_centered", "length of the row less its mean", "a constant row"),
+    ],
+)
+def test_the_symbols_of_a_norm_are_those_that_it_divides_by(kind: str, spread: str, undivided: str):
+    """Of 1, 1, 1 a norm that centers leaves zeros, and only ε is under the root."""
+    row, zeros = torch.ones(1, 3), torch.zeros(1, 3)
+    divided = normalize(row if undivided == "a constant row" else zeros, kind, None, None, 0.0)
+    assert divided.isnan().all()
+    config = TransformerConfig.parse({"norm_kind": kind})
+    step = norm_step(part("norm"), "n", "p", Symbol("X", leaf("X"), "x"), config)
+    said = {symbol.key: symbol.meaning for symbol in step.symbols}
+    assert said["s"] == spread
+    assert said["e"] == f"keeps {undivided} finite"
 
 
 def test_confidences_and_predictions_are_softmaxes_of_the_logits(bundle: Bundle):

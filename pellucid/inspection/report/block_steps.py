@@ -40,7 +40,8 @@ def norm_step(
     spread = Symbol("s", *_spread(config.norm_kind), value="one for each row")
 
     # ε is inside the root, as in PyTorch's LayerNorm and RMSNorm.
-    small = Symbol("e", leaf("ε"), "keeps a constant row finite", value=f"{config.norm_eps:g}")
+    undivided = "a constant row" if centers else "a row of zeros"  # its spread is zero
+    small = Symbol("e", leaf("ε"), f"keeps {undivided} finite", value=f"{config.norm_eps:g}")
     gain = Symbol("g", leaf("g"), "learned gain", matrix=f"{parameters}_gain")
     bias = Symbol("b", leaf("b"), "learned bias", matrix=f"{parameters}_bias")
     has_gain = config.norm_affine and not divides_by_length
@@ -80,6 +81,8 @@ def _spread(kind: str) -> tuple[Node, str]:
             return leaf("σ"), "population standard deviation of the row"
         case "rms":
             return leaf("r"), "root of the row's mean square"
+        case "l2_centered":
+            return leaf("l"), "length of the row less its mean"
     return leaf("l"), "length of the row"
 
 
