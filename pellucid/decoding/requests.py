@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.texts import check_texts
 from pellucid.decoding.config import DecodingConfig, contradicting_phrases
 from pellucid.decoding.spelling import Forms, Ids, spell, spell_required, spell_terms
-from pellucid.decoding.suspicious import source_warnings
+from pellucid.decoding.suspicious import MOST_CHARACTERS, is_cut, source_warnings
 from pellucid.decoding.warnings import TranslationWarning
 from pellucid.text.languages import with_code
 from pellucid.text.seen_words import SeenWords
@@ -17,9 +17,6 @@ from pellucid.text.tokenizers.interface import Tokenizer
 if TYPE_CHECKING:
     from pellucid.model.ensemble import Ensemble
     from pellucid.model.seq2seq import Seq2Seq
-
-MOST_CHARACTERS = 1 << 20
-"""The most characters of a text that are tokenized."""
 
 
 class Translatable(Protocol):
@@ -89,12 +86,16 @@ class ReadLine:
     request: Request
     source_ids: Ids
     """Without the stop, cut to what the model can take."""
-    truncated: bool
     prefix_ids: Ids
     required_ids: tuple[Forms, ...]
     """The required phrases, of each of which one form suffices."""
     warnings: tuple[TranslationWarning, ...] = ()
     """Warnings that follow from the source alone."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the text goes on behind what is read."""
+        return is_cut(self.warnings)
 
     @property
     def is_blank(self) -> bool:
@@ -105,22 +106,45 @@ class ReadLine:
 def as_requests(
     lines: Sequence[str | Request], settings: DecodingConfig, first_line: int
 ) -> list[Request]:
-    """Each line with all its constraints. Raises DataError for input that is not text."""
+    """Each line with all its constraints.
+
+    Raises DataError for input that is not text, and constraints that are not what ``Request`` says.
+    """
     requests = []
     for number, line in enumerate(lines, start=first_line):
         request = line if isinstance(line, Request) else Request(line)
         check_texts([request.source], number)
+        _check_constraints(request, number)
         requests.append(
             Request(
                 source=request.source,
                 prefix=request.prefix or settings.prefix,
                 must=tuple(dict.fromkeys((*settings.must, *request.must))),
-                terms=request.terms,
+                terms=tuple(map(tuple, request.terms)),
                 code=request.code or settings.target_code,
             )
         )
 
     return requests
+
+
+def _check_constraints(request: Request, line: int) -> None:
+    """Raise DataError for constraints of other types; a list of texts serves as a tuple."""
+    for name in ("prefix", "code"):
+        if not isinstance(value := getattr(request, name), str):
+            raise DataError(f"line {line}: {name} must be a string, got {type(value).__name__}")
+
+    if not _are_texts(request.must):
+        # the letters of one string would each be required
+        raise DataError(f"line {line}: must must be a tuple of strings, got {request.must!r}")
+    if not isinstance(request.terms, tuple | list) or not all(map(_are_texts, request.terms)):
+        raise DataError(
+            f"line {line}: terms must be a tuple of tuples of strings, got {request.terms!r}"
+        )
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(each, str) for each in value)
 
 
 def read_sources(sources: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
@@ -135,39 +159,54 @@ def read_sources(sources: Sequence[str], tokenizer: Tokenizer) -> list[list[int]
 
 def read_constraints(
     requests: Sequence[Request], settings: DecodingConfig, tokenizer: Tokenizer
-) -> dict[Request, tuple[Ids, tuple[Forms, ...]]]:
+) -> list[tuple[Ids, tuple[Forms, ...]]]:
     """The ids of each request's prefix and required phrases.
 
     Raises ConfigError if a phrase is both required and banned or a setting excludes constraints,
     DataError for a word that the model cannot generate.
     """
-    constraints = {}
+    known: dict[_Constraints, tuple[Ids, tuple[Forms, ...]]] = {}
+    found = []
 
-    # each request once, as lines repeat and tokenizing phrases takes time
-    for request in dict.fromkeys(requests):
-        phrases = request.must or request.terms
-        if phrases and (settings.sampling is not None or settings.diverse_groups > 1):
-            raise ConfigError(
-                "must and terms need a beam of their own: they go with neither sampling nor"
-                " diverse_groups"
-            )
+    for request in requests:
+        # lines share constraints, and tokenizing phrases takes time
+        constraints = request.prefix, request.must, request.terms
+        if constraints not in known:
+            known[constraints] = _spelled(constraints, settings, tokenizer)
+        found.append(known[constraints])
 
-        if settings.repredict and (request.prefix or phrases):
-            raise ConfigError(
-                "repredict takes the likeliest token at every position, so a line can have neither"
-                " a prefix nor words that must appear"
-            )
+    return found
 
-        problems = contradicting_phrases(request.prefix, request.must, settings.banned)
-        if problems:
-            raise ConfigError("; ".join(problems))
 
-        prefix = spell(request.prefix, "prefix", tokenizer) if request.prefix.strip() else ()
-        must = (spell_required(phrase, tokenizer) for phrase in request.must)
-        terms = (forms for forms in spell_terms(request.terms, settings, tokenizer) if forms)
-        constraints[request] = prefix, (*must, *terms)
+_Constraints = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
+"""The prefix, the required phrases and the terms of a request."""
 
-    return constraints
+
+def _spelled(
+    constraints: _Constraints, settings: DecodingConfig, tokenizer: Tokenizer
+) -> tuple[Ids, tuple[Forms, ...]]:
+    prefix, must, terms = constraints
+    phrases = must or terms
+    if phrases and (settings.sampling is not None or settings.diverse_groups > 1):
+        raise ConfigError(
+            "must and terms need a beam of their own: they go with neither sampling nor"
+            " diverse_groups"
+        )
+
+    if settings.repredict and (prefix or phrases):
+        raise ConfigError(
+            "repredict takes the likeliest token at every position, so a line can have neither"
+            " a prefix nor words that must appear"
+        )
+
+    problems = contradicting_phrases(prefix, must, settings.banned)
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+    return spell(prefix, "prefix", tokenizer) if prefix.strip() else (), (
+        *(spell_required(phrase, tokenizer) for phrase in must),
+        *(forms for forms in spell_terms(terms, settings, tokenizer) if forms),
+    )
 
 
 def source_limit(bundle: Translatable, settings: DecodingConfig) -> int:
@@ -191,9 +230,8 @@ def read_requests(
         ReadLine(
             request,
             tuple(ids[:limit]),
-            len(ids) > limit,
-            *constraints[request],
+            *spelled,
             tuple(source_warnings(request.read, ids, limit, tokenizer)),
         )
-        for request, ids in zip(requests, sources_ids, strict=True)
+        for request, ids, spelled in zip(requests, sources_ids, constraints, strict=True)
     ]

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pellucid.core.special import EOS_ID
-from pellucid.decoding.requests import MOST_CHARACTERS, Request
+from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.decoding.suspicious import MOST_CHARACTERS
 from pellucid.decoding.warnings import merged
 from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences

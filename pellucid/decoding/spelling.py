@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
@@ -163,12 +163,13 @@ def _cuts_words(tokenizer: Tokenizer) -> bool:
     return tokenizer.kind in ("bpe", "unigram", "marian")
 
 
-def _pieces(tokenizer: Tokenizer) -> dict[str, int]:
+@functools.lru_cache(maxsize=16)
+def _pieces(tokenizer: Tokenizer) -> Mapping[str, int]:
     known = tokenizer.tokens(range(tokenizer.vocabulary_size))
     return {token: number for number, token in enumerate(known) if number >= SPECIAL_COUNT}
 
 
-def _spellings(surface: str, pieces: dict[str, int], *, within: bool = False) -> Iterator[Ids]:
+def _spellings(surface: str, pieces: Mapping[str, int], *, within: bool = False) -> Iterator[Ids]:
     """Every way to cut ``surface`` into pieces, longer pieces first.
 
     With ``within`` the first piece may begin before the surface, and the last one end behind it.
@@ -211,7 +212,7 @@ def _spellings(surface: str, pieces: dict[str, int], *, within: bool = False) ->
 
 
 def _add_overhanging(
-    steps: list[list[tuple[int, int]]], surface: str, pieces: dict[str, int]
+    steps: list[list[tuple[int, int]]], surface: str, pieces: Mapping[str, int]
 ) -> None:
     """Add the pieces that reach beyond the surface, at its beginning, at its end or at both."""
     size = len(surface)

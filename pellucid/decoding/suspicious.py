@@ -27,6 +27,8 @@ from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 if TYPE_CHECKING:
     from pellucid.decoding.result import Translation
 
+MOST_CHARACTERS = 1 << 20
+"""The most characters of a text that are tokenized."""
 USUAL_KEY = "usual_warnings"
 """The manifest's key for the kinds of warnings that the training pairs themselves would have."""
 _UNSURE_SHARE, _LEAST_TRANSLATIONS = 0.02, 100
@@ -65,8 +67,12 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 def source_warnings(
     text: str, ids: Sequence[int], limit: int, tokenizer: Tokenizer
 ) -> list[TranslationWarning]:
-    """The warnings that a source gives by itself; of its ``ids`` the first ``limit`` are read."""
+    """The warnings that a source gives by itself.
+
+    ``ids`` are those of its first 2^20 characters, of which the first ``limit`` are read.
+    """
     found = []
+    is_too_long = bool(text[MOST_CHARACTERS:].strip())
     codes = tokenizer.codes if isinstance(tokenizer, MarianTokenizer) else None
     problem = None if codes is None or not text.strip() else code_problem(text, codes)
     if problem is not None:
@@ -89,7 +95,15 @@ def source_warnings(
     if len(ids) > limit:
         message = f"only the first {limit:,} of its {len(ids):,} tokens are read"
         found.append(TranslationWarning("truncated", message))
+    elif is_too_long:
+        message = f"only its first {MOST_CHARACTERS:,} characters are read"
+        found.append(TranslationWarning("truncated", message))
     return found
+
+
+def is_cut(warnings: Iterable[TranslationWarning]) -> bool:
+    """Whether a source with these warnings was not read to its end."""
+    return any(each.kind == "truncated" for each in warnings)
 
 
 def judged(

@@ -18,7 +18,6 @@ from pellucid.decoding.engine import Engine, SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.quality import quality_of
 from pellucid.decoding.requests import (
-    MOST_CHARACTERS,
     ReadLine,
     Request,
     Translatable,
@@ -40,7 +39,7 @@ from pellucid.decoding.rewriting import (
     Terms,
 )
 from pellucid.decoding.spelling import spell_terms
-from pellucid.decoding.suspicious import judged, source_warnings
+from pellucid.decoding.suspicious import MOST_CHARACTERS, is_cut, judged, source_warnings
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.warnings import WarningLog
 from pellucid.decoding.writing import blank_translation, write_translations
@@ -405,6 +404,11 @@ class Translator:
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
 
+        warnings = [
+            tuple(source_warnings(source, ids, limit, bundle.source_tokenizer))
+            for source, ids in zip(sources, read, strict=True)
+        ]
+
         scored = score_lines(bundle, sources_ids, targets_ids, self.settings)
         found = [
             Translation(
@@ -415,10 +419,8 @@ class Translator:
                 n_best=(),
                 source=sources[index],
                 source_tokens=tuple(bundle.source_tokenizer.tokens(sources_ids[index])),
-                truncated=len(read[index]) > limit,
-                warnings=tuple(
-                    source_warnings(sources[index], read[index], limit, bundle.source_tokenizer)
-                ),
+                truncated=is_cut(warnings[index]),
+                warnings=warnings[index],
                 quality=quality_of(hypothesis.mean_log_prob, bundle.quality_points),
             )
             for index, hypothesis in enumerate(scored)

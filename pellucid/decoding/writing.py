@@ -74,6 +74,7 @@ def blank_translation(line: ReadLine, settings: DecodingConfig) -> Translation:
         source=line.request.source,
         alignment=links,
         word_alignment=links,
+        truncated=line.truncated,
         warnings=line.warnings,
     )
     return dataclasses.replace(empty, n_best=(empty,))

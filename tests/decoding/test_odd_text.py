@@ -11,6 +11,7 @@ from made_once import made_once
 
 import pellucid
 from pellucid.core.errors import DataError
+from pellucid.decoding import requests, suspicious
 from pellucid.decoding.translator import Translator
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -104,6 +105,19 @@ def test_ten_thousand_characters_are_translated_or_cut_with_a_warning(
     assert f"line 2: only the first 1,024 of its {count:,} tokens are read" in caplog.messages
     word = "x" * 10_000
     assert translator.translate(word).source == word
+
+
+def test_text_behind_the_characters_that_are_read_is_said_to_be_cut(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+):
+    """Its ids fit: white space has none. 2^20 characters are read, here 100."""
+    for module in (requests, suspicious):
+        monkeypatch.setattr(module, "MOST_CHARACTERS", 100)
+    lines = [" " * 100 + "le chat dort", "le chat" + " " * 100]
+    for found in (translator.translate(lines), translator.score(lines, ["a", "a"])):
+        assert [each.truncated for each in found] == [True, False]
+        kinds = {each.kind: each.message for each in found[0].warnings}
+        assert kinds["truncated"] == "only its first 100 characters are read"
 
 
 @pytest.mark.parametrize("text", ["\ud800", "le chat \udfff dort", "🙂"[:1] + "\ud83d"])

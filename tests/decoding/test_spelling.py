@@ -6,8 +6,9 @@ from table_models import TableModel, sources
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import EOS_ID
+from pellucid.decoding import requests
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.requests import Request
+from pellucid.decoding.requests import Request, as_requests, read_constraints
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.general_beam import general_beam_search
@@ -126,6 +127,42 @@ def test_what_cannot_be_asked_of_a_line_is_refused(request_, changes, error, mes
     small = Translator(small_bundle(kind="word"), SETTINGS.changed(changes))
     with pytest.raises(error, match=message):
         small.translate([request_])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"must": "chat"}, "line 1: must must be a tuple of strings, got 'chat'"),
+        ({"must": (5,)}, r"line 1: must must be a tuple of strings, got \(5,\)"),
+        ({"terms": ("chat",)}, "line 1: terms must be a tuple of tuples of strings, got"),
+        ({"terms": "chat"}, "line 1: terms must be a tuple of tuples of strings, got 'chat'"),
+        ({"prefix": 5}, "line 1: prefix must be a string, got int"),
+        ({"code": 5}, "line 1: code must be a string, got int"),
+    ],
+)
+def test_constraints_of_other_types_are_refused(wrong: dict, message: str):
+    """One string would be required letter by letter."""
+    with pytest.raises(DataError, match=message):
+        Translator(small_bundle(), SETTINGS).translate([Request("le chat", **wrong)])
+
+
+def test_lists_of_constraints_are_as_good_as_tuples():
+    [found] = as_requests([Request("un", must=["le"], terms=[["x", "y"]])], SETTINGS, 1)
+    assert found == Request("un", must=("le",), terms=(("x", "y"),))
+
+
+def test_what_many_lines_require_is_spelled_once(monkeypatch: pytest.MonkeyPatch):
+    spelled = []
+    spell = requests.spell_required
+    monkeypatch.setattr(
+        requests, "spell_required", lambda *of: (spelled.append(of[0]), spell(*of))[1]
+    )
+    cut = tokenizer("bpe")
+    lines = [Request(f"le chat {number}", must=("chat",)) for number in range(9)]
+    found = read_constraints([*lines, Request("un", prefix="chat")], SETTINGS, cut)
+    assert spelled == ["chat"]
+    assert found[:9] == [((), (spell("chat", cut),))] * 9
+    assert found[9] == (tuple(cut.encode("chat")), ())
 
 
 def test_a_phrase_that_cannot_be_cut_to_its_end_takes_no_time():

@@ -430,9 +430,7 @@ def test_a_translation_longer_than_its_table_of_positions_is_left_to_torch(tmp_p
         folder = saved(tmp_path / positions, positions=positions)
         fast = load(folder, engine="ctranslate2", device="cpu").engine
         settings = DecodingConfig(max_length_ratio=8.0, max_length_extra=50)
-        short, long = (
-            [ReadLine(Request("a"), tuple([5] * count), False, (), ())] for count in (20, 300)
-        )
+        short, long = ([ReadLine(Request("a"), tuple([5] * count), (), ())] for count in (20, 300))
         assert fast.refusals(settings, short) == []
         problem = "a translation of up to 2450 tokens, as it numbers 2047 tokens"
         assert fast.refusals(settings, long) == [problem] * refused
