@@ -11,6 +11,7 @@ and they are read as those of any stranger are: as data.
 
 import contextlib
 import hashlib
+import http
 import json
 import logging
 import os
@@ -37,14 +38,16 @@ from pellucid.core.files import (
     MANIFEST_NAME,
     TEMPORARY_PREFIX,
     read_plain,
+    remove_leftovers,
     sha256_of,
     write_errors,
     write_file,
 )
 from pellucid.core.run_names import CONFIG_FILE
 from pellucid.text.seen_words import WORDS_FILE
+from pellucid.text.tokenizers.interface import SAVED_AS
 
-_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,95})"
+_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _ADDRESS = re.compile(rf"hf://({_PART})/({_PART})(?:@([A-Za-z0-9](?:[A-Za-z0-9._/-]{{0,99}})))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -60,8 +63,13 @@ _MARIAN = (
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 """Either suffices; the first that is there is fetched."""
 _OF_BUNDLE = (CONFIG_FILE, MANIFEST_NAME, WORDS_FILE)
+_OF_TOKENIZERS = tuple(
+    name + suffix for name in ("shared", "source", "target") for suffix in SAVED_AS
+)
 _MOST_BYTES = 8 << 30
 _MOST_FILES = 100
+_FIRST_OF_SERVER_ERRORS = 500
+_FETCHED_AGAIN = "remove the folder: it is fetched again"
 _FIRST = ""
 """The name under which the revision that was fetched first is kept."""
 
@@ -97,11 +105,10 @@ def fetch(address: str) -> Path:
         raise WriteError("a model of the Hub needs a cache folder: set XDG_CACHE_HOME or HOME")
     place = base / "hub" / owner
 
-    known = _read_table(place / f"{name}.json")
-    commit = _known_commit(wanted, known)
+    commit = _known_commit(wanted, _read_table(place / f"{name}.json"))
     if commit is None or not (place / commit / name).is_dir():
         with write_errors(place), locked_folder(place):
-            commit = _download(place, owner, name, wanted, commit, known)
+            commit = _download(place, owner, name, wanted)
     folder = place / commit / name
     _verify(folder)
     _log.info("hf://%s/%s is revision %s", owner, name, commit)
@@ -118,17 +125,18 @@ def repository_of(address: str) -> str:
 
 def is_file_of_model(name: str) -> bool:
     """Whether a file of a repository may be one of a model that Pellucid has written there."""
-    is_tokenizer = name.partition(".")[0] in ("shared", "source", "target")
-    return name in (*_MARIAN, *_WEIGHTS, *_OF_BUNDLE) or is_tokenizer
+    return name in (*_MARIAN, *_WEIGHTS, *_OF_BUNDLE, *_OF_TOKENIZERS)
 
 
 def _parts_of(address: str) -> tuple[str, str, str | None]:
     found = _ADDRESS.fullmatch(address)
-    if found is None or ".." in address:
+    owner, name, revision = found.groups() if found is not None else ("", "", None)
+    # What the Hub itself allows in no name; its client would refuse it in other words.
+    is_wrong = ".." in address or "--" in owner or "--" in name or name.endswith(".git")
+    if found is None or is_wrong:
         raise ConfigError(
             f"a model of the Hub is hf://ORG/NAME or hf://ORG/NAME@REVISION, got {address!r}"
         )
-    owner, name, revision = found.groups()
     return owner, name, revision
 
 
@@ -139,15 +147,16 @@ def _known_commit(wanted: str | None, known: Mapping[str, str]) -> str | None:
     return known.get(_FIRST) if wanted is None else None
 
 
-def _download(
-    place: Path,
-    owner: str,
-    name: str,
-    wanted: str | None,
-    commit: str | None,
-    known: dict[str, str],
-) -> str:
-    """Fetch a revision, and note what it is called; returns its commit."""
+def _download(place: Path, owner: str, name: str, wanted: str | None) -> str:
+    """Fetch a revision unless another process did, and note what it is called; returns its commit.
+
+    The caller holds the lock of ``place``.
+    """
+    known = _read_table(place / f"{name}.json")
+    commit = _known_commit(wanted, known)
+    if commit is not None and (place / commit / name).is_dir():
+        return commit
+
     repository = f"{owner}/{name}"
     try:
         import huggingface_hub
@@ -170,11 +179,14 @@ def _download(
         ) from None
     except errors.RevisionNotFoundError:
         raise InputMissingError(f"hf://{repository} has no revision {wanted!r}") from None
-    except errors.HfHubHTTPError as error:
-        raise InputMissingError(f"the Hub refuses hf://{repository}: {error}") from None
-    except Exception as error:  # of a library below the client: no network, no name, no answer
-        last = known.get(wanted or _FIRST)
-        if last is not None and (place / last / name).is_dir():
+    except Exception as error:
+        if isinstance(error, errors.HfHubHTTPError) and not _is_passing(error):
+            raise InputMissingError(
+                f"the Hub refuses hf://{repository}: {reason_of(error)}"
+            ) from None
+        # It is out of order, or of a library below the client: no network, no name, no answer.
+        last = str(known.get(wanted or _FIRST, ""))
+        if last and (place / last / name).is_dir():
             _log.warning("the Hub cannot be reached: hf://%s is as last fetched", repository)
             return last
         raise InputMissingError(
@@ -187,12 +199,26 @@ def _download(
     if not _COMMIT.fullmatch(found) or (commit is not None and found != commit):
         raise CorruptError(f"the Hub gives no commit for hf://{repository}, but {found[:60]!r}")
     if not (place / found / name).is_dir():
+        for revision in place.glob("*/"):
+            remove_leftovers(revision)  # of downloads that were killed
         siblings = {each.rfilename: each for each in about.siblings or ()}
         _fill(place / found / name, repository, found, siblings, endpoint)
 
     changed = {_FIRST: found, **known, wanted or _FIRST: found}
     write_file(place / f"{name}.json", json.dumps(changed).encode())
     return found
+
+
+def _is_passing(error: Any) -> bool:
+    """Whether the Hub answered that it cannot answer now."""
+    status = int(error.response.status_code)
+    return status == http.HTTPStatus.TOO_MANY_REQUESTS or status >= _FIRST_OF_SERVER_ERRORS
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of an error, and of that which is behind it."""
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return first if error.__cause__ is None else f"{first} ({reason_of(error.__cause__)})"
 
 
 def _fill(
@@ -238,9 +264,11 @@ def _client_errors(repository: str, name: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is not None:  # of the disk
             raise WriteError(f"cannot keep {name} of hf://{repository}: {error.strerror}") from None
-        raise InputMissingError(f"cannot fetch {name} of hf://{repository}: {error}") from None
+        raise InputMissingError(
+            f"cannot fetch {name} of hf://{repository}: {reason_of(error)}"
+        ) from None
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = f"{type(error).__name__}: {reason_of(error)}"
         raise InputMissingError(f"cannot fetch {name} of hf://{repository}: {reason}") from None
 
 
@@ -306,12 +334,18 @@ def _verify(folder: Path) -> None:
     """Compare the files with the hashes that were kept when they were fetched."""
     hashes = _read_table(folder.with_name(f"{folder.name}.json"))
     if not hashes:
-        raise CorruptError(f"{folder} has no hashes", hint="remove the folder: it is fetched again")
+        raise CorruptError(f"{folder} has no hashes", hint=_FETCHED_AGAIN)
     for name, expected in hashes.items():
-        if sha256_of(folder / name) != expected:
+        try:
+            found = sha256_of(folder / name)
+        except OSError as error:
             raise CorruptError(
-                f"{folder / name} was changed since it was fetched",
-                hint="remove the folder: it is fetched again",
+                f"cannot read {folder / name}, which was fetched: {error.strerror}",
+                hint=_FETCHED_AGAIN,
+            ) from None
+        if found != expected:
+            raise CorruptError(
+                f"{folder / name} was changed since it was fetched", hint=_FETCHED_AGAIN
             )
 
 

@@ -41,6 +41,8 @@ class Hub(http.server.ThreadingHTTPServer):
         """Method and path of each request but HEAD."""
         self.tokens: set[str] = set()
         self.refuses = ""
+        self.answers = 200
+        """The status of every answer while it is another one."""
 
     def serve(self, folder: Path, commit: str = "1" * 40) -> None:
         self.revisions = {"main": commit, commit: commit}
@@ -92,7 +94,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         hub, path = self.server, self.path.partition("?")[0]
         if self.command == "GET":
             hub.asked.append(f"GET {path}")
-        if found := re.fullmatch(
+        if hub.answers != 200:
+            self._answer(hub.answers, b"<html>\nout of order\n</html>")
+        elif found := re.fullmatch(
             r"/api/(models|spaces)/(acme/[^/]+)(/revision/.*|/tree/.*)?", path
         ):
             self._list(found[1], found[2], found[3] or "/revision/main")

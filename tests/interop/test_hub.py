@@ -1,5 +1,6 @@
 """Models of the Hub by name, fetched by its own client from an endpoint of this test."""
 
+import contextlib
 import json
 import os
 import pickle
@@ -14,6 +15,7 @@ from marian_folders import marian_folder
 from small_bundles import small_bundle
 
 import pellucid
+from pellucid.backends import hub as hub_module
 from pellucid.backends.hub import fetch
 from pellucid.bundle import load_bundle, save_bundle
 from pellucid.cli.serve import _places
@@ -117,6 +119,60 @@ def test_what_was_changed_after_it_was_fetched_is_refused(hub: Hub, marian: Path
     (folder / "source.spm").write_bytes(b"other")
     with pytest.raises(CorruptError, match=r"source\.spm was changed since it was fetched"):
         fetch(NAME)
+    (folder / "source.spm").unlink()
+    with pytest.raises(CorruptError, match=r"cannot read .*source\.spm, which was") as caught:
+        fetch(NAME)
+    assert caught.value.hint == "remove the folder: it is fetched again"
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_hub_that_is_out_of_order_is_as_one_that_cannot_be_reached(
+    hub: Hub, marian: Path, status: int, caplog: pytest.LogCaptureFixture
+):
+    hub.serve(marian)
+    folder = fetch(f"{NAME}@main")
+    hub.answers = status
+    assert fetch(f"{NAME}@main") == folder
+    assert "the Hub cannot be reached: hf://acme/opus-mt-fr-en is as last fetched" in caplog.text
+    with pytest.raises(InputMissingError, match="was not fetched before, and the Hub cannot be"):
+        fetch("hf://acme/other")
+
+
+def test_a_refusal_is_one_line(hub: Hub):
+    hub.answers = 418
+    with pytest.raises(InputMissingError, match="the Hub refuses hf://acme/none") as caught:
+        fetch("hf://acme/none")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_another_process_noted_while_the_lock_was_awaited_stays(
+    hub: Hub, marian: Path, monkeypatch: pytest.MonkeyPatch
+):
+    hub.serve(marian)
+    locked = hub_module.locked_folder
+
+    @contextlib.contextmanager
+    def awaited(place: Path) -> Iterator[None]:
+        with locked(place):
+            (place / "opus-mt-fr-en.json").write_text(json.dumps({"": "2" * 40, "v1": "2" * 40}))
+            yield
+
+    monkeypatch.setattr(hub_module, "locked_folder", awaited)
+    folder = fetch(f"{NAME}@main")
+    noted = json.loads((folder.parents[1] / "opus-mt-fr-en.json").read_text())
+    assert noted == {"": "2" * 40, "v1": "2" * 40, "main": "1" * 40}
+
+
+def test_what_a_killed_download_left_is_removed_by_the_next(hub: Hub, marian: Path):
+    hub.serve(marian)
+    place = fetch(NAME).parents[1]
+    left, user = place / ("1" * 40) / f".tmp-{'a' * 32}", place / ("1" * 40) / ".tmp-mine"
+    left.mkdir()
+    user.mkdir()
+    hub.serve(marian, "2" * 40)
+    fetch(f"{NAME}@main")
+    assert not left.exists()
+    assert user.exists()
 
 
 @pytest.mark.parametrize(
@@ -134,6 +190,11 @@ def test_what_was_changed_after_it_was_fetched_is_refused(hub: Hub, marian: Path
         "hf://acme/a@x/../../y",
         "hf://ac me/a",
         "hf://acme/a\n",
+        "hf://acme/a--b",
+        "hf://a--c/b",
+        "hf://acme/x-",
+        "hf://acme-/x",
+        "hf://acme/x.git",
         "hf://acme/a?x=1",
         "hf://http://evil/a",
         "hf://user:pass@host/a",

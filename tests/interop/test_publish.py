@@ -161,6 +161,8 @@ def test_what_marian_cannot_express_goes_as_a_bundle_and_says_so(hub: Hub, tmp_p
 
 def test_an_update_replaces_the_model_and_leaves_other_files(hub: Hub, tmp_path: Path):
     there = {"config.toml": b"", "words.txt": b"", "LICENSE": b"text", "source.spm": b"old"}
+    theirs = ("source.csv", "target.md", "shared.zip", "source.d/x.txt", "target.txt")
+    there |= dict.fromkeys(theirs, b"the user's") | {"target.vocab.json": b"old"}
     hub.repositories["models/acme/fr-en"] = dict(there)
     save_bundle(tmp_path / "b", small_bundle(), card="", details={})
     refused = publish(tmp_path / "b", NAME, "--license", "mit")
@@ -172,7 +174,8 @@ def test_an_update_replaces_the_model_and_leaves_other_files(hub: Hub, tmp_path:
     sent = hub.repositories["models/acme/fr-en"]
     assert sent["LICENSE"] == b"text"
     assert sent["source.spm"] != b"old"
-    assert not {"config.toml", "words.txt"} & set(sent)
+    assert not {"config.toml", "words.txt", "target.vocab.json"} & set(sent)
+    assert set(theirs) <= set(sent)
 
 
 def test_what_is_wrong_is_said_before_anything_is_made(

@@ -7,6 +7,7 @@ import pytest
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizers.interface import SAVED_AS
 from pellucid.text.tokenizers.tokenizer import (
     Tokenizer,
     check_fingerprint,
@@ -43,6 +44,7 @@ def test_saving_it_again_gives_the_same_bytes(tmp_path, kind):
     for name in ("a", "b"):
         train(kind).save(tmp_path, name)
     for path in tmp_path.glob("a.*"):
+        assert path.name[1:] in SAVED_AS
         assert path.read_bytes() == path.with_name("b" + path.name[1:]).read_bytes()
 
 

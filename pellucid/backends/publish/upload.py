@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from pellucid.backends import HUB_PREFIX
-from pellucid.backends.hub import is_file_of_model, repository_of
+from pellucid.backends.hub import is_file_of_model, reason_of, repository_of
 from pellucid.core.errors import (
     ConfigError,
     InputMissingError,
@@ -110,7 +110,7 @@ class Uploader:
             raise
         except errors.HfHubHTTPError as error:
             raise InputMissingError(
-                f"the Hub refuses {what}: {_reason(error)}",
+                f"the Hub refuses {what}: {reason_of(error)}",
                 hint="hf auth whoami says whose token it is; it must be one that may write there",
             ) from None
         except OSError as error:
@@ -118,10 +118,4 @@ class Uploader:
                 raise WriteError(f"cannot read {error.filename}: {error.strerror}") from None
             raise InputMissingError(f"the Hub cannot be reached for {what}: {error}") from None
         except Exception as error:  # of a library below the client: no network, no answer
-            raise InputMissingError(f"cannot send {what}: {_reason(error)}") from None
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of an error, and of that which is behind it."""
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return first if error.__cause__ is None else f"{first} ({_reason(error.__cause__)})"
+            raise InputMissingError(f"cannot send {what}: {reason_of(error)}") from None

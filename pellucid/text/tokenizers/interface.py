@@ -19,6 +19,9 @@ Seeds = npt.NDArray[np.uint64]
 SILENT_IDS = frozenset((PAD_ID, BOS_ID, EOS_ID))
 """The ids without text: they control the model, and ``decode`` drops them (EQ-12)."""
 
+SAVED_AS = (".spm", ".spm.json", ".vocab.json", ".marian.spm")
+"""The endings of the files that tokenizers are saved in, behind the name of a side."""
+
 
 class Tokenizer(ABC):
     """Splits text into tokens and looks up their ids; safe to use from several threads.
