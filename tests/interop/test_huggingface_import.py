@@ -20,6 +20,7 @@ from pellucid.backends.huggingface.export_folder import export_huggingface
 from pellucid.backends.huggingface.import_folder import import_huggingface, read_huggingface
 from pellucid.backends.load import load
 from pellucid.backends.marian import self_check
+from pellucid.backends.marian.tensors import features_to_marian
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import (
     BundleError,
@@ -30,6 +31,7 @@ from pellucid.core.errors import (
 )
 from pellucid.core.special import BOS_ID
 from pellucid.decoding.config import DecodingConfig
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.model.stored import model_tensors
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -244,9 +246,17 @@ def test_learned_positions_are_refused(damaged: Path):
     change_tensors(damaged, **{name: torch.zeros(4, 16)})
     with pytest.raises(BundleError, match=f"{name} should be Marian's sinusoid, differs from it"):
         read_huggingface(damaged)
-    change_tensors(damaged, **{name: torch.zeros(4)})
-    with pytest.raises(BundleError, match=f"{name} should be \\(places, 16\\), is"):
-        read_huggingface(damaged)
+    for shape in ((4,), (0, 16), (4, 15)):
+        change_tensors(damaged, **{name: torch.zeros(shape)})
+        with pytest.raises(BundleError, match=f"{name} should be \\(places, 16\\), is"):
+            read_huggingface(damaged)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_stored_positions_may_be_rounded_as_all_else(damaged: Path, dtype: torch.dtype):
+    table = features_to_marian(sinusoidal_positions(300, 16), axis=1).to(dtype)
+    change_tensors(damaged, **{"model.encoder.embed_positions.weight": table})
+    read_huggingface(damaged)
 
 
 def test_all_problems_of_the_config_are_told_at_once(damaged: Path):
