@@ -1,4 +1,4 @@
-"""The labels of tokens: those of a report, and those that the explorer makes in the browser."""
+"""Labels of tokens, in a report and in the browser; what the explorer there asks a model for."""
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -40,3 +40,44 @@ def test_a_byte_alone_is_labeled_by_itself():
 def test_the_browser_labels_as_the_report_does(live: Page, case: str):
     found = live.evaluate("tokens => live.labels(tokens)", CASES[case])
     assert found == label_words(CASES[case])
+
+
+COUNTING = """
+const asked = [];
+const engine = {
+  tokens: async (ids) => { asked.push("tokens"); return ids.map(String); },
+  parameter: async (name) => {
+    asked.push(name);
+    if (asked.length < 2) throw new Error("no answer");
+    return { values: [1] };
+  },
+};
+"""
+"""An engine that notes what it is asked for, and fails the first time."""
+
+
+def test_what_two_ask_for_at_once_is_asked_of_the_engine_once(live: Page):
+    """And again, if it was not answered."""
+    found = live.evaluate(
+        f"""async () => {{
+          {COUNTING}
+          const plan = {{ parameters: {{ w: {{ tensor: "matrix" }} }} }};
+          const provider = live.liveProvider(engine, plan).live;
+          const failed = await provider.prepare(["w"]).catch((problem) => problem.message);
+          await Promise.all([provider.prepare(["w"]), provider.prepare(["w"])]);
+          await provider.prepare(["w"]);
+          const piecesOf = (ids) => live.piecesOf(engine, ids, 4);
+          const pieces = await Promise.all([piecesOf([1, 2]), piecesOf([3])]);
+          return [failed, asked, pieces];
+        }}"""
+    )
+    assert found == ["no answer", ["matrix", "matrix", "tokens"], [["1", "2"], ["3"]]]
+
+
+def test_a_logit_that_is_no_number_keeps_out_no_other(live: Page):
+    values = "[NaN, 1, 3, NaN, 2]"
+    found = live.evaluate(
+        f"live.likeliest({{ shape: [1, 5], values: Float32Array.of(...{values}) }}, 3)"
+        "[0].map(([id]) => id)"
+    )
+    assert found == [2, 4, 1]

@@ -153,7 +153,7 @@ function normRule(how, matrices, row, column) {
   const rows = matrices.get(how.left);
   const marks = { [how.left]: [row, column] };
   if (rows.columns < rows.wholeColumns) {
-    const text = `mean and deviation run over ${rows.wholeColumns} features; this file holds a part`;
+    const text = `the norm runs over ${rows.wholeColumns} features; this file holds a part`;
     return { parts: [text], value: null, marks };
   }
   const numbers = rows.row(row);

@@ -19,32 +19,37 @@ const SEEN = ["encoder.*", "decoder.*", "logits"]; // probabilities are few, and
  */
 export function liveProvider(engine, plan, search = {}) {
   const loaded = new Map(); // stored tensors that some matrix needed
+  const requested = new Map(); // the promises to load them
   const known = new Map(); // states of the last sentences, which are asked for again at every intervention
   const live = {
     model: engine,
     search: { beam_size: 1, length_penalty: 1, temperature: 0, ...search },
     async compute(asked) {
       const key = JSON.stringify(asked);
-      if (!known.has(key)) {
-        known.set(key, stateOf(engine, plan, loaded, live.search, asked));
-        if (known.size > REMEMBERED) known.delete(known.keys().next().value);
-      }
-      try {
-        return await known.get(key);
-      } catch (problem) {
-        known.delete(key);
-        throw problem;
-      }
+      const state = once(known, key, () => stateOf(engine, plan, loaded, live.search, asked));
+      if (known.size > REMEMBERED) known.delete(known.keys().next().value);
+      return state;
     },
     /** Load what the learned matrices with these names are parts of. */
     async prepare(names) {
       const tensors = new Set(names.map((name) => plan.parameters[name]?.tensor).filter(Boolean));
       for (const name of tensors) {
-        if (!loaded.has(name)) loaded.set(name, (await engine.parameter(name)).values);
+        await once(requested, name, async () => loaded.set(name, (await engine.parameter(name)).values));
       }
     },
   };
   return { plan, state: null, live };
+}
+
+/** The promise of what `make` gives, made once for each key of a map; one that fails is forgotten. */
+function once(map, key, make) {
+  if (!map.has(key)) {
+    const promise = Promise.resolve().then(make);
+    const forget = () => map.get(key) === promise && map.delete(key);
+    map.set(key, promise);
+    promise.catch(forget);
+  }
+  return map.get(key);
 }
 
 async function stateOf(engine, plan, loaded, usual, { source, target, edits, search, translation }) {
@@ -94,9 +99,8 @@ async function readingOf(engine, plan, source, translation) {
 const vocabularies = new WeakMap(); // of engines, asked for once
 
 /** The pieces of ids of a vocabulary of `size`. */
-async function piecesOf(engine, ids, size) {
-  if (!vocabularies.has(engine)) vocabularies.set(engine, await engine.tokens([...Array(size).keys()]));
-  const all = vocabularies.get(engine);
+export async function piecesOf(engine, ids, size) {
+  const all = await once(vocabularies, engine, () => engine.tokens([...Array(size).keys()]));
   return ids.map((id) => all[id]);
 }
 
@@ -107,8 +111,8 @@ function spokenIds(plan, ids, likely) {
   return [...ids, plan.stop];
 }
 
-/** The likeliest ids of each position with their probabilities; `normalizer` is log Σ exp of the row. */
-function likeliest({ shape, values }, count) {
+/** The likeliest ids of each position with their probabilities, NaN last; `normalizer` is log Σ exp of the row. */
+export function likeliest({ shape, values }, count) {
   const [rows, size] = shape;
   return Array.from({ length: rows }, (_, row) => {
     const logits = values.subarray(row * size, (row + 1) * size);
@@ -116,11 +120,13 @@ function likeliest({ shape, values }, count) {
     for (const logit of logits) if (logit > most) most = logit;
     let sum = 0;
     for (const logit of logits) sum += Math.exp(logit - most);
+    const isAbove = (id, other) =>
+      logits[id] > logits[other] || (Number.isNaN(logits[other]) && !Number.isNaN(logits[id]));
     const best = [];
     for (let id = 0; id < size; id += 1) {
-      if (best.length === count && logits[id] <= logits[best[count - 1]]) continue;
+      if (best.length === count && !isAbove(id, best[count - 1])) continue;
       let place = best.length;
-      while (place > 0 && logits[best[place - 1]] < logits[id]) place -= 1;
+      while (place > 0 && isAbove(id, best[place - 1])) place -= 1;
       best.splice(place, 0, id);
       if (best.length > count) best.pop();
     }
