@@ -57,7 +57,7 @@ class Address:
 
     @property
     def suffix(self) -> str:
-        """What its name ends in, in lower case, such as ``.tsv``; empty if there is no dot."""
+        """The end of its name from the last dot, in lower case, such as ``.tsv``; or nothing."""
         name = self.stem.rpartition("/")[2].lower()
         return f".{name.rpartition('.')[2]}" if "." in name else ""
 
