@@ -1,5 +1,6 @@
 """Configs are data: frozen, checked when created, all problems of a file reported together."""
 
+import copy
 import difflib
 import tomllib
 import typing
@@ -13,7 +14,13 @@ from pydantic.fields import FieldInfo
 
 from pellucid.core.errors import MOST_PROBLEMS, ConfigError, InputMissingError, list_problems
 from pellucid.core.files import read_plain
-from pellucid.core.limits import LARGEST_CONFIG, shown, table_problem, toml_problem
+from pellucid.core.limits import (
+    LARGEST_CONFIG,
+    encoding_problem,
+    shown,
+    table_problem,
+    toml_problem,
+)
 
 _DEEPEST_OVERRIDE = 8
 """Parts of a dotted name; the longest has three."""
@@ -49,7 +56,7 @@ class Config(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _refuse_too_large(cls, table: Any) -> Any:
-        problem = table_problem(table)
+        problem = table_problem(table) or encoding_problem(table)
         if problem:
             raise ValueError(f"a config must have {problem}")
         return table
@@ -154,7 +161,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
     A value is read as TOML (``3e-4``, ``true``, ``[1, 2]``); what is not TOML is a string.
     Raises ConfigError for one that has no ``=`` or reaches through a value.
     """
-    result = _deep_copy(table)
+    result = copy.deepcopy(dict(table))
     for override in overrides:
         path, separator, value = override.partition("=")
         keys = path.strip().split(".")
@@ -204,18 +211,13 @@ def did_you_mean(name: str, names: Iterable[str], around: str = "{}") -> str:
     return around.format(f"did you mean {nearest}?") if nearest else ""
 
 
-def _deep_copy(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _deep_copy(value) if isinstance(value, Mapping) else value
-        for key, value in table.items()
-    }
-
-
 def _parse_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        table = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):  # a number of too many digits is a bare ValueError
         return text
+    # A second line may hold a setting of its own, which must not be lost.
+    return table["value"] if len(table) == 1 else text
 
 
 def _describe_all(configs: Sequence[type[Config]], problems: Sequence[Any]) -> str:

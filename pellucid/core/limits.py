@@ -123,6 +123,31 @@ def table_problem(table: object) -> str:
     return ""
 
 
+def encoding_problem(table: object) -> str:
+    """Describe the first text of a small table that no file can hold; empty if there is none.
+
+    Bytes of a file's name that are no UTF-8 reach Python as halves of a character.
+    """
+    waiting = [table]
+    while waiting:
+        match waiting.pop():
+            case Mapping() as each:
+                waiting += [*each.keys(), *each.values()]
+            case list() | tuple() | set() | frozenset() as each:
+                waiting += each
+            case str() as each if not _is_whole(each):
+                return f"text that can be written as UTF-8, got {shown(each)}"
+    return ""
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def shown(value: Any) -> str:
     """A wrong value as a message repeats it: never more than a line of it."""
     if isinstance(value, str):

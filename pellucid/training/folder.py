@@ -136,8 +136,8 @@ class RunFolder:
             for folder in (self.path, *(self.path / name for name in folders)):
                 remove_leftovers(folder)
             write_file(config_path, write_toml(self._config.to_table()).encode())
-        except BaseException:
-            os.close(self._lock)
+        except BaseException as error:
+            self._leave(error)
             raise
         return self
 
@@ -152,6 +152,9 @@ class RunFolder:
         if isinstance(error, ConfigError | DataError) and self._former is not None:
             write_file(self.path / CONFIG_FILE, self._former)
 
+        self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> None:
         # Ctrl-C is no failure: what was prepared until then stays, to be resumed.
         if not self._resume and isinstance(error, Exception) and not self._holds_work():
             self._clear()
@@ -159,7 +162,7 @@ class RunFolder:
 
     def _holds_work(self) -> bool:
         saved = (self.path / name for name in (CHECKPOINTS_FOLDER, BUNDLES_FOLDER))
-        return self.journal_path.exists() or any(any(folder.iterdir()) for folder in saved)
+        return self.journal_path.exists() or any(any(folder.glob("*")) for folder in saved)
 
     def _clear(self) -> None:
         """Remove what this process made, so that the corrected command finds the folder empty."""

@@ -18,6 +18,7 @@ from pellucid.core.config import (
     write_toml,
 )
 from pellucid.core.errors import ConfigError, InputMissingError
+from pellucid.training.config import RunConfig
 
 
 class Engine(Config):
@@ -175,6 +176,9 @@ def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path):
         ("../data/train.en", "../data/train.en"),
         ("", ""),
         ("a=b", "a=b"),
+        ("7\nb = 0.9", "7\nb = 0.9"),
+        ("7\n[b]", "7\n[b]"),
+        ("[\n1,\n2]", [1, 2]),
     ],
 )
 def test_an_override_is_read_as_toml_and_else_as_text(text: str, value: object):
@@ -182,13 +186,17 @@ def test_an_override_is_read_as_toml_and_else_as_text(text: str, value: object):
 
 
 def test_overrides_leave_the_table_they_are_applied_to_alone():
-    table = {"engine": {"power": 1}, "wheels": 4}
-    assert apply_overrides(table, ["engine.power=2", "color=blue"]) == {
-        "engine": {"power": 2},
-        "wheels": 4,
-        "color": "blue",
-    }
-    assert table == {"engine": {"power": 1}, "wheels": 4}
+    table = {"engine": {"power": 1}, "wheels": [4]}
+    changed = apply_overrides(table, ["engine.power=2", "color=blue"])
+    assert changed == {"engine": {"power": 2}, "wheels": [4], "color": "blue"}
+    changed["wheels"].append(5)
+    assert table == {"engine": {"power": 1}, "wheels": [4]}
+
+
+@pytest.mark.parametrize("table", [{"data": {"source": "caf\udce9.fr"}}, {"caf\udce9": 1}])
+def test_half_a_character_which_no_file_of_settings_can_hold_is_refused(table: dict[str, object]):
+    with pytest.raises(ConfigError, match=r"must have text that can be written as UTF-8, got 'caf"):
+        RunConfig.parse(table)
 
 
 @pytest.mark.parametrize("override", ["wheels", "=3", ".=3", "engine.=3", ""])

@@ -144,6 +144,21 @@ def test_a_run_that_fails_before_it_saves_leaves_the_folder_free(tmp_path: Path)
     assert list((tmp_path / "run").iterdir()) == []
 
 
+def test_a_run_whose_settings_cannot_be_written_leaves_the_folder_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(path: Path, content: bytes) -> None:
+        raise WriteError(f"cannot write {path}: {len(content)} bytes are too many")
+
+    with monkeypatch.context() as full:
+        full.setattr("pellucid.training.folder.write_file", fail)
+        with pytest.raises(WriteError, match="are too many"):
+            RunFolder(tmp_path, config(), resume=False).__enter__()
+    assert not [*tmp_path.iterdir()]
+    with RunFolder(tmp_path, config(), resume=False):
+        pass
+
+
 def test_a_failed_resume_removes_nothing(tmp_path: Path):
     (tmp_path / "mine.txt").touch()
     wrong = config("data.source=none.fr", "data.target=none.en")
