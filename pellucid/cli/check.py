@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pellucid.cli.options import LanguagePair, json_option, settings_option
+from pellucid.cli.options import FiniteRange, LanguagePair, json_option, settings_option
 from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _shown(text: str) -> str:
 )
 @click.option(
     "--similar",
-    type=click.FloatRange(0.5, 1.0),
+    type=FiniteRange(0.5, 1.0),
     metavar="SHARE",
     help="Drop pairs that have this share of their letters' shingles in common with an earlier one,"
     " such as 0.8.",

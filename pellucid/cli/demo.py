@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pellucid.cli.options import FiniteRange
+
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
     from pellucid.phrasebook.corpus import Pair
@@ -42,7 +44,7 @@ _TIME_IS_UP = "demo_minutes"
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=_MINUTES,
     help="Stop training after so many minutes, to go on another time.  [default: 30]",
 )
@@ -53,7 +55,8 @@ def demo(obj: dict[str, bool], out: Path, minutes: float) -> int:
     Needs no files and no network: the sentences come from a grammar inside Pellucid. It ends when
     its updates are made, some three minutes on two cores with nothing else to do. A demo that was
     stopped, or that did not get so far in --minutes, goes on where it was; one that is finished
-    is shown again. Exit code 1 if fewer than 95% of the held-out sentences are right.
+    is shown again. Exit code 1 if fewer than 95% of the held-out sentences are right, or if
+    --minutes were over before.
     """
     from pellucid.cli.display import Display
 
@@ -65,10 +68,11 @@ def demo(obj: dict[str, bool], out: Path, minutes: float) -> int:
         from pellucid.training.train import train
 
         config = read_config("demo")
-        stop = display.counting(config, _until(StopRequests(), minutes))
         # A finished run is shown again; a new one must not warn that it finds no checkpoint.
         resume = (out / CONFIG_FILE).exists()
-        result = train(config, out, resume=resume, listener=display.hear, should_stop=stop)
+        with StopRequests() as asked:
+            stop = display.counting(config, _until(asked, minutes))
+            result = train(config, out, resume=resume, listener=display.hear, should_stop=stop)
 
     if result.reason in EXIT_CODES:
         click.echo("saved; run the same command again to go on", err=True)

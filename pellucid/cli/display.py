@@ -339,7 +339,8 @@ class StopRequests:
     ``heeds_second``.
 
     It listens from its first call on. Before that there is nothing to save, and a signal ends the
-    process as it does in other commands, also in the minutes that learning a tokenizer takes.
+    process as it does in other commands, also in the minutes that learning a tokenizer takes. After
+    a ``with`` block it does so again.
 
     torchrun forwards signals that its processes may have received already, and itself ends those
     that take too long, so there a second signal is ignored.
@@ -348,15 +349,22 @@ class StopRequests:
     def __init__(self, *, heeds_second: bool = True) -> None:
         self._reason: str | None = None
         self._heeds_second = heeds_second
-        self._listens = False
+        self._former: dict[signal.Signals, Any] = {}
 
     def __call__(self) -> str | None:
         """The reason to stop, if a signal has come."""
-        if not self._listens:
+        if not self._former:
             # A handler only takes a note: the loop ends between two updates, with a checkpoint.
-            save_at_first(self._hear, leaves_at_second=self._heeds_second)
-            self._listens = True
+            self._former = save_at_first(self._hear, leaves_at_second=self._heeds_second)
         return self._reason
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+        self._former = {}
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:
         reason = REASONS[signal.Signals(number)]

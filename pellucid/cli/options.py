@@ -5,6 +5,7 @@ Most are options of a search, and there are many. They are collected by group: a
 Groups are ``search``, ``sampling`` and ``engine``. ``open_translator`` takes these tables.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +30,19 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 json_lines_option = click.option(
     "--json", "as_json", is_flag=True, help="Write one JSON object a line."
 )
+
+
+class FiniteRange(click.FloatRange):
+    """Numbers in a range, of which NaN and infinity are none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 class LanguagePair(click.ParamType[tuple[str, str]]):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import json_option
+from pellucid.cli.options import FiniteRange, json_option
 from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def plot(runs: tuple[Path, ...], out: Path, horizontal: "Horizontal") -> None:
 @click.option(
     "--weight",
     "weights",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     multiple=True,
     help="How much a model counts; once for each model, in their order.  [default: all the same]",
 )

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pellucid.backends import ComputeType, EngineName
-from pellucid.cli.options import require_model
+from pellucid.cli.options import FiniteRange, require_model
 from pellucid.cli.streams import visible
 from pellucid.core import system
 from pellucid.core.errors import (
@@ -92,7 +92,7 @@ _OPTIONS = [
         "--batch-wait-ms",
         5.0,
         "How long an idle model waits for more requests.",
-        click.FloatRange(0, 1000),
+        FiniteRange(0, 1000),
     ),
     _option(
         "--cache-bytes",

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from pellucid.core import system
 
@@ -51,17 +52,19 @@ def end_on_signals() -> None:
     threading.Thread(target=_end_soon, args=(heard,), name="pellucid-signals", daemon=True).start()
 
 
-def save_at_first(handler: _Handler, *, leaves_at_second: bool) -> None:
-    """Let ``handler`` hear the signals that end a command.
+def save_at_first(handler: _Handler, *, leaves_at_second: bool) -> dict[signal.Signals, Any]:
+    """Let ``handler`` hear the signals that end a command; returns who heard them before.
 
     With ``leaves_at_second`` a second one ends the process within the grace period, also in a long
     call of a library, in which no handler runs. SIGHUP stays ignored if it is, as under nohup.
     """
     if leaves_at_second:
         _savers.append(handler)
-    for number in REASONS:
-        if number != system.HANG_UP or signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
+    return {
+        number: signal.signal(number, handler)
+        for number in REASONS
+        if number != system.HANG_UP or signal.getsignal(number) is not signal.SIG_IGN
+    }
 
 
 def terminate(number: int, _frame: FrameType | None) -> None:

@@ -15,6 +15,7 @@ import click
 
 from pellucid.cli.options import (
     Choices,
+    FiniteRange,
     engine_options,
     ensemble_option,
     open_translator,
@@ -55,7 +56,7 @@ _written_lines_option = click.option("-o", "--out", required=True, help=_OUT_HEL
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     help="With --student: how long it learns.  [default: 30]",
 )
 @click.option(

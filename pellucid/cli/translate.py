@@ -21,6 +21,7 @@ from pellucid.cli.documents import (
 )
 from pellucid.cli.options import (
     Choices,
+    FiniteRange,
     constraint_options,
     engine_options,
     json_lines_option,
@@ -201,7 +202,7 @@ _PACKED_DOCUMENTS = ("docx", "pptx", "odt", "epub", "pdf", "xlsx")
 )
 @click.option(
     "--below",
-    type=(click.FloatRange(0, 1), click.Choice(["mark", "leave"])),
+    type=(FiniteRange(0, 1), click.Choice(["mark", "leave"])),
     metavar="QUALITY mark|leave",
     help="Mark translations whose estimated quality (0 to 1) is lower with [?], or leave their text"
     " untranslated.",

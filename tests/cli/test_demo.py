@@ -2,9 +2,9 @@
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from tiny_runs import SETTINGS
@@ -19,15 +19,11 @@ STEPS = 3
 
 
 @pytest.fixture(autouse=True)
-def tiny_preset(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The preset in small; afterwards signals do what they did."""
+def tiny_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The preset in small."""
     few = [*SETTINGS, f"training.max_steps={STEPS}", "training.max_minutes=60"]
     config = read_config("demo", [*few, "phrasebook.pairs=200", "phrasebook.style=typed"])
     monkeypatch.setattr(presets, "read_config", lambda name: config)
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def run_demo(*arguments: str | Path) -> Result:
@@ -46,7 +42,9 @@ def test_a_demo_that_learned_enough_ends_with_0_and_is_shown_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(command, "ENOUGH", 0.0)
+    before = signal.getsignal(signal.SIGINT)
     first = run_demo("--out", tmp_path / "run")
+    assert signal.getsignal(signal.SIGINT) is before
     assert first.return_value == 0
     assert first.stderr.splitlines()[0] == "loading PyTorch ..."
     assert "WARNING" not in first.stderr
@@ -54,7 +52,15 @@ def test_a_demo_that_learned_enough_ends_with_0_and_is_shown_again(
     figures = json.loads((tmp_path / "run" / "result.json").read_text())
     assert figures["famous_sentence"]["source"] == "Je suis étudiant."
 
+    # Training is over then, so Ctrl-C ends the command at once.
+    show, heard = command._show, []
+    monkeypatch.setattr(
+        command,
+        "_show",
+        lambda *given, **named: heard.append(signal.getsignal(2)) or show(*given, **named),
+    )
     again = run_demo("--out", tmp_path / "run")
+    assert heard == [before]
     assert again.return_value == 0
     assert again.stdout == first.stdout
 
@@ -72,6 +78,17 @@ def test_a_demo_whose_minutes_are_over_says_so_and_goes_on_another_time(
     assert run_demo("--out", tmp_path / "run").return_value == 0
     ended = read_journal(tmp_path / "run" / "journal.jsonl")[-1]
     assert (ended["event"], ended["reason"], ended["step"]) == ("end", "max_steps", STEPS)
+
+
+@pytest.mark.parametrize("minutes", ["nan", "inf"])
+def test_minutes_that_never_end_are_refused(minutes: str, tmp_path: Path):
+    with pytest.raises(click.UsageError, match=f"'{minutes}' is not a finite number"):
+        CliRunner().invoke(
+            command.demo,
+            ["--out", str(tmp_path / "run"), "--minutes", minutes],
+            standalone_mode=False,
+            catch_exceptions=False,
+        )
 
 
 def test_a_demo_that_is_interrupted_ends_as_a_shell_expects(
