@@ -1,6 +1,9 @@
 """A translator with the interface of scikit-learn's estimators."""
 
+import functools
 import json
+import numbers
+import os
 import shutil
 import tempfile
 import weakref
@@ -10,15 +13,38 @@ from typing import Any, Final, Self
 
 from pellucid.backends import EngineName
 from pellucid.backends.load import load
-from pellucid.core.errors import DataError, NotFittedError, list_problems
+from pellucid.core.errors import ConfigError, DataError, NotFittedError, list_problems
 from pellucid.core.files import write_file
+from pellucid.core.limits import shown
 from pellucid.core.texts import texts_among
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import accepted, bleu, check_lines
 from pellucid.evaluation.scoring import scoring_of
+from pellucid.text.normalization import check_text
 from pellucid.training.automatic import DEFAULT_MINUTES, train_files
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
+
+
+class _TemporaryFolder:
+    """A new folder that is removed with the last estimator that shares it, or when the program
+    ends; never by a fork."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="pellucid-"))
+        weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """Pickled as None: another process reads the folder, and does not remove it."""
+        return type(None), ()
+
+
+def _remove(folder: Path, maker: int) -> None:
+    if os.getpid() == maker:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Unchanged:
@@ -38,12 +64,12 @@ class Seq2SeqTranslator:
     SOURCE TARGET`` does, unless ``preset`` names a preset or a TOML file. ``minutes`` limits
     training and validation: by default 30, or the limit of the preset. ``overrides`` are those of
     ``pellucid train --set``. ``folder`` becomes the run folder, which every command reads; by
-    default the run is in a temporary folder, which is removed with the estimator. ``engine`` is
-    that of ``pellucid.load``. Nothing is checked before ``fit``, which sets ``translator_`` and
-    ``folder_``.
+    default the run is in a temporary folder, which is removed with the estimator and its copies.
+    ``engine`` is that of ``pellucid.load``. Nothing is checked before ``fit``, which sets
+    ``folder_``, the run folder, and ``translator_``. A copy, or an estimator that was pickled,
+    loads its model from ``folder_``.
     """
 
-    translator_: Translator
     folder_: Path
 
     def __init__(
@@ -66,16 +92,18 @@ class Seq2SeqTranslator:
         given = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
-            if value is not default[name] and value != default[name]
+            if repr(value) != repr(default[name])  # arrays have no single ``==``
         ]
         return f"Seq2SeqTranslator({', '.join(given)})"
 
     def fit(self, X: Iterable[str], y: Iterable[str]) -> Self:  # noqa: N803  # scikit-learn's name
         """Train on the pairs of ``X`` and ``y``; text for validation can be named by overrides.
 
-        Raises DataError naming every entry that is not one line, OutputExistsError if ``folder``
-        is not empty, and as ``read_config`` and ``train`` do.
+        Raises DataError naming every entry that is not one line, ConfigError for arguments of a
+        wrong type, OutputExistsError if ``folder`` is not empty, and as ``read_config`` and
+        ``train`` do.
         """
+        self._check()
         sources, targets = _lines(X, "X"), _lines(y, "y")
         check_lines({"X": sources, "y": targets})
         with tempfile.TemporaryDirectory(prefix="pellucid-") as text:
@@ -83,16 +111,27 @@ class Seq2SeqTranslator:
             for name, lines in names.items():
                 content = "".join(f"{line}\n" for line in lines)
                 write_file(Path(text, name), content.encode())
-            folder = Path(self.folder or self._temporary_folder())
+            temporary = _TemporaryFolder() if not self.folder else None
+            folder = temporary.path if temporary else Path(self.folder or "")
             self._train(Path(text, "source"), Path(text, "target"), folder)
 
         self.translator_ = load(folder, self.engine)
-        self.folder_ = folder
+        self.folder_, self._temporary = folder, temporary
         return self
+
+    @functools.cached_property
+    def translator_(self) -> Translator:
+        """The trained model. Raises NotFittedError before ``fit``, and as ``pellucid.load``."""
+        if not hasattr(self, "folder_"):
+            raise NotFittedError("this Seq2SeqTranslator has learned nothing yet", hint="call fit")
+        return load(self.folder_, self.engine)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: each for name, each in vars(self).items() if name != "translator_"}
 
     def predict(self, X: Iterable[str]) -> list[str]:  # noqa: N803
         """The translation of each line. Raises NotFittedError before ``fit``."""
-        translator = self._fitted()
+        translator = self.translator_  # before X is read
         return [each.text for each in translator.translate(_lines(X, "X"))]
 
     def score(self, X: Iterable[str], y: Iterable[str]) -> float:  # noqa: N803
@@ -150,16 +189,17 @@ class Seq2SeqTranslator:
         # the user's overrides come last, and so win over the files and minutes here
         train(read_config(self.preset, [*named, *self.overrides]), folder)
 
-    def _temporary_folder(self) -> str:
-        """A new folder that is removed with the estimator, or when the program ends."""
-        folder = tempfile.mkdtemp(prefix="pellucid-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return folder
-
-    def _fitted(self) -> Translator:
-        if not hasattr(self, "translator_"):
-            raise NotFittedError("this Seq2SeqTranslator has learned nothing yet", hint="call fit")
-        return self.translator_
+    def _check(self) -> None:
+        """Raise ConfigError for arguments of a wrong type."""
+        if self.minutes is not None and not isinstance(self.minutes, numbers.Real):
+            raise ConfigError(f"minutes must be a number, got {shown(self.minutes)}")
+        overrides = self.overrides
+        is_list = isinstance(overrides, Iterable) and not isinstance(overrides, str | bytes)
+        if not is_list or not all(isinstance(each, str) for each in overrides):
+            raise ConfigError(
+                f"overrides must be a list of settings, got {shown(overrides)}",
+                hint='for example overrides=["training.max_steps=1000"]',
+            )
 
 
 def _lines(texts: Iterable[str], name: str) -> list[str]:
@@ -172,4 +212,6 @@ def _lines(texts: Iterable[str], name: str) -> list[str]:
     ]
     if problems:
         raise DataError(list_problems(problems))
+    for line in lines:
+        check_text(line)
     return lines

@@ -349,7 +349,7 @@ class StopRequests:
     def __init__(self, *, heeds_second: bool = True) -> None:
         self._reason: str | None = None
         self._heeds_second = heeds_second
-        self._former: dict[signal.Signals, Any] = {}
+        self._former: dict[int, Any] = {}
 
     def __call__(self) -> str | None:
         """The reason to stop, if a signal has come."""

@@ -52,7 +52,7 @@ def end_on_signals() -> None:
     threading.Thread(target=_end_soon, args=(heard,), name="pellucid-signals", daemon=True).start()
 
 
-def save_at_first(handler: _Handler, *, leaves_at_second: bool) -> dict[signal.Signals, Any]:
+def save_at_first(handler: _Handler, *, leaves_at_second: bool) -> dict[int, Any]:
     """Let ``handler`` hear the signals that end a command; returns who heard them before.
 
     With ``leaves_at_second`` a second one ends the process within the grace period, also in a long

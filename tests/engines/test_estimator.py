@@ -1,12 +1,24 @@
 """The estimator: it learns, it says what it learned, and it keeps to scikit-learn's manners."""
 
+import copy
+import os
+import pickle
+import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from forks import fork
 
 from pellucid import Seq2SeqTranslator
 from pellucid.backends.load import load
-from pellucid.core.errors import DataError, NotFittedError, OutputExistsError
+from pellucid.core.errors import (
+    ConfigError,
+    DataError,
+    InputMissingError,
+    NotFittedError,
+    OutputExistsError,
+)
 
 PAIRS = [
     ("le chat dort ici", "the cat sleeps here"),
@@ -67,13 +79,46 @@ def test_without_a_preset_settings_are_chosen_for_the_text_and_the_minutes(tmp_p
     assert "max_minutes = 3.0" in config
 
 
-def test_without_a_folder_the_run_goes_with_the_estimator():
+def test_without_a_folder_the_run_goes_with_the_estimator_and_its_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "C#").mkdir()  # elsewhere a # begins the name of a column
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "C#"))
     translator = Seq2SeqTranslator("tiny", [*SETTINGS, "training.max_steps=2"], engine="torch")
     folder = translator.fit(*map(iter, ALL)).folder_
     assert (folder / "config.toml").is_file()
-    assert len(translator.predict(X)) == len(X)
-    del translator
+    expected = translator.predict(X[:2])
+
+    child = fork()
+    if child == 0:
+        del translator
+        os._exit(0 if folder.exists() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+    shallow, deep, pickled = (
+        each(translator) for each in (copy.copy, copy.deepcopy, lambda one: pickle.dumps(one))
+    )
+    del translator, shallow
+    assert deep.predict(X[:2]) == expected
+    other = pickle.loads(pickled)
+    del deep
     assert not folder.exists()
+    with pytest.raises(InputMissingError):  # a model that went with its estimator
+        other.predict(X[:2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"minutes": "5"}, "minutes must be a number, got '5'"),
+        ({"overrides": None}, "overrides must be a list of settings, got None"),
+        ({"overrides": "seed=1"}, "overrides must be a list of settings, got 'seed=1'"),
+        ({"overrides": [1]}, r"overrides must be a list of settings, got \[1\]"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named_by_fit(arguments: dict[str, object], message: str):
+    with pytest.raises(ConfigError, match=message):
+        Seq2SeqTranslator(**arguments).fit(*ALL)
 
 
 def test_before_fit_there_is_nothing_to_ask():
@@ -111,6 +156,8 @@ def test_what_is_no_line_is_named_before_anything_is_trained(tmp_path: Path):
     assert str(caught.value) == (
         "X[1] must be one line of text, got None; X[2] must be one line of text, got 'b\\nc'"
     )
+    with pytest.raises(DataError, match=r"got the lone surrogate U\+DCE9 at character 2"):
+        translator.fit(["a\udce9"], ["a"])
     with pytest.raises(DataError, match="y must be a list of strings, got one str"):
         translator.fit(["a"], "a")
     with pytest.raises(DataError, match="as many X as y, got 2 X and 1 y"):
@@ -123,3 +170,5 @@ def test_the_repr_shows_what_was_given():
     assert repr(Seq2SeqTranslator("tiny", minutes=5)) == (
         "Seq2SeqTranslator(preset='tiny', minutes=5)"
     )
+    given = np.array(["a=1", "b=2"])
+    assert repr(Seq2SeqTranslator(overrides=given)) == f"Seq2SeqTranslator(overrides={given!r})"

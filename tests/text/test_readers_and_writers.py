@@ -207,6 +207,8 @@ def test_an_http_server_is_read(tmp_path: Path):
         ("s3://b/k/a.en", "s3://b/k/a.en", "", "", "", "s3://b/k/a.en"),
         ("file:///x/a", "file:///x/a", "", "", "", "file:///x/a"),
         ("C:/a.en", "C:/a.en", "", "", "", "C:/a.en"),
+        ("/C#/a.en", "/C#/a.en", "", "", "", "/C#/a.en"),
+        ("/C#/p.csv#c#", "/C#/p.csv", "c#", "", "csv", "/C#/p.c#"),
         ("datasets://a/b?split=train#de", "datasets://a/b?split=train", "de", "", "datasets", None),
     ],
 )

@@ -64,7 +64,9 @@ class Address:
 
 def address_of(path: Path | str) -> Address:
     """An input by its name."""
-    text, _, column = str(path).partition("#")
+    folder, slash, name = str(path).rpartition("/")  # a # in the name of a folder is its own
+    name, _, column = name.partition("#")
+    text = folder + slash + name
     if "::" in text:
         return _chained(text, column)
     found = _SCHEME.fullmatch(text)
