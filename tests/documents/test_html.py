@@ -89,6 +89,7 @@ def texts(source: str, rules: TagRules = TagRules()) -> list[str]:  # noqa: B008
         ('<?xml version="1.0"?><html><script src="a.js"/><p>b</p><script>c</script>', ["b"]),
         ('<html xmlns="http://www.w3.org/1999/xhtml"><style/><p>b<style>c</style>', ["b"]),
         ("<script/><p>b", ["b"]),
+        ("<script/>a = '<script>'</script>b", ["b"]),
         ("<br>… — !<hr/>", []),
         ("<P CLASS=x>un", ["un"]),
         ("a < b", ["a < b"]),
