@@ -189,6 +189,7 @@ def test_a_row_can_be_held_within_the_chapter_about_weights(site: Path, page: An
     part.locator(".hold-bar").first.focus()
     page.keyboard.press("End")
     part.locator(".changes button", has_text="held in").wait_for()
+    assert part.locator(".changes button").count() == 1
 
 
 def test_a_cell_says_right_or_wrong(page: Any, browser: Any):
@@ -256,3 +257,4 @@ def test_the_search_of_the_site_works_in_a_folder(site: Path, page: Any, browser
     page.get_by_role("option", name=re.compile("Positional encoding")).first.wait_for()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("positions.html.*#alibi"))
+    assert page.errors == []

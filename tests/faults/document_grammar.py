@@ -613,8 +613,13 @@ def random_files(kind: Format, count: int, seed: int) -> Iterator[bytes]:
 
 def _well_formed(kind: Format, tokens: list[str], random: Random) -> list[str]:
     """Tokens that the format takes, or nothing behind its first rule would ever be read."""
+    if kind == "docx":
+        return ["<w:p><w:r><w:t>red</w:t></w:r>", *_nested(tokens), "</w:p>"]
     if kind in _IS_XML:
         return _nested(tokens)
+    if kind == "strings":
+        texts = (json.dumps(token, ensure_ascii=False) for token in tokens)
+        return [f"{text} = {text};\n" for text in texts]
     if kind == "json":
         values = [json.dumps(token) for token in tokens]
         body = ", ".join(f"[{each}]" if random.random() < 0.3 else each for each in values)
