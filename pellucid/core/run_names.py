@@ -1,5 +1,6 @@
 """The names of the parts of a run folder."""
 
+import re
 from pathlib import Path
 
 CONFIG_FILE = "config.toml"
@@ -24,13 +25,19 @@ BOARD_FOLDER, WANDB_FOLDER = "tensorboard", "wandb"
 """Files of TensorBoard and of Weights & Biases, if asked for."""
 TOKENIZER_FOLDER = "tokenizer"
 """The tokenizers."""
+_STEP = re.compile(r"step-(\d+)", re.ASCII)
 
 
 def step_name(step: int) -> str:
-    """The name of a checkpoint, a bundle or a frame that was made after update ``step``."""
+    """The name of what a run saves after the update ``step``."""
     return f"step-{step:08d}"
 
 
-def step_order(folder: Path) -> tuple[int, str]:
-    """The key that sorts such folders by their steps, which may have more than eight digits."""
-    return len(folder.name), folder.name
+def steps_in(folder: Path) -> list[tuple[int, Path]]:
+    """What a run has saved in a folder by its update, the earliest first.
+
+    A copy that a user has made there (``step-00000005-mine``) is none of them.
+    """
+    paths = folder.iterdir() if folder.is_dir() else ()
+    found = ((_STEP.fullmatch(path.name), path) for path in paths)
+    return sorted((int(name[1]), path) for name, path in found if name and path.is_dir())

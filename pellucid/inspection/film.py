@@ -15,7 +15,13 @@ from pellucid.bundle import MODEL_FILE, Bundle, load_bundle
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError
 from pellucid.core.files import read_manifest, read_plain, verified_reading
 from pellucid.core.limits import LOAD_SECONDS, Deadline
-from pellucid.core.run_names import BUNDLES_FOLDER, CHECKPOINTS_FOLDER, FILM_FOLDER, JOURNAL_FILE
+from pellucid.core.run_names import (
+    BUNDLES_FOLDER,
+    CHECKPOINTS_FOLDER,
+    FILM_FOLDER,
+    JOURNAL_FILE,
+    steps_in,
+)
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.inspection.capture import Capture, capture_of
@@ -132,7 +138,7 @@ def kept_models(run: Path) -> list[KeptModel]:
 
 def _in(run: Path, name: str, kind: FrameKind) -> dict[int, KeptModel]:
     found = {}
-    for folder in (run / name).glob("step-*"):
+    for _, folder in steps_in(run / name):
         try:
             manifest = read_manifest(folder)
         except (CorruptError, InputMissingError) as error:

@@ -41,7 +41,7 @@ from pellucid.core.files import (
 )
 from pellucid.core.limits import parse_json
 from pellucid.core.run_names import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
-from pellucid.core.run_names import STATE_FILE, step_order
+from pellucid.core.run_names import STATE_FILE, steps_in
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
 from pellucid.core.world import World
 from pellucid.model.seq2seq import SequenceModel
@@ -284,7 +284,7 @@ def saved_precision(folder: Path) -> object:
 
 def checkpoints_of(run: Path) -> list[Path]:
     """The checkpoints of a run folder, latest step first."""
-    return sorted((run / CHECKPOINTS_FOLDER).glob("step-*"), key=step_order, reverse=True)
+    return [path for _, path in reversed(steps_in(run / CHECKPOINTS_FOLDER))]
 
 
 def newest_intact(run: Path) -> Path | None:
@@ -336,8 +336,9 @@ def remove_old(
 def remove_newer(folder: Path) -> None:
     """Delete the checkpoints of the same run that are later than ``folder``."""
     for other in checkpoints_of(folder.parent.parent):
-        if step_order(other) > step_order(folder):
-            remove_folder(other)
+        if other == folder:
+            break
+        remove_folder(other)
 
 
 def is_intact(folder: Path) -> bool:

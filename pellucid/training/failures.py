@@ -17,12 +17,11 @@ import torch
 
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import write_errors
-from pellucid.core.run_names import step_order
+from pellucid.core.run_names import CHECKPOINTS_FOLDER, steps_in
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Indices
 from pellucid.training.checkpoint import (
     broken_tensors,
-    checkpoints_of,
     is_intact,
     load_checkpoint,
     remove_newer,
@@ -262,16 +261,14 @@ def _text(data: TrainingData, row: int) -> dict[str, str]:
 
 def _last_good(run: Run) -> Path | None:
     """The checkpoint of the last regular save, or the next older one that is intact."""
-    wanted = run.folder.checkpoint_path(run.progress.good_step)
-    older = (
-        each for each in checkpoints_of(run.folder.path) if step_order(each) <= step_order(wanted)
-    )
+    folder, good_step = run.folder.path / CHECKPOINTS_FOLDER, run.progress.good_step
+    older = (path for step, path in reversed(steps_in(folder)) if step <= good_step)
 
     # The first process looks for all of them, as on a network's disk they may see different files.
     world = run.process_group.world
     found = world.by_first(lambda: next((each.name for each in older if is_intact(each)), None))
     name = world.from_first(found)
-    return None if name is None else wanted.with_name(name)
+    return None if name is None else folder / name
 
 
 def _diverged(message: str) -> DivergedError:

@@ -9,6 +9,7 @@ film/           the parameters at some updates, if asked for
 journal.jsonl   one event in each line
 """
 
+import contextlib
 import logging
 import os
 import shutil
@@ -44,7 +45,7 @@ from pellucid.core.run_names import (
     JOURNAL_FILE,
     LOCK_FILE,
     step_name,
-    step_order,
+    steps_in,
 )
 from pellucid.core.run_names import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.run_names import TOKENIZER_FOLDER as TOKENIZER_FOLDER
@@ -212,8 +213,8 @@ class RunFolder:
     def remove_models_after(self, step: int) -> None:
         """Delete the bundles and the frames of the film made after the update ``step``."""
         for kind in (BUNDLES_FOLDER, FILM_FOLDER):
-            for folder in (self.path / kind).glob("step-*"):
-                if step_order(folder) > step_order(Path(step_name(step))):
+            for made_at, folder in steps_in(self.path / kind):
+                if made_at > step:
                     remove_folder(folder)
 
 
@@ -248,6 +249,10 @@ def refuse_if_used(path: Path) -> None:
 
 
 def _refuse_other_config(config: RunConfig, saved: dict[str, Any], *, may_move: bool) -> None:
+    # A setting that did not exist yet when the run began has its default. A config that is none any
+    # longer is compared as it is, which names what differs.
+    with contextlib.suppress(ConfigError):
+        saved = RunConfig.parse(saved, CONFIG_FILE).to_table()
     new, old = by_dotted_name(config.to_table()), by_dotted_name(saved)
     differing = _differing(config, saved)
 
@@ -290,7 +295,7 @@ def remove_worse(run: Path, keep: int) -> None:
     figure. The one that was saved before the first validation is deleted.
     """
     found = []
-    for folder in (run / BUNDLES_FOLDER).glob("step-*"):
+    for step, folder in steps_in(run / BUNDLES_FOLDER):
         try:
             manifest = read_manifest(folder)
         except (CorruptError, InputMissingError) as error:
@@ -298,12 +303,12 @@ def remove_worse(run: Path, keep: int) -> None:
             continue
 
         if "score" in manifest or manifest.get("validated") is False:
-            found.append((manifest, folder))
+            found.append((manifest, step, folder))
 
     # The latest is kept, as it may be wanted although an earlier one scored better.
-    latest = max((manifest["step"] for manifest, _ in found), default=None)
-    kept = best_first([each for each in found if "score" in each[0]])
-    worse = {*kept[keep:], *(folder for manifest, folder in found if "score" not in manifest)}
-    for manifest, folder in found:
-        if folder in worse and manifest["step"] != latest:
+    latest = max((step for _, step, _ in found), default=None)
+    scored = [(manifest, folder) for manifest, _, folder in found if "score" in manifest]
+    worse = {*best_first(scored)[keep:], *(path for each, _, path in found if "score" not in each)}
+    for _, step, folder in found:
+        if folder in worse and step != latest:
             remove_folder(folder)

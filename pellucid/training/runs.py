@@ -21,7 +21,7 @@ from pellucid.core.run_names import (
     LOCK_FILE,
     TOKENIZER_FOLDER,
     WANDB_FOLDER,
-    step_order,
+    steps_in,
 )
 from pellucid.evaluation.scoring import rank
 from pellucid.training.journal import LIMITS, History, number, read_history
@@ -160,7 +160,7 @@ def _history(run: Path, problems: list[str]) -> History:
 
 def _newest_bundle(run: Path, problems: list[str]) -> str | None:
     """The newest bundle with a whole manifest and files of the right sizes."""
-    for folder in sorted((run / BUNDLES_FOLDER).glob("step-*"), key=step_order, reverse=True):
+    for _, folder in reversed(steps_in(run / BUNDLES_FOLDER)):
         try:
             files = read_manifest(folder)["files"]
 

@@ -13,7 +13,7 @@ from pellucid.core.files import read_manifest, write_folder
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.evaluate import evaluate
 from pellucid.training.config import RunConfig, validation_search
-from pellucid.training.folder import remove_worse
+from pellucid.training.folder import RunFolder, remove_worse
 from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.runs import summarize
@@ -123,6 +123,25 @@ def test_of_equal_scores_the_best_bundle_is_not_the_latest_but_the_better(tmp_pa
     remove_worse(tmp_path, keep=1)
     assert good.exists()
     assert not bad.exists()
+
+
+def test_what_a_user_keeps_among_the_bundles_neither_counts_nor_goes(tmp_path: Path):
+    good, worse = bundle(tmp_path, 10, 9.0, []), bundle(tmp_path, 20, 8.0, [])
+    latest = bundle(tmp_path, 100_000_000, 1.0, [])
+    mine = good.with_name(f"{good.name}-mine")
+    shutil.copytree(good, mine)
+    note = good.with_name("step-zzz.txt")
+    note.touch()
+
+    remove_worse(tmp_path, keep=2)
+    assert worse.exists(), "the copy takes no place"
+    remove_worse(tmp_path, keep=1)
+    assert not worse.exists()
+
+    # After a return to an earlier update: 100,000,000 is later than 20,000,000, and 10 is not.
+    RunFolder(tmp_path, read_config("demo", []), resume=True).remove_models_after(20_000_000)
+    assert {mine, note, good} == set(good.parent.iterdir())
+    assert not latest.exists()
 
 
 def test_scores_on_other_text_are_not_compared(tmp_path: Path):

@@ -122,6 +122,20 @@ def test_resuming_with_other_settings_is_refused_with_a_list_of_them(tmp_path: P
         pass
 
 
+def test_a_setting_that_is_newer_than_the_run_has_its_default(tmp_path: Path):
+    with RunFolder(tmp_path, config(), resume=False):
+        pass
+    saved = tmp_path / "config.toml"
+    text = saved.read_text()
+    saved.write_text(re.sub(r"(?m)^word_dropout = 0\.0\n", "", text))
+    assert saved.read_text() != text
+    with RunFolder(tmp_path, config(), resume=True):
+        pass
+    saved.write_text(text.replace("word_dropout", "word_loss"))
+    with pytest.raises(ConfigError, match=r"word_loss: 0\.0 -> None"):
+        RunFolder(tmp_path, config(), resume=True).__enter__()
+
+
 def test_resuming_with_another_limit_or_rate_is_allowed_and_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
