@@ -20,6 +20,7 @@ from pellucid.backends.huggingface.export_folder import export_huggingface
 from pellucid.backends.huggingface.import_folder import import_huggingface, read_huggingface
 from pellucid.backends.load import load
 from pellucid.backends.marian import self_check
+from pellucid.backends.marian.generation import read_generation
 from pellucid.backends.marian.tensors import features_to_marian
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import (
@@ -392,6 +393,10 @@ def test_an_imported_model_keeps_its_search_settings(
         use_cache=True,
         do_sample=False,
         temperature=None,
+        is_assistant=False,
+        disable_compile=False,
+        num_assistant_tokens=20,
+        eos_token_id=[0],
     )
     assert found == DecodingConfig(
         beam_size=6,
@@ -434,14 +439,19 @@ def test_each_search_setting_that_is_not_kept_is_named(
         "renormalize_logits": True,
         "no_repeat_ngram_size": 2,
         "num_beam_groups": 1,
+        "eos_token_id": [0, 2],
+        "decoder_start_token_id": 1,
     }
+    start = json.loads((damaged / "config.json").read_text())["decoder_start_token_id"]
     (damaged / "generation_config.json").write_text(json.dumps(table))
     import_huggingface(damaged, tmp_path / "out")
     lost = (
         "repetition_penalty=1.2, do_sample=True, suppress_tokens=[5], a_setting_of_tomorrow=3,"
-        " forced_eos_token_id=None (at max_length the stop is forced), renormalize_logits=True"
-        " beside bad words and n-grams (their probability is not divided among the other tokens;"
-        " that of the padding is)"
+        " eos_token_id=[0, 2] (that of config.json is used, 0), decoder_start_token_id=1 (that of"
+        f" config.json is used, {start}), forced_eos_token_id=None (at max_length the stop is"
+        " forced), renormalize_logits=True"
+        " beside bad words, n-grams or a shortest length (the probability of what they exclude is"
+        " not divided among the other tokens; that of the padding is)"
     )
     [record] = caplog.records
     assert record.getMessage() == (
@@ -450,6 +460,22 @@ def test_each_search_setting_that_is_not_kept_is_named(
     assert f"Not kept of its search settings: {lost}." in (
         (tmp_path / "out" / "README.md").read_text()
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_kept"),
+    [
+        ({"bad_words_ids": [[0]]}, True),
+        ({"min_length": 1}, True),
+        ({"bad_words_ids": [[7]]}, False),
+        ({"min_length": 5}, False),
+        ({"min_new_tokens": 1}, False),
+    ],
+)
+def test_probabilities_that_are_divided_otherwise_are_named(asked: dict, is_kept: bool):
+    config = {"eos_token_id": 0, "pad_token_id": 9, "decoder_start_token_id": 9}
+    _, lost = read_generation(config, {"renormalize_logits": True, **asked})
+    assert [each.split(" ")[0] for each in lost] == ([] if is_kept else ["renormalize_logits=True"])
 
 
 def test_without_a_generation_config_the_settings_are_those_of_the_config(

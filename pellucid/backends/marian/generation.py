@@ -1,7 +1,7 @@
 """Converts search settings between ``generation_config.json`` and our section ``[decoding]``."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pydantic
@@ -34,6 +34,7 @@ _NEUTRAL: dict[str, Any] = {
     "sequence_bias": None,
     "stop_strings": None,
     "suppress_tokens": None,
+    "token_healing": False,
 }
 """Settings of transformers that Pellucid lacks, with the values at which they have no effect."""
 _WITHOUT_EFFECT = frozenset(
@@ -42,14 +43,19 @@ _WITHOUT_EFFECT = frozenset(
         "bos_token_id",
         "cache_config",
         "cache_implementation",
-        "decoder_start_token_id",
+        "compile_config",
+        "continuous_batching_config",
+        "decoder_start_token_id",  # compared with config.json, as is eos_token_id
+        "disable_compile",
         "eos_token_id",
         "low_memory",
+        "max_cache_len",
         "output_attentions",
         "output_hidden_states",
         "output_logits",
         "output_scores",
         "pad_token_id",
+        "prefill_chunk_size",
         "return_dict_in_generate",
         "transformers_version",
         "use_cache",
@@ -57,17 +63,30 @@ _WITHOUT_EFFECT = frozenset(
         "temperature",
         "top_k",
         "top_p",
+        "top_h",
         "min_p",
         "typical_p",
         "epsilon_cutoff",
         "eta_cutoff",
+        # they belong to an assistant model, which the caller names
+        "is_assistant",
+        "num_assistant_tokens",
+        "num_assistant_tokens_schedule",
+        "assistant_confidence_threshold",
+        "assistant_early_exit",
+        "assistant_lookbehind",
+        "target_lookbehind",
     }
 )
 """Entries that do not affect the search, or that ``config.json`` decides."""
 
 
 class GenerationSettings(Config):
-    """The settings of ``GenerationConfig`` that our search has too; defaults are transformers'."""
+    """The settings of ``GenerationConfig`` that our search has too.
+
+    Defaults are those of transformers, except that of ``max_length``: its 20 would cut sentences in
+    two.
+    """
 
     model_config = pydantic.ConfigDict(extra="ignore")
 
@@ -122,24 +141,48 @@ def read_generation(
         and (generation is not None or name in _NEUTRAL)
         and value != _NEUTRAL.get(name)
     ]
+    lost += [
+        f"{name}={given[name]!r} (that of config.json is used, {own!r})"
+        for name in ("eos_token_id", "decoder_start_token_id")
+        if generation is not None
+        and name in given
+        and given[name] not in (own := _token(config, name), [own])
+    ]
     return settings, lost + _partly_kept(settings, config)
+
+
+def _token(config: Mapping[str, Any], name: str) -> Any:
+    """The id of a special token in ``config.json``."""
+    return config.get(name, MarianSettings.model_fields[name].default)
+
+
+def _is_silent(words: Sequence[int], pad: int, start: int, stop: int) -> bool:
+    """Whether bad words are none: our search generates no padding and no start anyway, and
+    transformers ignores a stop in its list.
+    """
+    return len(words) == 1 and words[0] in (pad, start, stop)
 
 
 def _partly_kept(settings: GenerationSettings, config: Mapping[str, Any]) -> list[str]:
     """Settings whose effect differs here, each with the difference."""
     lost = []
-    stop, forced = config.get("eos_token_id", 0), settings.forced_eos_token_id
+    names = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
+    pad, start, stop = (_token(config, name) for name in names)
+    forced = settings.forced_eos_token_id
     has_limit = settings.max_length is not None or settings.max_new_tokens is not None
     if has_limit and forced not in (stop, [stop]):
         lost.append(f"forced_eos_token_id={forced!r} (at max_length the stop is forced)")
 
-    excludes_more = settings.no_repeat_ngram_size or any(
-        len(words) > 1 for words in settings.bad_words_ids
+    excludes_more = (
+        settings.no_repeat_ngram_size
+        or _shortest(settings)
+        or not all(_is_silent(words, pad, start, stop) for words in settings.bad_words_ids)
     )
     if settings.renormalize_logits and excludes_more:
         lost.append(
-            "renormalize_logits=True beside bad words and n-grams (their probability is not"
-            " divided among the other tokens; that of the padding is)"
+            "renormalize_logits=True beside bad words, n-grams or a shortest length (the"
+            " probability of what they exclude is not divided among the other tokens; that of the"
+            " padding is)"
         )
 
     if settings.num_return_sequences > settings.num_beams:
@@ -178,12 +221,8 @@ def decoding_table(
         # The model numbers no more positions, and one of them is for the stop.
         table["max_length"] = min(table["max_length"], settings.max_position_embeddings - 1)
 
-    shortest = generation.min_new_tokens
-    if shortest is None:
-        shortest = max(0, generation.min_length - 1)  # less the start
-
     optional = {
-        "min_length": shortest,
+        "min_length": _shortest(generation),
         "no_repeat_ngram": generation.no_repeat_ngram_size,
         "banned": _banned_phrases(generation, settings, tokenizer, ids),
     }
@@ -199,6 +238,13 @@ def decoding_table(
     return table
 
 
+def _shortest(generation: GenerationSettings) -> int:
+    """The shortest translation in tokens, without the start and the stop."""
+    if generation.min_new_tokens is not None:
+        return generation.min_new_tokens
+    return max(0, generation.min_length - 1)
+
+
 def _banned_phrases(
     generation: GenerationSettings,
     settings: MarianSettings,
@@ -207,12 +253,11 @@ def _banned_phrases(
 ) -> list[str]:
     ours = {row: id_ for id_, row in enumerate(ids.rows)}
 
-    # Our search never generates padding or start, and transformers ignores a stop in this list.
-    silent = {settings.pad_token_id, settings.decoder_start_token_id, settings.eos_token_id}
-
     banned, problems = [], []
     for words in generation.bad_words_ids:
-        if len(words) == 1 and words[0] in silent:
+        if _is_silent(
+            words, settings.pad_token_id, settings.decoder_start_token_id, settings.eos_token_id
+        ):
             continue
 
         # Our config has phrases as text, so the text must be tokenized into the same ids again.
