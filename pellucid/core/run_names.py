@@ -33,11 +33,17 @@ def step_name(step: int) -> str:
     return f"step-{step:08d}"
 
 
+def step_of(path: Path) -> int | None:
+    """The update after which a run saved this, by its name; None for what no run has named."""
+    found = _STEP.fullmatch(path.name)
+    return int(found[1]) if found else None
+
+
 def steps_in(folder: Path) -> list[tuple[int, Path]]:
     """What a run has saved in a folder by its update, the earliest first.
 
     A copy that a user has made there (``step-00000005-mine``) is none of them.
     """
     paths = folder.iterdir() if folder.is_dir() else ()
-    found = ((_STEP.fullmatch(path.name), path) for path in paths)
-    return sorted((int(name[1]), path) for name, path in found if name and path.is_dir())
+    found = ((step_of(path), path) for path in paths)
+    return sorted((step, path) for step, path in found if step is not None and path.is_dir())

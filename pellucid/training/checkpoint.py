@@ -41,7 +41,7 @@ from pellucid.core.files import (
 )
 from pellucid.core.limits import parse_json
 from pellucid.core.run_names import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
-from pellucid.core.run_names import STATE_FILE, steps_in
+from pellucid.core.run_names import STATE_FILE, step_of, steps_in
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
 from pellucid.core.world import World
 from pellucid.model.seq2seq import SequenceModel
@@ -335,10 +335,10 @@ def remove_old(
 
 def remove_newer(folder: Path) -> None:
     """Delete the checkpoints of the same run that are later than ``folder``."""
-    for other in checkpoints_of(folder.parent.parent):
-        if other == folder:
-            break
-        remove_folder(other)
+    own = step_of(folder)
+    for step, other in steps_in(folder.parent):
+        if own is not None and step > own:
+            remove_folder(other)
 
 
 def is_intact(folder: Path) -> bool:
