@@ -11,6 +11,7 @@ import dataclasses
 import errno
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -22,11 +23,14 @@ import uuid
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from pellucid.core import system
 from pellucid.core.errors import CorruptError, InputMissingError, OutputExistsError, WriteError
 from pellucid.core.limits import Deadline
+
+_log = logging.getLogger("pellucid")
+Opened = TypeVar("Opened")
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1
@@ -340,6 +344,32 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
         finally:
             if held is not None:
                 os.close(held)
+
+
+def open_or_make(
+    folder: Path,
+    open_: Callable[[], Opened],
+    fill: Callable[[Path], None],
+    details: dict[str, Any],
+    *,
+    what: str,
+    otherwise: str,
+) -> Opened:
+    """A folder of a cache as ``open_`` reads it; ``write_folder`` makes it if it is not there.
+
+    It is logged that ``what`` is reused. Damage costs time and not the run: it is logged, with what
+    is done ``otherwise``, and the folder is made again. Raises as ``write_folder`` and ``fill``.
+    """
+    try:
+        found = open_()
+        _log.info("reusing %s in %s", what, folder)
+        return found
+    except InputMissingError:
+        pass
+    except CorruptError as error:
+        _log.warning("%s; %s", error, otherwise)
+    write_folder(folder, fill, details=details)
+    return open_()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from pellucid.core.errors import CorruptError, InputMissingError
-from pellucid.core.files import verify_folder, write_folder
+from pellucid.core.errors import CorruptError
+from pellucid.core.files import open_or_make, verify_folder
 from pellucid.core.phases import begin_phase
 from pellucid.core.special import PAD_ID
 from pellucid.decoding.engine import token_batches
@@ -183,15 +183,18 @@ def teacher_tokens(
     cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
     folder = cache / f"teacher-{fingerprint[:32]}"
 
-    try:
-        tokens = TeacherTokens.open(folder, data.store, reader.top_k)
-    except (InputMissingError, CorruptError) as error:
-        # They can be computed again, so damage costs time and not the run.
-        if isinstance(error, CorruptError):
-            _log.warning("%s; asking the teacher again", error)
+    def compute(path: Path) -> None:
         begin_phase("computing the teacher's likeliest tokens")
-        write_folder(folder, reader.write, details={"fingerprint": fingerprint})
-        tokens = TeacherTokens.open(folder, data.store, reader.top_k)
+        reader.write(path)
+
+    tokens = open_or_make(
+        folder,
+        lambda: TeacherTokens.open(folder, data.store, reader.top_k),
+        compute,
+        {"fingerprint": fingerprint},
+        what="the teacher's likeliest tokens",
+        otherwise="asking the teacher again",
+    )
 
     for model in models:
         model.cpu()

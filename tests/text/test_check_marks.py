@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pellucid.text.check import scan
-from pellucid.text.check.scan import find_marks, without_marks
+from pellucid.text.check.scan import LineProblem, find_marks, scan_block, without_marks
 
 CASES = {
     "\0": "nul",
@@ -42,6 +42,24 @@ def test_each_kind_is_found_and_named(text, mark):
 
 def test_text_of_many_scripts_is_clean():
     assert find_marks(CLEAN.encode()) == {}
+
+
+@pytest.mark.parametrize(
+    ("block", "problem", "rows"),
+    [
+        (b"a\r\nb\r", "crlf", [0]),
+        (b"a\r\nb\r", "carriage_return", [1]),
+        (b"abc\r", "crlf", []),
+        (b"abc\r", "carriage_return", [0]),
+        ("a\n\u200b\n\n\u3000\nb\u200b\n\u00ad\u2060".encode(), "empty", [1, 2, 3, 5]),
+        (b"", "empty", [0]),
+        (b"\r\n\x80", "empty", [0]),
+        ("a\n\ufdd0\nb\ufdef\n\ufdf0".encode(), "unusual", [1, 2]),
+        ("a\ufeffb".encode(), "invisible", [0]),
+    ],
+)
+def test_the_lines_with_a_problem_are_found(block: bytes, problem: LineProblem, rows: list[int]):
+    assert scan_block(block).problems[problem].tolist() == rows
 
 
 def test_a_character_cut_at_the_end_is_no_mark():

@@ -35,6 +35,18 @@ def test_pairs_come_back_and_dropped_ones_are_counted_and_told(tmp_path, caplog)
     ]
 
 
+def test_lines_without_tokens_are_blank_and_all_files_are_named(tmp_path, caplog):
+    files = write_files(tmp_path, ["a", "\u200b", "\u00ad", "a a a"], ["a"] * 4)
+    tokenizer = WordTokenizer("word", Vocabulary.of("a"), normalization="nfc")
+    both = PairFiles(files.sources * 2, files.targets * 2)
+    with caplog.at_level(logging.WARNING, logger="pellucid"):
+        store = build_store(tmp_path / "cache", both, (tokenizer, tokenizer), 2)
+    assert store.report == StoreReport(read=8, kept=2, empty=4, too_long=2)
+    assert caplog.messages[0] == (
+        f"{files.sources[0]} and 1 more file: 4 of 8 pairs have a blank side and are left out"
+    )
+
+
 def test_what_max_length_allows_is_kept(tmp_path):
     assert rows(build(tmp_path, write_files(tmp_path), max_length=6))[1] == ([4] * 5, [5])
 

@@ -8,7 +8,6 @@ suspicious characters and ``without_marks`` removes them; ``Column`` holds one n
 import contextlib
 import re
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Generic, Literal, TypeVar, cast, get_args
@@ -78,8 +77,9 @@ _PATTERNS: dict[Mark, bytes] = {
     # VT, FF, FS, GS, RS, U+0085, U+2028, U+2029: where str.splitlines cuts and \n does not
     "odd_separator": rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]",
     "control": rb"[\x01-\x08\x0e-\x1b\x1f\x7f]|\xc2[\x80-\x84\x86-\x9f]",
-    # private use; interlinear marks, object, replacement character, non-characters
-    "unusual": rb"\xee[\x80-\xbf]|\xef[\x80-\xa3]|\xef\xbf[\xb9-\xbf]|\xf3[\xb0-\xbf]|\xf4",
+    # private use; non-characters; interlinear marks, object, replacement character
+    "unusual": rb"\xee[\x80-\xbf]|\xef[\x80-\xa3]|\xef\xb7[\x90-\xaf]|\xef\xbf[\xb9-\xbf]"
+    rb"|\xf3[\xb0-\xbf]|\xf4",
     # UTF-8 read as Latin-1 and written as UTF-8 again: two or three accented letters for one
     "mojibake": rb"\xc3[\x82\x83]\xc2[\x80-\xbf]|\xc3\xa2\xe2\x82\xac",
 }
@@ -144,7 +144,7 @@ def _mark_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
         0xC2: [*range(0x80, 0xA0)],
         0xC3: [0x82, 0x83, 0xA2],
         0xE2: [0x80],
-        0xEF: [*range(0x80, 0xA4), 0xBF],
+        0xEF: [*range(0x80, 0xA4), 0xB7, 0xBF],
     }
 
     for row, (lead, bytes_) in enumerate(following.items(), start=2):
@@ -210,14 +210,6 @@ def _end_table() -> npt.NDArray[np.uint16]:
     return table
 
 
-def _blank_table() -> npt.NDArray[np.bool_]:
-    """The bytes with which a line of only Unicode white space can begin."""
-    table = np.zeros(256, dtype=np.bool_)
-    table[list(range(0x09, 0x0E)) + list(range(0x1C, 0x21)) + [0xC2, 0xE1, 0xE2, 0xE3]] = True
-    return table
-
-
-_MAY_BE_BLANK = _blank_table()
 _COUNTED, _ENDS = _counting_table(), _end_table()
 
 
@@ -277,7 +269,7 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
 
         blocks = opened.enter_context(contextlib.closing(iterate_blocks(path)))
         for block in blocks:
-            # A mark at the very beginning is legal; inside a line it is the problem ``unusual``.
+            # A mark at the very beginning is legal; inside a line it is ``invisible``.
             if row == 0 and block.startswith(BYTE_ORDER_MARK):
                 has_mark = True
 
@@ -314,19 +306,19 @@ class BlockScan:
 
 def scan_block(block: bytes) -> BlockScan:
     """Scan whole lines; the last may lack its end. An empty block is one empty line."""
-    text = block if block.endswith(b"\n") else block + b"\n"
-    bytes_ = np.frombuffer(text, np.uint8)
     problems: dict[LineProblem, _Rows] = {}
 
     # Windows line ends are found first and then replaced, so that a carriage return that is left
-    # is a problem inside a line.
+    # is a problem inside a line, also at the end of a last one without an end.
     problems["crlf"] = np.empty(0, np.int64)
-    if b"\r\n" in text:
+    if b"\r\n" in block:
+        bytes_ = np.frombuffer(block, np.uint8)
         ends = np.flatnonzero(bytes_ == _NEWLINE)
         problems["crlf"] = np.flatnonzero(bytes_[np.maximum(ends - 1, 0)] == ord("\r"))
-        text = text.replace(b"\r\n", b"\n")
-        bytes_ = np.frombuffer(text, np.uint8)
+        block = block.replace(b"\r\n", b"\n")
 
+    text = block if block.endswith(b"\n") else block + b"\n"
+    bytes_ = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(bytes_ == _NEWLINE)
     starts = np.concatenate((np.zeros(1, np.int64), ends[:-1] + 1))
 
@@ -342,12 +334,14 @@ def scan_block(block: bytes) -> BlockScan:
         problems[mark] = np.unique(np.searchsorted(ends, places))  # position to row
 
     problems["invalid_utf8"] = np.array(invalid_lines(text), np.int64)
-    problems["empty"] = _blank_rows(lines, bytes_[starts])
     problems["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
 
     forms = line_forms(text)
     problems["not_nfc"] = np.array(forms.not_nfc, np.int64)
     problems["invisible"] = np.array(forms.invisible, np.int64)
+    # Empty, or once normalized: a line of white space or of zero-width spaces.
+    blank = [row for row, line in forms.normalized.items() if not line]
+    problems["empty"] = np.union1d(np.flatnonzero(starts == ends), np.array(blank, np.int64))
 
     # Equal once they are normalized: a duplicate is one in whatever form it is written.
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
@@ -388,10 +382,3 @@ def _traits(text: _Bytes, starts: _Rows, ends: _Rows) -> npt.NDArray[np.uint16]:
     for name, (first_bit, bits) in TRAITS.items():
         packed |= np.minimum(values[name], (1 << bits) - 1).astype(np.uint16) << first_bit
     return packed
-
-
-def _blank_rows(lines: Sequence[bytes], first_bytes: _Bytes) -> _Rows:
-    """Lines of white space only, as ``str.strip`` has it; most are excluded by their first byte."""
-    rows = np.flatnonzero(_MAY_BE_BLANK[first_bytes]).tolist()
-    blank = [row for row in rows if not lines[row].decode("utf-8", "replace").strip()]
-    return np.array(blank, dtype=np.int64)

@@ -210,10 +210,12 @@ def tokenize_chunk(
         for side, tokenizer in enumerate(tokenizers)
     ]
 
-    # A text can have no tokens although it is not blank: one of control characters, for example.
+    # A text can have no tokens although it has characters, such as one of zero-width spaces: it
+    # counts as blank.
     lengths = [np.fromiter(map(len, side), np.int64, len(side)) for side in rows]
     fits = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= max_length)
     is_kept[is_kept] = fits  # over all pairs, not only those that are not blank
+    empty += int(((np.minimum(*lengths) == 0) & is_short).sum())
 
     sides = []
     for side, id_type in zip(range(2), (layout.source_type, layout.target_type), strict=True):

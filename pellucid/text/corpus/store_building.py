@@ -11,10 +11,11 @@ from typing import Self
 
 import numpy as np
 
-from pellucid.core.errors import CorruptError, DataError, InputMissingError
-from pellucid.core.files import read_manifest, write_file, write_folder
+from pellucid.core.errors import CorruptError, DataError
+from pellucid.core.files import open_or_make, read_manifest, write_file
 from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
+from pellucid.core.texts import counted
 from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
 from pellucid.text.corpus.cleaning import InOrder
@@ -71,20 +72,20 @@ def build_store(
     fingerprint = recipe.fingerprint(KnownFiles(cache))
     folder = cache / f"store-{_FORMAT}-{fingerprint[:32]}"
 
-    try:
+    def opened() -> TokenStore:
         store = TokenStore.open(folder)
         if read_manifest(folder).get("fingerprint") != fingerprint:
             raise CorruptError(f"{folder} was made from other text")
-        _log.info("reusing the tokenized corpus in %s", folder)
-    except InputMissingError:
-        write_folder(folder, recipe.fill, details={"fingerprint": fingerprint})
-        store = TokenStore.open(folder)
-    except CorruptError as error:
-        # A cache can be made again from the text, so damage costs time and not the run.
-        _log.warning("%s; tokenizing again", error)
-        write_folder(folder, recipe.fill, details={"fingerprint": fingerprint})
-        store = TokenStore.open(folder)
+        return store
 
+    store = open_or_make(
+        folder,
+        opened,
+        recipe.fill,
+        {"fingerprint": fingerprint},
+        what="the tokenized corpus",
+        otherwise="tokenizing again",
+    )
     _warn(store.report, files, max_length)
     return store
 
@@ -142,7 +143,7 @@ class _Recipe:
         # Raised inside ``write_folder``, which then leaves nothing behind.
         if not tally.kept:
             raise DataError(
-                f"none of the {tally.read} pairs in {self.files.sources[0]} can be used:"
+                f"none of the {tally.read} pairs in {_named(self.files)} can be used:"
                 f" {tally.empty} have a blank side, {tally.read - tally.empty} have more than"
                 f" {self.max_length} tokens (data.max_length)"
             )
@@ -222,8 +223,14 @@ def _type_for(largest: int) -> str:
     return SMALL if largest < 1 << 16 else LARGE
 
 
+def _named(files: PairFiles) -> str:
+    """The files whose pairs are counted together."""
+    first, more = str(files.sources[0]), len(files.sources) - 1
+    return f"{first} and {counted(more, 'more file')}" if more else first
+
+
 def _warn(report: StoreReport, files: PairFiles, max_length: int) -> None:
-    name = files.sources[0]
+    name = _named(files)
     if report.empty:
         _log.warning(
             "%s: %d of %d pairs have a blank side and are left out",
