@@ -6,7 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pellucid.core.installation import has_torch
 from pellucid.decoding.cache import TranslationCache
@@ -52,6 +52,7 @@ from pellucid.text.glossary import Glossary
 _LOG = logging.getLogger("pellucid.serve")
 
 _Found = TypeVar("_Found")
+Readiness = Literal["ok", "stopping", "starting", "stuck"]
 _ALTERNATIVES = 5
 """Tokens returned if a request gives no count."""
 _QUEUE_SHARE = 1 / 3
@@ -138,6 +139,15 @@ class Service:
     def stuck_seconds(self) -> float:
         """Seconds since the last step of the model that has been silent longest."""
         return max((s.batcher.seconds_since_tick() for s in self._served.values()), default=0.0)
+
+    def readiness(self) -> Readiness:
+        """Whether requests are accepted, or why not."""
+        # Stopping first: a server that stops while it starts must not be called starting.
+        if self.is_draining:
+            return "stopping"
+        if not self.is_ready:
+            return "starting"
+        return "stuck" if self.stuck_seconds() > self.limits.max_stuck_seconds else "ok"
 
     def models(self) -> ModelsResponse:
         """All models as ``GET /v1/models`` lists them, the default one first."""

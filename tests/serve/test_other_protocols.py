@@ -262,6 +262,14 @@ def test_a_request_as_the_client_of_kserve_writes_it_is_answered(
     [
         ({"shape": [2]}, "inputs.0.shape must be [1] or [1, 1] for 1 texts, got [2]"),
         ({"shape": []}, "inputs.0.shape"),
+        (
+            {"shape": [3], "data": [["a", "b"], ["c"], []]},
+            "inputs.0.data.0 must be a text for the shape [3]",
+        ),
+        (
+            {"shape": [2, 1], "data": [["a"], ["b", "c"]]},
+            "inputs.0.data.1 must hold one text, got 2",
+        ),
         ({"datatype": "FP32"}, "inputs.0.datatype"),
         ({"name": "texts"}, "inputs.0.name"),
         ({"data": ["a"] * 5, "shape": [5]}, "inputs.0.data must hold at most 4 texts"),

@@ -182,14 +182,8 @@ def add_probes(router: APIRouter, service: Service) -> None:
         """Whether requests are accepted: 503 while models are read, while the server stops, and
         while a model has made no step for too long.
         """
-        # Stopping first: a server that stops while it starts must not be called starting.
-        if service.is_draining:
-            return _state("stopping", 503)
-        if not service.is_ready:
-            return _state("starting", 503)
-        if service.stuck_seconds() > service.limits.max_stuck_seconds:
-            return _state("stuck", 503)
-        return _state("ok", 200)
+        state = service.readiness()
+        return _state(state, 200 if state == "ok" else 503)
 
     @router.get(
         "/metrics",

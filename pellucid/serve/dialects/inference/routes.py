@@ -128,8 +128,7 @@ def make_inference_routes(service: Service) -> APIRouter:
     @router.get("/v2/health/ready", responses=documented())
     async def ready() -> Response:
         """Whether requests are accepted, as ``/readyz`` says it."""
-        is_stuck = service.stuck_seconds() > service.limits.max_stuck_seconds
-        is_ready = service.is_ready and not service.is_draining and not is_stuck
+        is_ready = service.readiness() == "ok"
         return JSONResponse({"ready": is_ready}, 200 if is_ready else 503)
 
     add_model_routes(router, service, "/v2/models/{name}")
@@ -160,10 +159,10 @@ def add_model_routes(router: APIRouter, service: Service, path: str) -> None:
 
     @router.get(f"{path}/ready", responses=documented(404), include_in_schema=not is_versioned)
     async def model_ready(name: str, request: Request) -> Response:  # noqa: ARG001
-        """Whether a model answers."""
+        """Whether a model answers, as ``/readyz`` says it."""
         model = found(request)
-        if service.is_draining:
-            raise UnavailableError("the server is stopping")
+        if (state := service.readiness()) != "ok":
+            raise UnavailableError(f"the server is {state}")
         return JSONResponse({"name": model.place.name, "ready": True})
 
     @router.post(
@@ -199,9 +198,13 @@ def _metadata(model: LoadedModel) -> dict[str, Any]:
 
 
 def _texts_of(tensor: InferInput) -> list[str]:
-    """The texts, however nested. Raises InvalidError if they do not have the shape."""
+    """The texts, in rows of one or flat. Raises InvalidError if they do not have the shape."""
     texts: list[str] = []
-    for each in tensor.data:
+    for row, each in enumerate(tensor.data):
+        if not isinstance(each, str) and (len(each) != 1 or len(tensor.shape) == 1):
+            rule = f"must be a text for the shape {shown(tensor.shape)}"
+            rule = f"must hold one text, got {len(each)}" if len(tensor.shape) == 2 else rule
+            raise InvalidError([FieldProblem(f"inputs.0.data.{row}", rule, shown(each))])
         texts += [each] if isinstance(each, str) else each
 
     if tensor.shape not in ([len(texts)], [len(texts), 1]):
