@@ -8,9 +8,11 @@ from axe_playwright_python.sync_playwright import Axe
 from opened_reports import SOURCE, TARGET, random_bundle
 from playwright.sync_api import Browser, Locator, Page
 
+from pellucid.backends.web.scripts import join_modules
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.report.page import make_report
+from pellucid.inspection.report.plan import explorer_plan
 
 CROSS = "decoder.layers.1.cross_attention"
 AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
@@ -210,3 +212,44 @@ def test_recurrent_models_have_a_picture_of_their_own(
         assert page.locator(".column.cross-attention").count() == (kind == "rnn-attention")
         column(page, "encoder.layers.1").locator(".name").click()
         assert page.locator(".card h3").inner_text() == "States"
+
+
+def test_a_live_model_that_fails_or_is_late_leaves_the_explorer_as_it_should_be(
+    bundle: Bundle, page: Page
+):
+    """Before the first state, with a model that says no, and with matrices that arrive late."""
+    model = random_bundle(bundle).model
+    plan = {**explorer_plan(model), "config": model.config.model_dump(mode="json")}
+    script = f"(() => {{ {join_modules('ui/explorer.js', 'ui')}; return ui; }})()"
+    said = page.evaluate(
+        """async ([script, plan, first, second]) => {
+            const ui = eval(script);
+            const waiting = [];
+            const live = {
+                search: {},
+                compute: () => Promise.reject(new Error("no")),
+                prepare: () => new Promise((resolve) => waiting.push(resolve)),
+            };
+            const element = document.createElement("div");
+            document.body.append(element);
+            const explorer = ui.mountExplorer(element, { plan, state: null, live });
+            const opened = [];
+            explorer.on("open", (name) => opened.push(name));
+
+            explorer.pick(0);
+            const problem = await explorer.setSource("x").catch((error) => error.message);
+            const isBusy = element.getAttribute("aria-busy");
+
+            const early = explorer.open(first);
+            explorer.close();
+            waiting.shift()();
+            const one = explorer.open(first);
+            const two = explorer.open(second);
+            waiting.splice(0).reverse().forEach((arrived) => arrived());
+            await Promise.all([early, one, two]);
+            element.remove();
+            return [explorer.picked, problem, isBusy, opened, explorer.opened];
+        }""",
+        [script, plan, "decoder.layers.0.self_attention", CROSS],
+    )
+    assert said == [None, "no", "false", [None, CROSS], CROSS]

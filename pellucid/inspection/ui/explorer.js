@@ -38,6 +38,7 @@ export function mountExplorer(element, provider, options = {}) {
     translation: null,
     isCutting: false,
     turn: 0,
+    opening: 0,
   };
   let card = null;
 
@@ -65,9 +66,13 @@ export function mountExplorer(element, provider, options = {}) {
       const place = find(explorer.towers, detail.from ?? name);
       if (!place) return false;
       if (detail.from) Object.assign(place, { head: detail.head ?? null, step: detail.step ?? null });
-      now.place = withStep(place);
+      const opened = withStep(place);
+      // Of parts whose matrices arrive late only the last that was asked for is shown.
+      const turn = (now.opening += 1);
+      await prepare(opened);
+      if (turn !== now.opening) return false;
+      now.place = opened;
       now.name = name;
-      await prepare();
       arrange();
       showCard(detail);
       tell("open", name);
@@ -78,6 +83,7 @@ export function mountExplorer(element, provider, options = {}) {
     /** Back to the whole model. */
     close() {
       const column = now.place?.column;
+      now.opening += 1;
       now.place = null;
       now.name = null;
       arrange();
@@ -96,7 +102,7 @@ export function mountExplorer(element, provider, options = {}) {
     },
     /** Choose a word of the output by its position; null ends it. */
     pick(position) {
-      const isWord = position !== null && position < now.state.words.says.length;
+      const isWord = position !== null && position < (now.state?.words.says.length ?? 0);
       now.picked = isWord ? position : null;
       for (const tower of towers) for (const column of tower.columns) column.press?.(now.picked);
       point(speaker, now.picked);
@@ -201,7 +207,7 @@ export function mountExplorer(element, provider, options = {}) {
     const columns = towers.flatMap((tower) => tower.columns).map(({ column }) => column);
     const last = columns.filter(({ kind }) => kind === "cross-attention").at(-1);
     const weights = last?.parts.find(({ matrix }) => matrix.endsWith(".weights"))?.matrix;
-    if (!weights) return null;
+    if (!weights || !now.state) return null;
     const rows = [];
     for (let head = 0; head < Math.max(1, last.page.head_count); head += 1) {
       const isOn = !now.edits.off.includes(`${last.name}.heads.${head}`);
@@ -217,9 +223,8 @@ export function mountExplorer(element, provider, options = {}) {
     for (const tower of towers) tower.arrange(now.place?.block ? now.place : null);
   }
 
-  /** Learned matrices of the step that is open, which a live model hands out when they are asked for. */
-  async function prepare() {
-    const { column, step, head } = now.place ?? {};
+  /** Learned matrices of a step, which a live model hands out when they are asked for. */
+  async function prepare({ column, step, head }) {
     const shown = column?.page.steps.find(({ name }) => name === step);
     const names = shown?.symbols.map(({ matrix }) => ofHead(matrix, head ?? 0)).filter(Boolean) ?? [];
     await provider.live?.prepare(names);
@@ -281,15 +286,19 @@ export function mountExplorer(element, provider, options = {}) {
     element.setAttribute("aria-busy", "true");
     const isTouched = isAnyEdit(now.edits);
     const given = now.translation ? { translation: now.translation } : {};
-    const untouched = await provider.live.compute({ ...ask, ...given, edits: NO_EDITS, search: {} });
-    const isSame = !isTouched && Object.keys(now.search).length === 0;
-    const state = isSame ? untouched : await provider.live.compute({ ...ask, edits: now.edits });
-    if (turn !== now.turn) return now.state;
-    now.untouched = untouched;
-    now.own = state;
-    paint(state);
-    element.setAttribute("aria-busy", "false");
-    return state;
+    try {
+      const untouched = await provider.live.compute({ ...ask, ...given, edits: NO_EDITS, search: {} });
+      const isSame = !isTouched && Object.keys(now.search).length === 0;
+      const state = isSame ? untouched : await provider.live.compute({ ...ask, edits: now.edits });
+      if (turn !== now.turn) return now.state;
+      now.untouched = untouched;
+      now.own = state;
+      paint(state);
+      return state;
+    } finally {
+      // What fails is told by whoever asked; the last state stays, and can be worked with.
+      if (turn === now.turn) element.setAttribute("aria-busy", "false");
+    }
   }
 
   // The frame after the one in which ribbons are drawn.
