@@ -22,6 +22,7 @@ from pellucid.decoding.search.candidates import (
     Rules,
     WatchedStep,
     best_continuations,
+    kept_count,
     make_rules,
     require_finished,
 )
@@ -209,7 +210,7 @@ def _begin(
     """One live hypothesis without a token, and no finished ones."""
     count = source.shape[0]
     # (sentence, kept): no finished hypotheses yet, which the score -inf marks
-    empty = source.new_zeros((count, _kept_count(settings)))
+    empty = source.new_zeros((count, kept_count(settings, settings.beam_size)))
     scores = torch.full(empty.shape, -torch.inf, device=source.device)
 
     return SearchState(
@@ -267,7 +268,7 @@ def _finish(search: SearchState, candidates: Candidates, settings: DecodingConfi
     score = torch.cat([old.score, score.masked_fill(~is_finishing, -torch.inf)], dim=1)
     # stable: of equal scores the one that finished earlier stays ahead
     score, order = score.sort(dim=1, descending=True, stable=True)
-    order = order[:, : _kept_count(settings)]
+    order = order[:, : kept_count(settings, settings.beam_size)]
 
     # (sentence, kept + beam) each, as the scores above
     beam = slice(settings.beam_size)
@@ -276,17 +277,12 @@ def _finish(search: SearchState, candidates: Candidates, settings: DecodingConfi
     log_prob = torch.cat([old.stop_log_prob, candidates.log_prob[:, beam]], dim=1)
 
     return Finished(
-        score=score[:, : _kept_count(settings)],
+        score=score[:, : kept_count(settings, settings.beam_size)],
         step=step.gather(1, order),
         row=row.gather(1, order),
         stop_log_prob=log_prob.gather(1, order),
         count=old.count + is_finishing.sum(dim=1),
     )
-
-
-def _kept_count(settings: DecodingConfig) -> int:
-    """How many finished hypotheses are kept; the worst of them decides when the search ends."""
-    return settings.beam_size if settings.stop_bound == "current" else settings.n_best
 
 
 def _go_on(
@@ -326,7 +322,7 @@ def _done(
     bound = live.log_prob[:, 0] / live.log_prob.new_tensor(penalties)
 
     enough = settings.patience * settings.beam_size
-    # the worst that is kept, which is -inf until ``_kept_count`` have finished
+    # the worst that is kept, which is -inf until ``kept_count`` have finished
     is_done = (finished.score[:, -1] >= bound) | (finished.count >= enough)
     # ``length`` counts the token of this step; at the limit it is the forced stop
     must_stop = rules.at_limit(search.sentences, length - 1)

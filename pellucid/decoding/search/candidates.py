@@ -223,6 +223,13 @@ def _forbid_sequences(
                     log_probs[row, beam, last] = -torch.inf
 
 
+def kept_count(settings: DecodingConfig, size: int) -> int:
+    """How many finished hypotheses a beam of a ``size`` keeps; the worst of them decides when the
+    search ends.
+    """
+    return size if settings.stop_bound == "current" else min(settings.n_best, size)
+
+
 def require_finished(hypotheses: Sequence[object]) -> None:
     """Raise PellucidError if the search of a sentence has finished no hypothesis."""
     if not hypotheses:

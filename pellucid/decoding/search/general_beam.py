@@ -23,6 +23,7 @@ from pellucid.decoding.search.candidates import (
     Constraints,
     Rules,
     best_candidates,
+    kept_count,
     make_rules,
     require_finished,
 )
@@ -78,10 +79,6 @@ class Group:
     finished_count: int = 0
     next_number: int = 1
 
-    def kept_count(self, settings: DecodingConfig) -> int:
-        """How many finished hypotheses are kept; the worst of them decides when the search ends."""
-        return self.size if settings.stop_bound == "current" else min(settings.n_best, self.size)
-
     def reason_to_leave(self, settings: DecodingConfig, limit: int, length: int) -> str:
         """Why no step follows the one after ``length`` tokens; empty if one does."""
         if length >= limit:
@@ -90,7 +87,7 @@ class Group:
             return "every hypothesis has stopped"
         if self.finished_count >= settings.patience * self.size:
             return "enough hypotheses had finished"
-        if len(self.finished) < self.kept_count(settings):
+        if len(self.finished) < kept_count(settings, self.size):
             return ""
 
         bound = max(node.total for node in self.live) / settings.bound_penalty(length + 1, limit)
@@ -137,7 +134,7 @@ def advance(
 
     # stable: of equal scores the one that finished earlier stays ahead, as in ``beam_search``
     group.finished.sort(key=lambda item: -item[0])
-    del group.finished[group.kept_count(settings) :]
+    del group.finished[kept_count(settings, group.size) :]
     group.live = [each.node for each in candidates if each.verdict == "goes on"]
 
     return candidates
