@@ -23,6 +23,7 @@ from pellucid.cli.streams import standard_input
 
 if TYPE_CHECKING:
     from pellucid.decoding.plain_text import Filled
+    from pellucid.text.vectors import WordVectors
 
 
 @click.command()
@@ -161,9 +162,7 @@ def nearest(source: str, words: tuple[str, ...], count: int, as_json: bool) -> N
 
     SOURCE is a skipgram bundle or run folder, or a file in word2vec's text format.
     """
-    from pellucid.training.vectors import load_vectors
-
-    known = load_vectors(Path(source))
+    known = _read(Path(source))
     for word in words:
         near = known.nearest(word, count)
         if as_json:
@@ -181,7 +180,21 @@ def nearest(source: str, words: tuple[str, ...], count: int, as_json: bool) -> N
 def export(source: str, file: Path) -> None:
     """Write the vectors of SOURCE to FILE in word2vec's text format."""
     from pellucid.text.vectors import write_vectors
-    from pellucid.training.vectors import load_vectors
 
-    write_vectors(file, load_vectors(Path(source)))
+    write_vectors(file, _read(Path(source)))
     click.echo(str(file))
+
+
+def _read(source: Path) -> "WordVectors":
+    """The vectors of a model; those of a file are read without PyTorch, which takes seconds."""
+    if source.is_dir():
+        from pellucid.training.vectors import load_vectors
+
+        return load_vectors(source)
+    if not source.exists():
+        from pellucid.core.errors import InputMissingError
+
+        raise InputMissingError(f"there is no file and no folder {source}")
+    from pellucid.text.vectors import read_vectors
+
+    return read_vectors(source)

@@ -105,6 +105,7 @@ WRONG_COMBINATIONS: list[tuple[list[str], int, str]] = [
     (["a.en", "b.de", "--out", "used"], 1, "error: used already holds something"),
     (["demo", "--dry-run", "--resume"], 2, "--dry-run starts from the beginning"),
 ]
+MISSING_VECTORS = (["vectors", "nearest", "none", "a"], 66, "there is no file and no folder none")
 IN_FORKS = """
 import json, os, sys
 from pellucid.cli import train
@@ -115,7 +116,7 @@ for number, arguments in enumerate(json.loads(sys.argv[1])):
     if os.fork() == 0:
         for stream, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(f"{number}.{name}", os.O_CREAT | os.O_WRONLY), stream)
-        sys.argv = ["pellucid", "train", *arguments]
+        sys.argv = ["pellucid", *arguments]
         try:
             main()
         except SystemExit as end:
@@ -132,13 +133,14 @@ def test_wrong_combinations_of_options_are_refused_before_pytorch_is_loaded(
     (tmp_path / "used").mkdir()
     for name in ("a.en", "b.de", "used/file"):
         (tmp_path / name).write_text("a line of plain text\n")
+    cases = [(["train", *arguments], *rest) for arguments, *rest in WRONG_COMBINATIONS]
+    cases.append(MISSING_VECTORS)
     given = [
-        [str(tiny_run) if each == "RUN" else each for each in arguments]
-        for arguments, _, _ in WRONG_COMBINATIONS
+        [str(tiny_run) if each == "RUN" else each for each in arguments] for arguments, *_ in cases
     ]
     command = [sys.executable, "-c", IN_FORKS, json.dumps(given)]
     subprocess.run(command, cwd=tmp_path, check=True)
-    for number, (arguments, code, message) in enumerate(WRONG_COMBINATIONS):
+    for number, (arguments, code, message) in enumerate(cases):
         assert (tmp_path / f"{number}.out").read_text() == f"{code} False\n", arguments
         assert message in (tmp_path / f"{number}.err").read_text(), arguments
 
