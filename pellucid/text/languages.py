@@ -129,10 +129,16 @@ _THREE_LETTERS = dict(
 )
 """Other codes of languages by those of ISO 639-3, which the codes of OPUS-MT's models begin with:
 the bibliographic ones of ISO 639-2, and those of two letters."""
+_OF_THREE_LETTERS = {
+    "cmn": "zh",
+    **{three: two for two, three in _THREE_LETTERS.items() if len(two) == 2},
+}
+_SUFFIXES_OF_TEXT = frozenset((".txt", ".jsonl", ".json", ".tsv", ".csv"))
 _CODE = re.compile(r"\s*>>([^<>\s]*)<<")
 _CODES_SHOWN, _NEAR_SHOWN = 30, 3
-_PAIR = re.compile(r"(?<![a-z])([a-z]{2,3})[-_](?=([a-z]{2,3})(?![a-z]))")
-"""The second code is only looked at: in ``mt-en-de`` it may be the first of the next pair."""
+_MEANT_AS_CODE = re.compile(r"\s*>>[a-z]{2,3}([-_]\w+)*<<(?!\S)")
+"""What no quotation is, such as ``>>Ja<<, sagte er``."""
+_REGION = re.compile(r"(?<![A-Za-z])([a-z]{2,3})[-_][A-Z]{2}(?![A-Za-z])")
 
 
 def language_name(code: str) -> str:
@@ -165,7 +171,7 @@ def code_problem(text: str, codes: Sequence[str]) -> str | None:
     ``codes`` are those of a multilingual model, such as ``>>fra<<``; a model without any translates
     into one language, and needs none.
     """
-    found = _CODE.match(text)
+    found = _CODE.match(text) if codes else _MEANT_AS_CODE.match(text)
     if not codes:
         if found is None:
             return None
@@ -191,9 +197,12 @@ def _nearest(name: str, codes: Sequence[str]) -> list[str]:
     """The codes that somebody may have meant who wrote ``>>NAME<<``."""
     bare = {each[2:-2].lower(): each for each in codes}
     name = name.lower()
-    three = _THREE_LETTERS.get(name, name)
-    # ``>>zh<<`` may be ``>>zho<<`` or ``>>cmn_Hans<<``
-    names = (name, three, _THREE_LETTERS.get(three, three))
+    # ``>>pt-BR<<`` and ``>>german<<``
+    spelled = {each.lower(): code for code, each in _NAMES.items()}
+    code = spelled.get(name) or re.split("[-_]", name)[0]
+    three = _THREE_LETTERS.get(code, code)
+    # ``>>zh<<`` may be ``>>zho<<`` or ``>>cmn_Hans<<``; ``>>es<<`` is not ``>>est<<``
+    names = (three, _THREE_LETTERS.get(three, three), name)
     near = [each for alias in names for each in bare if alias and each.startswith(alias)]
     near += difflib.get_close_matches(name, bare, n=_NEAR_SHOWN)
     return [bare[each] for each in dict.fromkeys(near)][:_NEAR_SHOWN]
@@ -207,8 +216,9 @@ def _listed(codes: Sequence[str]) -> str:
 def languages_of(settings: Mapping[str, Any], name: str) -> tuple[str, str]:
     """Source and target language, from the config of a run or the name of a model; else ``und``.
 
-    Files such as ``train.en`` and ``train.pt-BR`` have their language as suffix, the phrasebook is
-    French to English, and a name such as ``en-de`` or ``opus-mt-en-de`` contains both.
+    Files such as ``train.en``, ``train.pt-BR``, ``dev.eng_Latn`` and ``train.en.txt`` name their
+    language, the phrasebook is French to English, and a name such as ``en-de``, ``pt-br-en`` or
+    ``opus-mt-en-de`` contains both.
     """
     data = settings.get("data", {})
     source = _suffix(data.get("source"))
@@ -219,16 +229,34 @@ def languages_of(settings: Mapping[str, Any], name: str) -> tuple[str, str]:
     if "phrasebook" in settings and not data.get("source"):
         return "fr", "en"
 
-    for match in _PAIR.finditer(name.lower()):
-        if match[1] in _NAMES and match[2] in _NAMES:
-            return match[1], match[2]
-    return UNKNOWN, UNKNOWN
+    # ``en_CA-fr_FR`` without its regions; of ``en-DE`` nothing would be left then.
+    return _pair_in(_REGION.sub(r"\1", name)) or _pair_in(name) or (UNKNOWN, UNKNOWN)
+
+
+def _pair_in(name: str) -> tuple[str, str] | None:
+    """The first two languages with only a region or ``to`` between them, as in ``pt-br-en``."""
+    # Another sign than a hyphen leaves an empty word, which nothing goes across.
+    words = re.split("[-_]", re.sub("[^a-z_-]+", "__", name.lower()))
+    for place, first in enumerate(words):
+        if first not in _NAMES:
+            continue
+        second, *more = *words[place + 1 :], ""
+        if len(second) == 2 and (second == first or second not in _NAMES):  # a region, or ``to``
+            second, *more = *more, ""
+        if second == "to":
+            second = more[0]
+        if second in _NAMES and second != first:
+            return first, second
+    return None
 
 
 def _suffix(paths: object) -> str | None:
     path = paths[0] if isinstance(paths, list | tuple) and paths else paths
     if not isinstance(path, str):
         return None
-    suffix = Path(plain_stem(path)).suffix.removeprefix(".")
-    code = re.split("[-_]", suffix.lower())[0]
+    name = Path(plain_stem(path))
+    if name.suffix.lower() in _SUFFIXES_OF_TEXT:  # ``train.en.txt``
+        name = name.with_suffix("")
+    code = re.split("[-_]", name.suffix.removeprefix(".").lower())[0]  # ``pt-BR``, ``eng_Latn``
+    code = _OF_THREE_LETTERS.get(_THREE_LETTERS.get(code, code), code)
     return code if code in TWO_LETTERS else None

@@ -159,6 +159,22 @@ def test_a_right_code_and_a_model_without_codes_have_no_problem():
     assert code_problem(">>deu<< Hello", ()) == said
 
 
+def test_a_quotation_is_no_code_of_a_model_without_codes():
+    assert code_problem(">>Ja<<, sagte er.", ()) is None
+    assert code_problem(">>ja<<, sagte er.", ()) is None
+    assert code_problem(">>deu_Latn<< Hello", ()) is not None
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("es", "spa"), ("pt-BR", "por"), ("zh-CN", "cmn_Hans"), ("german", "deu"), ("sp", "spa")],
+)
+def test_the_code_that_was_meant_is_named_first(asked: str, meant: str):
+    codes = [">>est<<", ">>spa<<", ">>por<<", ">>cmn_Hans<<", ">>deu<<"]
+    said = f"the model does not know the code >>{asked}<<; it knows >>{meant}<<,"
+    assert str(code_problem(f">>{asked}<< Hello", codes)).startswith(said)
+
+
 def test_many_codes_are_not_all_listed():
     problem = code_problem("Hello", [f">>x{number:02d}<<" for number in range(50)])
     assert problem is not None

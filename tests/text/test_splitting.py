@@ -119,6 +119,44 @@ def test_ordinals_and_titles_end_no_sentence(language: str, text: str, count: in
     assert len(split_sentences(text, language)) == count
 
 
+@pytest.mark.parametrize(
+    ("name", "languages"),
+    [
+        ("opus-mt-en-de", ("en", "de")),
+        ("en-DE", ("en", "de")),
+        ("en_US-de_DE", ("en", "de")),
+        ("de-DE-en-US", ("de", "en")),
+        ("de_DE_to_en_US", ("de", "en")),
+        ("fr_FR-en_US", ("fr", "en")),
+        ("en_CA-fr_CA", ("en", "fr")),
+        ("pt-br-en", ("pt", "en")),
+        ("zh-cn-en", ("zh", "en")),
+        ("de-de", ("und", "und")),
+        ("model.en.de", ("und", "und")),
+    ],
+)
+def test_a_name_with_locales_names_two_languages(name: str, languages: tuple[str, str]):
+    assert languages_of({}, name) == languages
+
+
+@pytest.mark.parametrize(
+    ("file", "language"),
+    [
+        ("a.pt-BR", "pt"),
+        ("a.eng", "en"),
+        ("a.ger", "de"),
+        ("a.eng_Latn", "en"),
+        ("a.cmn_Hans.gz", "zh"),
+        ("train.en.txt", "en"),
+        ("corpus.en.jsonl", "en"),
+        ("en.txt", "und"),
+        ("a.txt", "und"),
+    ],
+)
+def test_a_file_names_its_language(file: str, language: str):
+    assert languages_of({"data": {"source": file, "target": "b.fr"}}, "") == (language, "fr")
+
+
 def test_every_language_with_ordinals_can_be_inferred():
     for code in splitting._HAVE_ORDINALS:
         names = {"source": [f"train.{code}"], "target": ["train.txt"]}
