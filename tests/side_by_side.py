@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import pytest
-from _pytest.runner import runtestprotocol  # the public hook would print each report here
 
 RUN = "PELLUCID_TESTS_RUN"
 """The name that all workers of a run have in their environment, where there are any."""
@@ -205,8 +204,6 @@ def _work(session: pytest.Session, channel: socket.socket) -> NoReturn:
 
 
 def _run(session: pytest.Session, answers: TextIO, messages: TextIO) -> None:
-    config = session.config
-
     def say(kind: str, data: object = None) -> None:
         messages.write(json.dumps([kind, data]) + "\n")
         messages.flush()
@@ -216,21 +213,20 @@ def _run(session: pytest.Session, answers: TextIO, messages: TextIO) -> None:
         number = json.loads(answers.readline())
         return None if number is None else session.items[number]
 
-    class Protocol:
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-            for report in runtestprotocol(item, log=False, nextitem=nextitem):
-                data = config.hook.pytest_report_to_serializable(config=config, report=report)
-                say("report", data)
-            return True
+    class Reports:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            """Send the report to the foreman, whose terminal shows it."""
+            say("report", hook.pytest_report_to_serializable(config=session.config, report=report))
 
-    config.pluginmanager.register(Protocol())
+    plugins, hook = session.config.pluginmanager, session.config.hook
+    plugins.unregister(name="terminalreporter")  # or it would print each report here as well
+    plugins.register(Reports())
     item = next_item()
     while item is not None:
         following = next_item()  # what it needs as well is not taken down after this one
         say("begun")
         try:
-            config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            hook.pytest_runtest_protocol(item=item, nextitem=following)
         except BaseException:  # as by Ctrl-C and by pytest.exit
             say("broken", traceback.format_exc())
             return
