@@ -123,8 +123,8 @@ def open_model(
 
     ``logs_warnings`` is that of the ``Translator``, unless one is given.
 
-    Raises InputMissingError, CorruptError or BundleError as ``load_bundle`` does, ConfigError if
-    it is an ensemble.
+    Raises InputMissingError, CorruptError or BundleError as ``load_bundle`` does, ConfigError for
+    an ensemble or a model that does not translate.
     """
     if isinstance(opened, Translator):
         translator = opened
@@ -140,6 +140,11 @@ def open_model(
             logs_warnings=logs_warnings,
         )
     inner = translator.bundle
+    if isinstance(inner, Bundle) and not inner.config.translates:
+        raise ConfigError(
+            f"what is inspected must translate, got a model of kind {inner.config.kind}",
+            hint=f"use it with pellucid {inner.config.command}",
+        )
     if not isinstance(inner.model, Seq2Seq):
         raise ConfigError(
             "what is inspected must be one model, got an ensemble",
@@ -156,8 +161,8 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
     """
     # As the search reads it, such as without emoji; a line that is copied is read as it is.
     [request] = as_requests([source], opened.translator.settings, 1)
-    plain = opened.translator.odd_line(request).plain
-    read = plain.read if target is None and plain.source.strip() else request.read
+    odd = opened.translator.odd_line(request)
+    read = odd.plain.read if odd.plain.source.strip() else request.read
     # Without the stop, which is no token of the text; it is added below.
     source_words = opened.source_tokenizer.encode(read)
     # An inspection refuses what a translation would cut: it must show the whole sentence.
@@ -165,12 +170,13 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
     _check_length("source", source_words, limit)
 
     if target is None:
-        translation = opened.translator.translate(source, watcher=opened.watcher)
+        # Whole, even if the translator splits: what is captured is one pass over the whole source.
+        translation = opened.translator.translate(source, split=False, watcher=opened.watcher)
         # The ids of the search and not those of its text: tokenizing again may give others.
         text, words = translation.text, list(translation.token_ids)
         warnings = translation.warnings
     else:
-        text, words = target, opened.target_tokenizer.encode(target)
+        text, words = target, opened.target_tokenizer.encode(odd.plain_target(target))
         found = source_warnings(read, source_words, limit, opened.source_tokenizer)
         warnings = tuple(found)
     # Learned positions end; the decoder reads the start before the words.

@@ -1,6 +1,7 @@
 """Captures: every intermediate by name, each checked against the model or worked out again."""
 
 import dataclasses
+import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,13 +12,16 @@ import torch
 import pellucid
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError, CorruptError, DataError
+from pellucid.core.special import EOS_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.equations.attention import attention_scores
 from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.inspection.capture import Capture, inspect
-from pellucid.inspection.sentence import open_model
+from pellucid.inspection.sentence import open_model, read_sentence
+from pellucid.model.build import build_any_model
+from pellucid.model.config import parse_model_config
 from pellucid.model.ensemble import Ensemble
 
 SOURCE, TARGET = "le chat dort", "the cat sleeps"
@@ -226,3 +230,40 @@ def test_an_ensemble_has_no_single_inside(bundle: Bundle):
     with pytest.raises(ConfigError) as caught:
         inspect(Translator(several, DecodingConfig()), SOURCE)
     assert str(caught.value) == "what is inspected must be one model, got an ensemble"
+
+
+def test_several_sentences_are_searched_as_they_are_captured_in_one_pass(bundle: Bundle):
+    """A translator that splits would find other ids, with a stop between the sentences."""
+    lines = f"{SOURCE.capitalize()}. {SOURCE.capitalize()}."
+    settings = DecodingConfig(max_length=6)
+    splitting = Translator(bundle, settings, split=True)
+    assert len(splitting.translate(lines).sentences) == 2
+
+    capture = inspect(splitting, lines)
+    whole = Translator(bundle, settings).translate(lines)
+    assert capture.sentence.target_ids == (*whole.token_ids, EOS_ID)
+    assert capture.confidences == pytest.approx([math.exp(p) for p in whole.token_log_probs])
+
+
+def test_a_source_is_read_alike_whether_its_target_is_given_or_searched(bundle: Bundle):
+    """Without emoji and in lower case, as the search reads it; so is the target that was found."""
+    inside = open_model(Translator(bundle, DecodingConfig(recase=True, max_length=6)))
+    plain = read_sentence(inside, SOURCE, None)
+    for source in (f"{SOURCE} 🙂", SOURCE.upper()):
+        searched = read_sentence(inside, source, None)
+        assert searched.text != plain.text
+        assert searched.source_ids == plain.source_ids
+        given = read_sentence(inside, source, searched.text)
+        assert given.source_ids == searched.source_ids
+        assert given.text == searched.text
+        assert given.target_ids == (*bundle.target_tokenizer.encode(plain.text), EOS_ID)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "skipgram"])
+def test_a_model_that_does_not_translate_is_named_by_its_kind(bundle: Bundle, kind: str):
+    config = parse_model_config({"kind": kind, "d_model": 8})
+    text = dataclasses.replace(bundle, held=build_any_model(config, 9, 9, seed=1))
+    with pytest.raises(ConfigError) as caught:
+        inspect(text, SOURCE)
+    assert str(caught.value) == f"what is inspected must translate, got a model of kind {kind}"
+    assert caught.value.hint == f"use it with pellucid {config.command}"
