@@ -169,6 +169,28 @@ def test_lengths_follow_each_source_as_the_settings_say(fast, ours):
     assert len({len(each.tokens) for each in found}) > 5
 
 
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("forced_stop", ["counted", "free"])
+def test_a_line_is_translated_alike_beside_longer_ones(fast, beam_size: int, forced_stop: str):
+    """A batch is searched with the largest limit of its lines; each line has that of its own."""
+    settings = fast.settings.changed(
+        {
+            "max_length": None,
+            "max_length_ratio": 0.4,
+            "max_length_extra": 1,
+            "beam_size": beam_size,
+            "n_best": beam_size,
+            "forced_stop": forced_stop,
+        }
+    )
+    lines = LINES[:20]
+    together = fast.translate(lines, settings)
+    alone = [fast.translate(line, settings) for line in lines]
+    assert said(together) == said(alone)
+    for one, other in zip(together, alone, strict=True):
+        assert one.score == pytest.approx(other.score, abs=5e-4)
+
+
 @pytest.mark.parametrize(
     ("beam_size", "patience", "bound"),
     [(1, math.inf, "current"), (4, 1.0, "exact"), (4, 1.0, "current")],

@@ -28,7 +28,8 @@ class _Found:
     ids: tuple[int, ...]
     """Without the stop."""
     total: float
-    """Summed log-probabilities, the stop's included unless the hypothesis is cut."""
+    """Summed log-probabilities, the stop's included unless the hypothesis is cut; NaN if a greedy
+    search went on beyond the limit."""
     is_cut: bool
     """Whether it reached the maximum length, so that its stop has no log-probability yet."""
     log_probs: tuple[float, ...] | None = None
@@ -65,9 +66,7 @@ class Search:
         """Start to search a batch; the function returned waits for its hypotheses, row by row."""
         if self._settings.beam_size > 1:
             results = self._translate(rows, ruling_out=(PAD_ID, BOS_ID))
-            return lambda: [
-                self._read_beam(row, each.result()) for row, each in zip(rows, results, strict=True)
-            ]
+            return lambda: self._read_beams(rows, [each.result() for each in results])
 
         heard: list[list[float]] = [[] for _ in rows]
         if not self._needs_log_probs:
@@ -155,7 +154,7 @@ class Search:
             length_penalty=self._exponent,
             patience=settings.patience if settings.beam_size > 1 else 1,
             max_input_length=0,
-            # one limit for the whole batch; ``_cut`` applies that of each row
+            # one limit for the whole batch; that of each row is applied to what is found
             max_decoding_length=max(row.limit for row in rows),
             min_decoding_length=0,
             return_scores=True,
@@ -166,24 +165,54 @@ class Search:
         return promises
 
     def _read_greedy(self, row: Row, result: Any, log_probs: list[float]) -> _Found:
-        # the score of CTranslate2 is log p / lengthᵝ: multiplied back below
         ids = self._ids_of(result.hypotheses[0])
         if PAD_ID in ids or BOS_ID in ids:  # rare; excluding them in every search is slower
             [again] = self._translate([row], ruling_out=(PAD_ID, BOS_ID))
             result, log_probs = again.result(), []
             ids = self._ids_of(result.hypotheses[0])
-        found = _cut(ids, row, result.scores[0] * len(ids) ** self._exponent)
+        if len(ids) > row.limit:  # up to there the search alone takes the same tokens
+            return _Found(tuple(ids[: row.limit]), math.nan, is_cut=True)
+        found = self._found(ids, result.scores[0])
         if found.is_cut or len(log_probs) != len(ids):
             return found
         return dataclasses.replace(found, log_probs=tuple(log_probs))
 
-    def _read_beam(self, row: Row, result: Any) -> list[_Found]:
-        found: dict[tuple[int, ...], _Found] = {}
-        for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-            each = _cut(self._ids_of(pieces), row, score * len(pieces) ** self._exponent)
-            # cut to the limit, two hypotheses may become one
-            found.setdefault(each.ids, each)
-        return list(found.values())
+    def _read_beams(self, rows: Sequence[Row], results: list[Any]) -> list[list[_Found]]:
+        """The hypotheses of each row, as a search with its own limit finds them.
+
+        A beam that goes on beyond a row's limit, because a neighbor has a larger one, drops other
+        hypotheses than one that ends there: such rows are searched again, with equal limits.
+        """
+        beyond: dict[int, list[int]] = {}
+        for index, (row, result) in enumerate(zip(rows, results, strict=True)):
+            if any(len(pieces) > row.limit for pieces in result.hypotheses):
+                beyond.setdefault(row.limit, []).append(index)
+        again = {
+            index: promise
+            for indices in beyond.values()
+            for index, promise in zip(
+                indices,
+                self._translate([rows[index] for index in indices], ruling_out=(PAD_ID, BOS_ID)),
+                strict=True,
+            )
+        }
+        own = [
+            again[index].result() if index in again else result
+            for index, result in enumerate(results)
+        ]
+        return [
+            [
+                self._found(self._ids_of(pieces), score)
+                for pieces, score in zip(result.hypotheses, result.scores, strict=True)
+            ]
+            for result in own
+        ]
+
+    def _found(self, ids: list[int], score: float) -> _Found:
+        """A hypothesis within its limit; the stop, if it has one, is its last id."""
+        total = score * len(ids) ** self._exponent  # the score of CTranslate2 is log p / lengthᵝ
+        is_cut = not ids or ids[-1] != EOS_ID
+        return _Found(tuple(ids if is_cut else ids[:-1]), total, is_cut)
 
     def _ids_of(self, pieces: Sequence[str]) -> list[int]:
         return [self._ids[piece] for piece in pieces]
@@ -217,13 +246,3 @@ class Search:
     def _rank(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         hypotheses.sort(key=lambda each: -each.score)
         return hypotheses[: self._settings.n_best]
-
-
-def _cut(ids: list[int], row: Row, total: float) -> _Found:
-    """The hypothesis without its stop, if it has one, cut to the limit of ``row``."""
-    if ids and ids[-1] == EOS_ID and len(ids) - 1 <= row.limit:
-        return _Found(tuple(ids[:-1]), total, is_cut=False)
-
-    # the batch may continue beyond this row's limit; the total up to it is estimated
-    share = min(1.0, row.limit / max(1, len(ids)))
-    return _Found(tuple(ids[: row.limit]), total * share, is_cut=True)
