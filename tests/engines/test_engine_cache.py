@@ -1,5 +1,7 @@
 """A bundle is converted once, into the user's cache, and what is found there is whole."""
 
+import dataclasses
+import errno
 import logging
 import os
 import tempfile
@@ -8,12 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from engine_bundles import said, saved, sentences
+from engine_bundles import random_bundle, said, saved, sentences
 from processors import pretend_processor
 
-from pellucid.backends.ctranslate2.cache import cache_folder, converted
+from pellucid.backends.ctranslate2 import cache
+from pellucid.backends.ctranslate2.cache import cache_folder, converted, locked_folder
 from pellucid.backends.load import load
 from pellucid.bundle import load_bundle
+from pellucid.core import system
 from pellucid.core.errors import WriteError
 
 LINES = sentences(20)
@@ -135,3 +139,63 @@ def test_a_relative_cache_home_counts_for_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache" / "pellucid" / "ctranslate2"
+
+
+def test_where_only_the_lock_can_be_written_the_model_is_converted_for_one_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog
+):
+    """A folder of another user, whose lock all may write."""
+    bundle = load_bundle(saved(tmp_path / "bundle"))
+
+    def refuse(*_: object) -> None:
+        raise WriteError("cannot write: permission denied")
+
+    monkeypatch.setattr(cache, "_fill", refuse)
+    with converted(bundle, "float32") as folder:
+        assert (folder / "model.bin").exists()
+    assert not folder.exists()
+    assert "for this time alone" in caplog.text
+
+
+def test_a_file_system_without_locks_keeps_conversions_and_loses_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog
+):
+    opened = []
+
+    def refuse(descriptor: int, **_: bool) -> None:
+        opened.append(descriptor)
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(system, "lock", refuse)
+    with locked_folder(tmp_path / "hub"):
+        assert os.fstat(opened[0]).st_size == 0
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(opened[0])
+
+    bundle = load_bundle(saved(tmp_path / "bundle"))
+    for _ in range(2):
+        with converted(bundle, "float32"):
+            pass
+    assert times_converted(caplog) == 1
+    assert len(conversions()) == 1
+
+
+def test_a_link_that_leads_nowhere_does_not_switch_the_cache_off(tmp_path: Path):
+    kept = cache_folder()
+    assert kept is not None
+    kept.mkdir(parents=True)
+    (kept / "elsewhere").symlink_to(tmp_path / "gone")
+    with converted(load_bundle(saved(tmp_path / "bundle")), "float32") as folder:
+        assert folder.parent == kept
+
+
+def test_models_that_compute_otherwise_with_equal_tensors_have_keys_of_their_own():
+    """Neither was saved, and the settings of neither name the model."""
+    relu, swish = (
+        dataclasses.replace(random_bundle(activation=each), settings={})
+        for each in ("relu", "swish")
+    )
+    with converted(relu, "float32") as one:
+        pass
+    with converted(swish, "float32") as other:
+        assert one != other

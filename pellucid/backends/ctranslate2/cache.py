@@ -52,9 +52,9 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
                 stack.enter_context(locked_folder(folder.parent))
                 _fill(folder, bundle, quantization)
                 os.utime(folder)  # now in use
-        except OSError as error:
+        except (OSError, WriteError) as error:
             # A folder that cannot be written may still hold the conversion.
-            _log.debug("cannot write %s: %s", cache, error.strerror)
+            _log.debug("cannot write %s: %s", cache, error)
             folder = folder if folder is not None and _is_whole(folder) else None
 
         if folder is None:
@@ -94,11 +94,12 @@ def _fill(folder: Path, bundle: Bundle, quantization: Quantization) -> None:
     # Imported only now, as it imports torch, which takes a second and 200 MB.
     from pellucid.backends.ctranslate2.export import export_ctranslate2
 
-    if folder.exists():
+    if os.path.lexists(folder):
         remove_folder(folder)
     for other in folder.parent.glob("[!.]*"):
-        if time.time() - other.stat().st_mtime > _UNUSED_SECONDS:
-            remove_folder(other)
+        with contextlib.suppress(OSError):  # not ours to remove, or gone by now
+            if time.time() - other.lstat().st_mtime > _UNUSED_SECONDS:
+                remove_folder(other)
 
     _log.info("converting the model for CTranslate2 (%s), once, into %s", quantization, folder)
     export_ctranslate2(bundle, folder, quantization)
@@ -135,7 +136,7 @@ def content_of(bundle: Bundle) -> object:
     from pellucid.model.stored import model_tensors
 
     return [
-        bundle.settings.get("model"),
+        bundle.config.to_table(),
         bundle.source_tokenizer.fingerprint,
         bundle.target_tokenizer.fingerprint,
         {name: fingerprint(each) for name, each in model_tensors(bundle.model).items()},
@@ -165,16 +166,15 @@ def user_cache() -> Path | None:
 def locked_folder(folder: Path) -> Iterator[None]:
     """Make the folder and lock it, waiting for a process that holds the lock.
 
-    Windows has no such locks: two processes that fill it at once do the work twice there. Raises
-    OSError if it cannot be made.
+    Windows and some file systems of a network have no such locks: two processes that fill it at
+    once do the work twice there. Raises OSError if it cannot be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        if not system.LACKS_POSIX:
+    with contextlib.ExitStack() as stack:
+        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+        stack.callback(os.close, descriptor)
+        with contextlib.suppress(OSError):
             system.lock(descriptor, waits=True)
+            # Closing alone would not release it while a fork made meanwhile has the descriptor too.
+            stack.callback(system.unlock, descriptor)
         yield
-    finally:
-        # Closing alone would not release it while a fork made meanwhile has the descriptor too.
-        system.unlock(descriptor)
-        os.close(descriptor)
