@@ -41,6 +41,19 @@ class PellucidError(Exception):
         # send it.
         self.hint = hint
 
+    def __reduce__(self) -> "tuple[object, ...]":
+        # not by the arguments of each class, which differ: message and hint are all there is
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(
+    kind: type[PellucidError], args: tuple[object, ...], state: dict[str, object]
+) -> PellucidError:
+    """An error as it was before it went to another process."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class ConfigError(PellucidError):
     """A setting is unknown, has the wrong type or cannot be combined with another."""
@@ -146,8 +159,8 @@ _OF_TRAINING = {
     "sacremoses": "sacremoses",
 }
 """The packages of the extra ``train``, by the names of their modules."""
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-"""Control characters but the line feed."""
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Control characters but the line feed; those that reverse text or end a line too."""
 MOST_PROBLEMS = 20
 """The number of problems of one input that a message lists."""
 _MOST_LINES = 4
@@ -178,7 +191,8 @@ def list_problems(problems: Sequence[str], count: int | None = None) -> str:
 def _shortened(message: str) -> str:
     """The message itself; of one that is far too long, the beginning and the end.
 
-    What a terminal might obey is escaped, and so are line ends after the first few.
+    Characters that a terminal obeys or that reverse text are escaped, and so are line ends after
+    the first few.
     """
     message = _cut(message)
     if _CONTROL.search(message):

@@ -1,5 +1,6 @@
 """The tree of errors: each class ends a command with the code that its docstring promises."""
 
+import pickle
 import re
 
 import pytest
@@ -42,3 +43,32 @@ def test_a_missing_package_is_told_with_the_command_that_brings_it():
     error = MissingExtraError("matplotlib", "plot", "drawing a picture")
     assert str(error) == "drawing a picture needs matplotlib, which is not installed"
     assert error.hint == install_command("plot")
+
+
+class _OwnArgumentsError(PellucidError):
+    """An error whose class takes other arguments than the sentence, as those of the server do."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(f"{count} problems", hint="mend them")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(kind("a sentence", hint="a hint") for kind in CLASSES if kind not in OWN_WORDS),
+        MissingExtraError("pyarrow", "data", "reading .parquet"),
+        UnsupportedSystemError("a lock"),
+        _OwnArgumentsError(2),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_every_error_reaches_another_process_as_it_was(error: PellucidError):
+    there = pickle.loads(pickle.dumps(error))
+    assert (type(there), str(there), there.hint) == (type(error), str(error), error.hint)
+    assert vars(there) == vars(error)
+
+
+def test_a_message_cannot_reverse_the_text_around_it_or_end_its_line():
+    error = PellucidError("a\u202eb\u2066c\u2028d\x1b[2J; \u05d0\u200fe\nf")
+    assert str(error) == "a\\u202eb\\u2066c\\u2028d\\x1b[2J; \u05d0\u200fe\nf"
