@@ -36,9 +36,11 @@ def mean_of_parameters(
             f"{len(models)} models need {len(models)} finite weights, none negative and not all 0;"
             f" got {list(weights)}"
         )
+    # one that does not count may be infinite, which 0 times is NaN
+    counted = [model for model, weight in enumerate(weights) if weight > 0]
     # (model) → (model, 1, ..., 1), to be multiplied with (model, *shape)
-    shares = models.new_tensor([weight / total for weight in weights])
-    return (shares.reshape(-1, *[1] * (models.dim() - 1)) * models).sum(dim=0)
+    shares = models.new_tensor([weights[model] / total for model in counted])
+    return (shares.reshape(-1, *[1] * (models.dim() - 1)) * models[counted]).sum(dim=0)
 
 
 def moving_average(

@@ -77,6 +77,16 @@ class SeenWords:
         return [word for word in unseen if _plain(word) not in copied]
 
 
+def all_seen(several: Iterable[SeenWords | None]) -> SeenWords | None:
+    """The words of several texts together; None if those of one are unknown, or too many."""
+    words: set[str] = set()
+    for each in several:
+        if each is None:
+            return None
+        words |= each.words
+    return SeenWords(frozenset(words)) if len(words) <= MOST_WORDS else None
+
+
 class WordCollector:
     """Collects the words of the sources of pairs that pass by."""
 

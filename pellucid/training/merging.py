@@ -17,6 +17,7 @@ from pellucid.equations.averages import mean_of_parameters
 from pellucid.model.build import build_unfilled
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
+from pellucid.text.seen_words import all_seen
 from pellucid.training.card import average_card
 from pellucid.training.parent import fixed_settings, section_of
 
@@ -29,7 +30,8 @@ def average_bundles(
     """A model in which every parameter is the mean of that parameter in the models of ``bundles``.
 
     Means are computed in float64 and stored in float32. Tokenizers and settings are those of the
-    first bundle. ``weights``, all equal unless given, need not sum to 1. A warning is logged if the
+    first bundle; a word is seen if any of them has seen it. ``weights``, all equal unless given,
+    need not sum to 1. A warning is logged if the
     models are not known to be of one run or to be fine-tuned from the same bundle: averages of
     models with different initializations are usually useless.
 
@@ -66,7 +68,14 @@ def average_bundles(
     model.eval().requires_grad_(False)
 
     settings = _settings_of_all(bundles)
-    return dataclasses.replace(first, held=model, settings=settings, manifest={}, path=None)
+    return dataclasses.replace(
+        first,
+        held=model,
+        settings=settings,
+        manifest={},
+        path=None,
+        seen_words=all_seen(each.seen_words for each in bundles),
+    )
 
 
 def save_average(
@@ -81,17 +90,22 @@ def save_average(
     was not read from a folder.
     """
     refuse_to_overwrite(Path(path))
-    unsaved = [str(number) for number, each in enumerate(bundles, 1) if each.path is None]
+    unsaved = [
+        str(number)
+        for number, each in enumerate(bundles, 1)
+        if each.path is None or "sha256" not in each.manifest
+    ]
     if unsaved:
         raise ConfigError(
             f"an average names the bundles it is made of, but {', '.join(unsaved)} of"
             f" {len(bundles)} was never saved",
             hint="save it with save_bundle and open it with load_any_bundle",
         )
-    average = average_bundles(bundles, weights)
+    # plain numbers: a manifest holds no others, such as numpy's
+    shares = [1.0] * len(bundles) if weights is None else [float(each) for each in weights]
+    average = average_bundles(bundles, None if weights is None else shares)
 
     hashes = [str(each.manifest["sha256"]) for each in bundles]
-    shares = list(weights or [1.0] * len(bundles))
     members = list(zip(hashes, shares, strict=True))
     details: dict[str, Any] = {
         "averaged": [{"sha256": digest, "weight": share} for digest, share in members]
@@ -127,12 +141,14 @@ def _differences(bundles: Sequence[Bundle[SequenceModel]]) -> Iterator[str]:
 
 
 def _repetitions(bundles: Sequence[Bundle[SequenceModel]]) -> Iterator[str]:
-    seen = set()
-    for each in bundles:
-        digest = each.manifest.get("sha256")
-        if digest in seen:
-            yield f"{each.path} is given twice (a weight makes a model count more)"
-        seen |= {digest} - {None}
+    seen: set[object] = set()
+    for number, each in enumerate(bundles, 1):
+        # by its model if it was never saved
+        identity = each.manifest.get("sha256") or id(each.model)
+        if identity in seen:
+            name = each.path or f"number {number}"
+            yield f"{name} is given twice (a weight makes a model count more)"
+        seen.add(identity)
 
 
 def _have_one_origin(bundles: Sequence[Bundle[SequenceModel]]) -> bool:

@@ -19,6 +19,8 @@ def test_a_mean_of_three_models_by_hand():
     close(mean_of_parameters(models), [3.0, -1.0])
     close(mean_of_parameters(models, [2, 1, 1]), [2.5, -0.75])
     close(mean_of_parameters(models[:, 0], [0, 0, 0.1]), 6.0)
+    infinite = torch.tensor([math.inf, math.nan, 6.0])  # they do not count at all
+    close(mean_of_parameters(infinite, [0, 0, 0.1]), 6.0)
 
 
 @pytest.mark.referee

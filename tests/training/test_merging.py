@@ -5,6 +5,7 @@ import logging
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from commands import pellucid
@@ -19,6 +20,8 @@ from pellucid.model.build import build_any_model
 from pellucid.model.config import KINDS, own_settings, parse_model_config
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
+from pellucid.text import seen_words
+from pellucid.text.seen_words import SeenWords, all_seen
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 from pellucid.training.merging import average_bundles, save_average
@@ -201,8 +204,24 @@ def test_a_model_counts_once_and_dropout_may_differ():
     assert average.config.dropout == 0.1
     # it is no longer what lies there
     assert (average.path, average.manifest) == (None, {})
-    with pytest.raises(ConfigError, match="is given twice"):
-        average_bundles([first, second, first])
+    unsaved = tiny_bundle()
+    for several in ([first, second, first], [unsaved, dataclasses.replace(unsaved)]):
+        with pytest.raises(ConfigError, match="is given twice"):
+            average_bundles(several)
+
+
+def test_a_word_is_seen_if_any_of_the_models_has_seen_it(monkeypatch: pytest.MonkeyPatch):
+    """Fine-tuning on a text teaches its words. Of too many, or of unknown ones, none is kept."""
+    first, second = (SeenWords(frozenset({"le", word})) for word in ("chat", "chien"))
+    both = SeenWords(frozenset({"le", "chat", "chien"}))
+    bundles = [
+        dataclasses.replace(tiny_bundle("paper", seed), seen_words=words)
+        for seed, words in enumerate((first, second))
+    ]
+    assert average_bundles(bundles).seen_words == both
+    assert all_seen([first, None]) is None
+    monkeypatch.setattr(seen_words, "MOST_WORDS", 2)
+    assert all_seen([first, second]) is None
 
 
 def test_what_is_saved_names_its_members_and_keeps_what_the_first_knows(
@@ -210,7 +229,9 @@ def test_what_is_saved_names_its_members_and_keeps_what_the_first_knows(
 ):
     first, second = map(load_any_bundle, students)
     told = {**first.manifest, "several_sentences": 0.5}
-    average = save_average(tmp_path / "a", [dataclasses.replace(first, manifest=told), second])
+    average = save_average(
+        tmp_path / "a", [dataclasses.replace(first, manifest=told), second], np.ones(2, np.float32)
+    )
     manifest = read_manifest(tmp_path / "a")
     assert manifest["several_sentences"] == 0.5
     assert [each["weight"] for each in manifest["averaged"]] == [1.0, 1.0]
@@ -236,6 +257,8 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     two = [load_any_bundle(each) for each in students]
     with pytest.raises(ConfigError, match="2 of 2 was never saved"):
         save_average(out, [two[0], dataclasses.replace(two[1], path=None)])
+    with pytest.raises(ConfigError, match="2 of 2 was never saved"):  # an imported model
+        save_average(out, [two[0], dataclasses.replace(two[1], manifest={})])
 
     stranger = tmp_path / "stranger"
     settings = [*SETTINGS, "phrasebook.pairs=100", "model.heads=4", "training.max_steps=1"]
