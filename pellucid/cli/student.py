@@ -6,17 +6,19 @@ and what was lost (``lost.md``). A step itself goes on where it was, so that the
 finishes what was stopped or killed anywhere.
 """
 
+import contextlib
 import dataclasses
 import importlib.util
+import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pellucid.core.errors import ConfigError
-from pellucid.core.files import write_file
+from pellucid.core.errors import ConfigError, CorruptError, list_problems
+from pellucid.core.files import remove_folder, remove_leftovers, write_file
 from pellucid.core.run_names import CONFIG_FILE
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ _COPIED_DECODER, _COPIED_LAYERS = "ssru", 2
 _PLAN, _TAUGHT, _COPY, _RUN, _TRAINED = "plan.json", "taught.txt", "copy", "run", "trained.json"
 _FILES, _RESULT, _LOST = "files", "result.json", "lost.md"
 _CALIBRATION_LINES = 500
+_OF_RUN = ("from_teacher", "minutes", "settings", "valid")
+"""The parts of an order that the teacher's translations do not depend on."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,8 +81,10 @@ def make_student(
     """Take every step that is not done yet, and return the exit code.
 
     ``write_taught`` writes the teacher's translations to a file, and returns an exit code too.
-    Raises ConfigError if ``folder`` was begun with another order, and what the steps raise.
+    Raises ConfigError if ``folder`` was begun with another order or no student can come of this
+    one, and what the steps raise.
     """
+    _check(translator, order)
     _begin(folder, order)
 
     def say(text: str) -> None:
@@ -106,28 +112,123 @@ def make_student(
     return 0
 
 
+def _check(teacher: "Translator", order: Order) -> None:
+    """Find what is wrong with an order before hours are spent on it.
+
+    Raises ConfigError for settings that no student can have, and what reading the files raises.
+    """
+    from pellucid.text.config import DataConfig
+    from pellucid.text.corpus.lines import iterate_lines
+    from pellucid.training.preparation import read_validation
+    from pellucid.training.presets import read_overrides
+
+    with contextlib.closing(iterate_lines(Path(order.source))) as lines:
+        next(lines, None)
+    files = {"source": order.source, "target": order.source}
+    valid = {"valid_source": order.valid[0], "valid_target": order.valid[1]}
+    read_validation(DataConfig.parse({**files, **valid}, origin="--valid"))
+
+    own = read_overrides(order.settings)
+    if order.from_teacher:
+        from pellucid.bundle import Bundle
+        from pellucid.training.shrinking import shrunk_config
+
+        assert isinstance(teacher.bundle, Bundle), "an ensemble is refused with --from-teacher"
+        shrunk_config(teacher.bundle.config, *_decoder_of_copy(own))
+    else:
+        _check_for_marian(order)
+
+
+def _check_for_marian(order: Order) -> None:
+    """Raise ConfigError for a setting of the model that the files for Firefox cannot hold."""
+    from pellucid.backends.capability import MARIAN_FILES
+    from pellucid.model.config import parse_model_config
+    from pellucid.training.presets import read_overrides
+
+    def problems(settings: Sequence[str]) -> list[str]:
+        given = read_overrides(settings)
+        table = {
+            name.removeprefix("model."): value
+            for name, value in given.items()
+            if name.startswith("model.")
+        }
+        return MARIAN_FILES.model_problems(parse_model_config({"kind": "transformer", **table}))
+
+    # of the settings that were given alone: the others are not chosen yet
+    chosen_later = problems(STUDENT_SETTINGS)
+    try:
+        found = problems((*STUDENT_SETTINGS, *order.settings))
+    except ConfigError:  # one may fit to what is chosen, and not to the defaults
+        return
+    if wrong := [each for each in found if each not in chosen_later]:
+        raise ConfigError(
+            f"the files of a student cannot express its model: {list_problems(wrong)}",
+            hint="leave that --set out",
+        )
+
+
 def _begin(folder: Path, order: Order) -> None:
-    """Keep the order in a new folder, or compare it with the one that is there."""
+    """Keep the order in a new folder, or compare it with the one that is there.
+
+    Until the student's run has begun, what only concerns the run may change.
+    """
     table = json.loads(json.dumps(dataclasses.asdict(order)))
     plan = folder / _PLAN
     if not plan.exists():
         from pellucid.core.errors import OutputExistsError
 
+        remove_leftovers(folder)  # of a command that was killed while it wrote the plan
         if folder.exists() and any(folder.iterdir()):
             raise OutputExistsError(
                 f"{folder} is not empty and holds no student", hint="choose another --student"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        write_file(plan, json.dumps(table, indent=2).encode())
-        return
+    else:
+        kept = _read_plan(plan)
+        differ = sorted(name for name in table if _compared(kept, name) != _compared(table, name))
+        if not differ:
+            return
+        has_run = (folder / _RUN / CONFIG_FILE).exists()
+        if has_run or not set(differ) <= set(_OF_RUN):
+            raise ConfigError(
+                f"{folder} was begun otherwise: {' and '.join(differ)} changed",
+                hint="choose another --student, or give the same options as before",
+            )
+        if (folder / _COPY).exists():  # made by the settings
+            remove_folder(folder / _COPY)
+    write_file(plan, json.dumps(table, indent=2).encode())
 
-    kept = json.loads(plan.read_text("utf-8"))
-    differ = sorted(name for name in table if kept.get(name) != table[name])
-    if differ:
-        raise ConfigError(
-            f"{folder} was begun otherwise: {' and '.join(differ)} changed",
-            hint="choose another --student, or give the same options as before",
-        )
+
+def _read_plan(plan: Path) -> dict[str, Any]:
+    """The order that is kept, with the defaults of what it was written before."""
+    from pellucid.decoding.config import DecodingConfig
+
+    try:
+        kept = json.loads(plan.read_text("utf-8"))
+        search = {**DecodingConfig().model_dump(mode="json"), **kept["search"]}
+        return {"from_teacher": False, **kept, "search": search}
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptError(
+            f"{plan} is not as it was written", hint="choose another --student"
+        ) from error
+
+
+def _compared(table: Mapping[str, Any], name: str) -> object:
+    """A part of an order, with each file by its absolute path."""
+    value: Any = table.get(name)
+    match name, value:
+        case "source", str():
+            return _whole_path(value)
+        case "valid", [*files]:
+            return [_whole_path(str(each)) for each in files]
+        case "finish", {"reference": str(reference)}:
+            return {**value, "reference": _whole_path(reference)}
+        case _:
+            return value
+
+
+def _whole_path(path: str) -> str:
+    return path if not path or "://" in path else str(Path(path).resolve())
 
 
 def _train(teacher: "Translator", folder: Path, order: Order, *, quiet: bool) -> int:
@@ -183,12 +284,10 @@ def _choose_copy(teacher: "Translator", folder: Path, order: Order) -> tuple["Ru
     from pellucid.training.shrinking import copy_recipe, save_shrunk, settings_of_copy, shrunk
 
     own = read_overrides(order.settings)
-    layers = own.get("model.decoder_layers", _COPIED_LAYERS)
-    decoder = own.get("model.decoder", _COPIED_DECODER)
     copy = folder / _COPY
     assert isinstance(teacher.bundle, Bundle), "an ensemble is refused with --from-teacher"
     if not copy.exists():
-        student = shrunk(teacher.bundle, decoder, layers, own.get("training.seed", 1))
+        student = shrunk(teacher.bundle, *_decoder_of_copy(own), own.get("training.seed", 1))
         save_shrunk(copy, student, bundle_hash(teacher.bundle.manifest))
 
     chosen = choose_config(
@@ -201,19 +300,24 @@ def _choose_copy(teacher: "Translator", folder: Path, order: Order) -> tuple["Ru
     return copy_recipe(chosen, copy, teacher.bundle, own)
 
 
+def _decoder_of_copy(own: Mapping[str, Any]) -> tuple[str, int]:
+    """Kind and number of layers of the decoder of a copy, by the settings that were given."""
+    kind = own.get("model.decoder", _COPIED_DECODER)
+    return kind, own.get("model.decoder_layers", _COPIED_LAYERS)
+
+
 def _write_files(folder: Path, order: Order, say: Callable[[str], None]) -> None:
     """Write the student's files for Firefox's engine, or say why it has none."""
     from pellucid.backends.marian_files.write import export_marian
     from pellucid.bundle import load_bundle
     from pellucid.core.errors import BundleError
-    from pellucid.text.corpus.lines import read_lines
+    from pellucid.text.corpus.lines import iterate_lines
 
     say("3 of 4: files of 8 bits for Firefox and Bergamot")
-    lines = [line for line in read_lines(Path(order.source)) if line.strip()]
+    with contextlib.closing(iterate_lines(Path(order.source))) as every:
+        lines = list(itertools.islice(filter(str.strip, every), _CALIBRATION_LINES))
     try:
-        export_marian(
-            load_bundle(folder / _RUN), folder / _FILES, "int8", lines[:_CALIBRATION_LINES]
-        )
+        export_marian(load_bundle(folder / _RUN), folder / _FILES, "int8", lines)
     except BundleError as error:
         # a copy has the settings of its teacher, which Marian may lack
         if not order.from_teacher:
@@ -222,14 +326,16 @@ def _write_files(folder: Path, order: Order, say: Callable[[str], None]) -> None
 
 
 def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
+    from pellucid.backends.capability import KERNELS
     from pellucid.backends.load import load
     from pellucid.backends.student_report import measure, write_page
-    from pellucid.decoding.config import DecodingConfig
+    from pellucid.bundle import open_bundle
     from pellucid.decoding.translator import Translator
     from pellucid.text.corpus.lines import read_lines
 
     sources, references = (read_lines(Path(path)) for path in order.valid)
-    greedy = {"beam_size": 1, "n_best": 1, "token_log_probs": False}
+    greedy: dict[str, Any] = {"beam_size": 1, "n_best": 1, "token_log_probs": False}
+    greedy |= {"mbr": False, "diverse_groups": 1}  # need a beam
     plain = teacher.settings.changed({"n_best": 1, "token_log_probs": False})
     student = load(folder / _RUN, engine="torch")
 
@@ -239,9 +345,10 @@ def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
     contenders.append(("student, greedy", student.with_settings(student.settings.changed(greedy))))
     if (folder / _FILES).exists():
         in_files = _read_files(folder / _FILES)
-        search = DecodingConfig.parse(greedy)
+        search = student.settings.changed(greedy)
         contenders.append(("student, greedy, weights of 8 bits", Translator(in_files, search)))
-    if importlib.util.find_spec("pellucid_kernels") is not None:
+    has_kernels = importlib.util.find_spec("pellucid_kernels") is not None
+    if has_kernels and not KERNELS.model_problems(open_bundle(folder / _RUN).config):
         fast = load(folder / _RUN, engine="kernels", compute_type="int8")
         if plain.beam_size > 1:
             own = fast.settings.changed({**greedy, "beam_size": plain.beam_size})

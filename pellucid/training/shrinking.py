@@ -16,7 +16,7 @@ from pellucid.bundle import Bundle, open_bundle, save_bundle
 from pellucid.core.config import write_toml
 from pellucid.core.errors import ConfigError
 from pellucid.model.build import build_any_model
-from pellucid.model.config import TransformerConfig
+from pellucid.model.config import ModelConfig, TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.stored import model_tensors
 from pellucid.training.config import RunConfig
@@ -41,7 +41,31 @@ def shrunk(teacher: Bundle, decoder: str, decoder_layers: int, seed: int) -> Bun
     drawn from ``seed``. Raises ConfigError if the teacher is no Transformer, or if its decoder has
     fewer layers.
     """
-    config = teacher.config
+    smaller, layers = shrunk_config(teacher.config, decoder, decoder_layers)
+    sizes = teacher.source_tokenizer.vocabulary_size, teacher.target_tokenizer.vocabulary_size
+    model = build_any_model(smaller, *sizes, seed=seed)
+    assert isinstance(model, Seq2Seq)
+
+    theirs = model_tensors(teacher.model)
+    with torch.no_grad():
+        for name, parameter in model_tensors(model).items():
+            origin = theirs.get(_name_in_teacher(name, layers))
+            # a sublayer of another kind may have a parameter of that name
+            if origin is not None and origin.shape == parameter.shape:
+                parameter.copy_(origin)
+
+    settings = {**teacher.settings, "model": smaller.to_table()}
+    model.eval().requires_grad_(False)
+    return dataclasses.replace(teacher, held=model, settings=settings, manifest={}, path=None)
+
+
+def shrunk_config(
+    config: ModelConfig, decoder: str, decoder_layers: int
+) -> tuple[TransformerConfig, list[int]]:
+    """The config of ``shrunk``, and the numbers of the teacher's layers that it copies.
+
+    Raises ConfigError as it does.
+    """
     if not isinstance(config, TransformerConfig):
         raise ConfigError(
             f"a student that begins as a copy needs a transformer as its teacher, not a"
@@ -57,22 +81,7 @@ def shrunk(teacher: Bundle, decoder: str, decoder_layers: int, seed: int) -> Bun
 
     table = {**config.to_table(), "decoder": decoder, "decoder_layers": decoder_layers}
     smaller = TransformerConfig.parse(table, "the student's model")
-    sizes = teacher.source_tokenizer.vocabulary_size, teacher.target_tokenizer.vocabulary_size
-    model = build_any_model(smaller, *sizes, seed=seed)
-    assert isinstance(model, Seq2Seq)
-
-    theirs = model_tensors(teacher.model)
-    layers = copied_layers(decoder_layers, config.decoder_layers)
-    with torch.no_grad():
-        for name, parameter in model_tensors(model).items():
-            origin = theirs.get(_name_in_teacher(name, layers))
-            # a sublayer of another kind may have a parameter of that name
-            if origin is not None and origin.shape == parameter.shape:
-                parameter.copy_(origin)
-
-    settings = {**teacher.settings, "model": smaller.to_table()}
-    model.eval().requires_grad_(False)
-    return dataclasses.replace(teacher, held=model, settings=settings, manifest={}, path=None)
+    return smaller, copied_layers(decoder_layers, config.decoder_layers)
 
 
 def copied_layers(count: int, of: int) -> list[int]:

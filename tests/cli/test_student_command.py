@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from commands import pellucid, running
@@ -15,7 +16,10 @@ from pellucid import phrasebook
 from pellucid.backends.marian_files.read import read_marian
 from pellucid.backends.student_report import Contender, Measured, changed_most, measure, write_page
 from pellucid.bundle import load_bundle
-from pellucid.core.errors import WriteError
+from pellucid.cli.student import Order, make_student
+from pellucid.core.errors import ConfigError, CorruptError, PellucidError, WriteError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
 from pellucid.model.stored import model_tensors
 
 SMALL = [
@@ -122,6 +126,7 @@ def test_a_student_may_begin_as_a_copy_of_its_teacher(tiny_run: Path, text: Path
     folder = tmp_path / "student"
     valid = text / "valid.source", text / "valid.target"
     settings = ["training.max_steps=2", "training.precision=fp32", "training.threads=1"]
+    settings += ["decoding.beam_size=2", "decoding.diverse_groups=2"]  # no greedy search has groups
     options = [part for each in settings for part in ("--set", each)]
     result = pellucid(
         "distill", tiny_run, text / "train.source", "--student", folder, "--valid", *valid,
@@ -139,6 +144,99 @@ def test_a_student_may_begin_as_a_copy_of_its_teacher(tiny_run: Path, text: Path
     page = (folder / "lost.md").read_text("utf-8")
     assert "| student, greedy | torch |" in page
     assert not (folder / "files").exists()
+
+
+@pytest.fixture(scope="module")
+def teacher(tiny_run: Path) -> Translator:
+    return Translator(load_bundle(tiny_run), DecodingConfig())
+
+
+def wanted(text: Path, **changes: Any) -> Order:
+    files = {name: str(text / f"{name}.source") for name in ("train", "valid")}
+    return Order(
+        **{
+            "teacher": "a hash",
+            "source": files["train"],
+            "valid": (files["valid"], str(text / "valid.target")),
+            "minutes": 30.0,
+            "settings": (),
+            "search": DecodingConfig().model_dump(mode="json"),
+            "finish": {"reference": "", "measure": "chrf"},
+        }
+        | changes
+    )
+
+
+STOPPED = 7
+
+
+def begin(teacher: Translator, order: Order, folder: Path) -> int:
+    """Begin a student whose teacher is stopped at once."""
+    return make_student(teacher, order, folder, lambda _: STOPPED, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"source": "no/file"}, "no/file"),
+        ({"valid": ("no/file", "no/file")}, "no/file"),
+        ({"settings": ("model.decoder_layers=two",)}, "decoder_layers"),
+        ({"settings": ("training.seed=x",)}, "seed"),
+        ({"settings": ("model.norm=pre",)}, "cannot express its model: it has no norm=pre"),
+        (
+            {"settings": ("model.decoder_layers=5",), "from_teacher": True},
+            "the teacher's decoder has 2 layers, fewer than the 5 of the student",
+        ),
+    ],
+)
+def test_a_wrong_order_is_found_before_anything_is_kept(
+    teacher: Translator, text: Path, tmp_path: Path, changes: dict[str, Any], problem: str
+):
+    folder = tmp_path / "student"
+    with pytest.raises(PellucidError, match=problem):
+        begin(teacher, wanted(text, **changes), folder)
+    assert not folder.exists()
+
+
+def test_what_concerns_the_run_alone_may_change_until_it_begins(
+    teacher: Translator, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "student"
+    assert begin(teacher, wanted(text), folder) == STOPPED
+    (folder / "copy").mkdir()
+    monkeypatch.chdir(text)
+    relative = wanted(text, source="train.source", valid=("valid.source", "valid.target"))
+    assert begin(teacher, relative, folder) == STOPPED
+    assert (folder / "copy").exists()
+
+    other = wanted(text, minutes=5.0, settings=("model.decoder_layers=1",), from_teacher=True)
+    assert begin(teacher, other, folder) == STOPPED
+    assert not (folder / "copy").exists(), "it was made by other settings"
+    unlike = dataclasses.replace(other, source=other.valid[0], search={"beam_size": 1})
+    with pytest.raises(ConfigError, match="search and source changed"):
+        begin(teacher, unlike, folder)
+
+    (folder / "run").mkdir()
+    (folder / "run" / "config.toml").touch()
+    with pytest.raises(ConfigError, match="from_teacher and minutes and settings changed"):
+        begin(teacher, wanted(text), folder)
+
+
+def test_a_plan_is_read_as_it_was_written(teacher: Translator, text: Path, tmp_path: Path):
+    """Also one of a version that had fewer settings, and not one that somebody cut short."""
+    order = wanted(text)
+    (tmp_path / f".tmp-{'0' * 32}").touch()  # of a command that was killed
+    assert begin(teacher, order, tmp_path) == STOPPED
+    plan = tmp_path / "plan.json"
+    table = json.loads(plan.read_text("utf-8"))
+    del table["from_teacher"], table["search"]["mbr"]
+    plan.write_text(json.dumps(table), "utf-8")
+    assert begin(teacher, order, tmp_path) == STOPPED
+
+    for damaged in ("[]", '{"search": ', '{"search": 3}', "{}"):
+        plan.write_text(damaged, "utf-8")
+        with pytest.raises(CorruptError, match=r"plan\.json is not as it was written"):
+            begin(teacher, order, tmp_path)
 
 
 def test_a_folder_of_something_else_is_left_alone(tiny_run: Path, text: Path, tmp_path: Path):
