@@ -2,17 +2,22 @@
 
 import contextlib
 import csv
+import datetime
 import gzip
 import io
 import json
+import logging
 import lzma
+import math
 import re
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import fsspec
@@ -358,6 +363,46 @@ def test_a_dataset_of_hugging_face_is_streamed(tmp_path: Path, monkeypatch: pyte
     assert list(iterate_pairs(PairFiles((Path(name),)))) == pairs
     with pytest.raises(DataError, match="a dataset is named"):
         read_lines(Path("datasets://json#en"))
+
+
+def test_of_a_dataset_only_the_columns_of_text_are_read(monkeypatch: pytest.MonkeyPatch):
+    """As of Parquet: a date or a score of NaN beside them is no problem. A plus is a plus."""
+    asked = []
+
+    def load_dataset(_: str, *, data_files: str | None, **__: object) -> list[dict]:
+        asked.append(data_files)
+        beside = {"date": datetime.date(2026, 1, 1), "score": math.nan}
+        nested = data_files == "nested.jsonl"
+        return [({"translation": row} if nested else row) | beside for row in ROWS]
+
+    library = SimpleNamespace(load_dataset=load_dataset)
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    pairs = [(row["en"], row["de"]) for row in ROWS]
+    for file in ("c++.jsonl", "nested.jsonl"):
+        name = f"datasets://json?split=train&data_files={file}"
+        assert list(iterate_pairs(PairFiles((Path(name),)))) == pairs
+        assert set(asked) == {file}
+        asked.clear()
+
+
+def test_which_language_of_a_translation_is_the_source_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    rows = [{"translation": row} for row in ROWS]
+    parquet(tmp_path / "t.parquet", rows)
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with caplog.at_level(logging.INFO, "pellucid"):
+        for name in ("t.parquet", "t.jsonl"):
+            list(iterate_pairs(PairFiles((tmp_path / name,))))
+            said = f"{tmp_path / name}: the column 'en' is the source, 'de' the target"
+            assert said in caplog.messages
+
+
+def test_two_columns_of_one_name_are_told(tmp_path: Path):
+    table = pyarrow.table([["a"], ["b"]], names=["en", "en"])
+    pyarrow.parquet.write_table(table, tmp_path / "two.parquet")
+    with pytest.raises(DataError, match="2 columns are called en; rename all but one"):
+        read_lines(Path(f"{tmp_path}/two.parquet#en"))
 
 
 CSV_PAIRS = [

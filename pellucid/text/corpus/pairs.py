@@ -235,6 +235,7 @@ def languages_of_line(line: str, name: str) -> Languages | None:
     texts = _by_language(table)
     if texts is not None:
         source, target = texts
+        say_pair(name, source, target)
         return source, target
     if not isinstance(table, dict) or {"source", "target"} <= table.keys():
         return None

@@ -93,11 +93,17 @@ def _parquet_paths(schema: Any, address: Address) -> list[tuple[str, ...]]:
                 hint="name a column as in pairs.parquet#en",
             )
         paths = [("translation", name) for name in inner]
+        say_pair(address.location, *inner)
 
     for path in paths:
         kind: Any = None
         known = names
         for name in path:
+            if known.count(name) > 1:
+                raise DataError(
+                    f"{address.location}: {known.count(name)} columns are called {name}; rename all"
+                    " but one"
+                )
             if name not in known:
                 shown = ", ".join(known[:20]) or "none"
                 raise DataError(
@@ -158,7 +164,12 @@ def dataset_rows(address: Address) -> Iterator[bytes]:
         raise MissingExtraError("datasets", "datasets", "reading a dataset") from None
 
     place, _, query = address.location.removeprefix(f"{DATASETS}://").partition("?")
-    options = dict(parse_qsl(query, keep_blank_values=True)) if len(query) < _LONGEST_URL else {}
+    # a plus is a plus, as in the name of a file
+    options = (
+        dict(parse_qsl(query.replace("+", "%2B"), keep_blank_values=True))
+        if len(query) < _LONGEST_URL
+        else {}
+    )
     unknown = sorted(options.keys() - set(_DATASET_OPTIONS))
     if unknown or "split" not in options:
         raise DataError(
@@ -177,9 +188,21 @@ def dataset_rows(address: Address) -> Iterator[bytes]:
         )
         for row in rows:
             number += 1
-            yield line_of_object(dict(row), address, number)
+            yield _line_of_row(dict(row), address, number)
     except DataError:
         raise
     except Exception as error:  # each builder raises errors of its own
         reason = str(error).split("\n", 1)[0][:200]
         raise DataError(f"cannot read {address.location}, row {number + 1}: {reason}") from error
+
+
+def _line_of_row(row: dict[str, Any], address: Address, number: int) -> bytes:
+    """A row without the cells that nobody reads, such as dates, which are no text."""
+    names = list(row)
+    if not address.column and (found := pair_columns(names)):
+        source, target = (names[column] for column in found)
+        say_pair(address.location, source, target)
+        return line_of_cells((row[source], row[target]), address, number)
+    if not address.column and "translation" in row:
+        row = {"translation": row["translation"]}
+    return line_of_object(row, address, number)
