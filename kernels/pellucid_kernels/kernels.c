@@ -1316,7 +1316,8 @@ static void L(quantize)(const float *x, int rows, int size, Rows *to) {
             if (most[j] > high) high = most[j];
         }
 
-        float range = high - low, inverse = range > 0.0f ? 127.0f / range : 0.0f;
+        /* 127 divided by a smaller range is no number */
+        float range = high - low, inverse = range > 1e-36f ? 127.0f / range : 0.0f;
         to->low[row] = low, to->step[row] = range / 127.0f;
         uint8_t *q = to->q + (size_t)row * (size_t)to->size;
         for (i = 0; i < size; i += 8) {

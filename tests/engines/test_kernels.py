@@ -142,6 +142,12 @@ def test_a_row_is_quantized_from_its_least_to_its_largest_number():
     np.testing.assert_allclose(step, [0.02], rtol=1e-6)
 
 
+def test_a_row_of_almost_no_width_is_constant():
+    """127 / 2e-37 is beyond float32, and 0 times it is NaN."""
+    q, low, _ = equation.quantize(np.array([[0.0, 1e-38, 2e-37]], np.float32))
+    assert (q.tolist(), low.tolist()) == ([[0, 0, 0]], [0.0])
+
+
 def test_the_exponential_is_that_of_numpy_to_its_stated_tolerance():
     x = np.linspace(-87, 88, 100_001, dtype=np.float32)
     np.testing.assert_allclose(equation.exp(x), np.exp(x.astype(np.float64)), rtol=2e-7)
@@ -178,6 +184,22 @@ def test_the_library_gives_every_bit_of_the_equation(variant: str, library: Libr
         assert model.instructions == name
         found = model.search(Search(sources, limits, np.ones(15, np.float32)))
         assert [each for [each] in found] == expected
+
+
+def test_rows_of_almost_no_width_are_the_equation_too(library: Library):
+    """What the decoder attends to differs by less than 1e-36."""
+    model = tiny_model("pre-norm", seed=3)
+    for name, parameter in model.named_parameters():
+        if name.startswith("encoder.last_norm"):
+            narrow = 2e-37 * torch.arange(parameter.numel()) / parameter.numel()
+            parameter.data = narrow.double() if name.endswith("bias") else 0 * parameter.data
+    weights = weights_of(model)
+    expected = equation.greedy(weights, ids(5, 7, 4), 6)
+    for name in library.instructions():
+        found = library.open(weights, name).search(
+            Search([[5, 7, 4]], [6], np.ones(15, np.float32))
+        )
+        assert found == [[expected]]
 
 
 def test_wide_models_and_long_vocabularies_are_the_equation_too(library: Library):

@@ -75,12 +75,16 @@ def exp(x: Numbers) -> Numbers:
     return np.asarray(p * np.ldexp(np.float32(1), n.astype(np.int32)))
 
 
+LEAST_WIDTH = np.float32(1e-36)
+"""From it on 127 / width is a number of float32; a narrower row counts as constant."""
+
+
 def quantize(x: Numbers) -> tuple[npt.NDArray[np.uint8], Numbers, Numbers]:
     """Each row as low + step · q, with q of 7 bits: (q, low, step)."""
     low, high = x.min(axis=-1), x.max(axis=-1)
     width = high - low
-    with np.errstate(divide="ignore"):
-        inverse = np.where(width > 0, np.float32(127) / width, np.float32(0))
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = np.where(width > LEAST_WIDTH, np.float32(127) / width, np.float32(0))
     q = np.rint(np.clip((x - low[..., None]) * inverse[..., None], 0, 127))
     return q.astype(np.uint8), low, width / np.float32(127)
 
