@@ -40,9 +40,9 @@ def step_of(path: Path) -> int | None:
 
 
 def steps_in(folder: Path) -> list[tuple[int, Path]]:
-    """What a run has saved in a folder by its update, the earliest first.
+    """The entries that a run saved in a folder, with their updates, the earliest first.
 
-    A copy that a user has made there (``step-00000005-mine``) is none of them.
+    A copy that a user made there (``step-00000005-mine``) is not among them.
     """
     paths = folder.iterdir() if folder.is_dir() else ()
     found = ((step_of(path), path) for path in paths)

@@ -213,7 +213,7 @@ class _Recorder:
         """Keyed by tokens; of several groups with the same tokens the one that got furthest."""
         self._tokenizer = tokenizer
         self.rules: Rules
-        """Those of the search, from its first step on."""
+        """The rules of the search, known from its first step on."""
         self._beam = settings.beam_size // settings.diverse_groups
         self._numbers: dict[tuple[int, int], int] = {}
         """From (group, number in the group) to the number in the tree."""

@@ -120,7 +120,7 @@ _CLOSING = re.compile(
 _DEEPEST = 20
 """Directives or tabs within each other, each of which the parser has to read again."""
 _NOTHING = "<!---->"
-"""What the parser reads as a block without text."""
+"""A block without text, as the parser reads it."""
 
 _INLINE = re.compile(
     r"\$\$[^$]{1,1000}\$\$"
@@ -263,8 +263,8 @@ def settings_end(source: str) -> int:
     at = 0
     first = lines[0].rstrip("\r \t")
     if first in _ENDS:
-        said = (line for line in lines[1:] if line.strip() and not line.startswith("#"))
-        is_empty = (begin := next(said, "")) and _ENDS[first].fullmatch(begin.rstrip("\r"))
+        filled = (line for line in lines[1:] if line.strip() and not line.startswith("#"))
+        is_empty = (begin := next(filled, "")) and _ENDS[first].fullmatch(begin.rstrip("\r"))
         if not is_empty and not _SETTING[first].match(begin):
             return 0
         for line in lines:

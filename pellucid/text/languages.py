@@ -137,7 +137,7 @@ _SUFFIXES_OF_TEXT = frozenset((".txt", ".jsonl", ".json", ".tsv", ".csv"))
 _CODE = re.compile(r"\s*>>([^<>\s]*)<<")
 _CODES_SHOWN, _NEAR_SHOWN = 30, 3
 _MEANT_AS_CODE = re.compile(r"\s*>>[a-z]{2,3}([-_]\w+)*<<(?!\S)")
-"""What no quotation is, such as ``>>Ja<<, sagte er``."""
+"""A code at the start of a line, and no quotation such as ``>>Ja<<, sagte er``."""
 _REGION = re.compile(r"(?<![A-Za-z])([a-z]{2,3})[-_][A-Z]{2}(?![A-Za-z])")
 
 

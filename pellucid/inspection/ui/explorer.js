@@ -296,7 +296,7 @@ export function mountExplorer(element, provider, options = {}) {
       paint(state);
       return state;
     } finally {
-      // What fails is told by whoever asked; the last state stays, and can be worked with.
+      // The caller reports what failed; the last state stays, and can be worked with.
       if (turn === now.turn) element.setAttribute("aria-busy", "false");
     }
   }
