@@ -2,20 +2,25 @@
 
     python benchmarks/skipgram_speed.py ../shared/data/tatoeba_de_en --epochs 5 --rounds 3
 
-FOLDER holds train.en, one sentence a line. Window 5, 5 negatives, size 100, words more frequent
-than 1e-3 thinned out. gensim is asked for all neighbors in the window (shrink_windows=False), as
-Pellucid takes them; its own default draws a smaller window for each word and so learns from about
-half of the pairs. Either has one worker and one thread.
+FOLDER holds train.en and valid.en, one sentence a line. Window 5, 5 negatives, size 100, words more
+frequent than 1e-3 thinned out. gensim is asked for all neighbors in the window
+(shrink_windows=False), as Pellucid takes them; its own default draws a smaller window for each word
+and so learns from about half of the pairs. Either has one worker and one thread.
 
 What is counted: words of the text, those that are thinned out or have no vector included, times
 epochs, per second of the process's CPU time. "Training" is the loop alone: for Pellucid from the
 first to the last line of the journal, which makes batches, draws noise and logs within that time;
 for gensim one call of `train`. "All" is a whole process: start, reading, vocabulary, training,
 saving. Nearest neighbors are compared for the most frequent words: the share of one system's ten
-nearest that are among the other's ten.
+nearest that are among the other's ten. Held-out loss is the loss with negative sampling, in nats
+per pair, of valid.en, with the mean over all noise; words that a system lacks are left out of the
+text for both. WordSim-353 is Spearman's correlation of cosines with people's judgements of 353
+pairs of words (Finkelstein et al., 2002; the file that comes with gensim), where both words have
+vectors.
 """
 
 import argparse
+import csv
 import json
 import resource
 import statistics
@@ -27,12 +32,20 @@ from typing import Any
 
 import machine
 import numpy as np
+import numpy.typing as npt
+import torch
+from gensim.test.utils import datapath
+from scipy.stats import spearmanr
 
+from pellucid.bundle import load_any_bundle
+from pellucid.equations.word2vec import noise_distribution, skipgram_pairs
+from pellucid.model.skipgram import SkipGram
 from pellucid.training.vectors import load_vectors
 
 RESULTS = Path(__file__).parent / "results"
 GENSIM = """
 import json, sys, time
+import numpy as np
 from gensim.models import Word2Vec
 text, out, vocabulary, epochs, workers, seed = sys.argv[1:]
 sentences = [line.split() for line in open(text, encoding="utf-8")]
@@ -45,8 +58,12 @@ began = time.process_time()
 model.train(sentences, total_examples=len(sentences), epochs=int(epochs))
 print(json.dumps({"seconds": time.process_time() - began, "vectors": len(model.wv)}))
 model.wv.save_word2vec_format(out)
+np.savez(out + ".npz", words=model.wv.index_to_key, w_in=model.wv.vectors, w_out=model.syn1neg)
 """
 FREQUENT, NEAREST = 1000, 10
+WINDOW, NEGATIVES = 5, 5
+Tables = tuple[list[str], npt.NDArray[np.float64], npt.NDArray[np.float64]]
+"""Words, and the rows of W_in and W_out of each."""
 
 
 def main() -> None:
@@ -67,6 +84,7 @@ def main() -> None:
                 rows.append({"system": system, "round": number, **figures})
                 print(json.dumps(rows[-1]), flush=True)
         near = _compare(Path(name), options.rounds)
+        _score(rows, Path(name), options.folder)
     result = {
         "benchmark": "skipgram_speed",
         "command": machine.command(),
@@ -98,7 +116,7 @@ def _pellucid(text: Path, run: Path, seed: int, options: argparse.Namespace) -> 
         f"training.max_epochs={options.epochs}",
         f"training.seed={seed}",
         "training.threads=1",
-        "training.log_every=5",
+        "training.log_every=10",
         "training.validate_every=1000000",
         "training.save_every=1000000",
     ]
@@ -162,6 +180,72 @@ def _overlap(one: dict[str, set[str]], other: dict[str, set[str]]) -> float:
     return statistics.mean(len(one[word] & other[word]) / NEAREST for word in both)
 
 
+def _score(rows: list[dict[str, Any]], folder: Path, texts: Path) -> None:
+    """Add held-out loss and the correlation with people's judgements to each row."""
+    each = [_tables(folder / f"{row['system']}-{row['round']}") for row in rows]
+    common = set.intersection(*(set(words) for words, _, _ in each))
+    lines = (texts / "valid.en").read_text(encoding="utf-8").splitlines()
+    held_out = [[word for word in line.split() if word in common] for line in lines]
+    pairs = [pair for words in held_out for pair in skipgram_pairs(words, WINDOW)]
+
+    counts = dict.fromkeys(sorted(common), 0)
+    for line in (texts / "train.en").open(encoding="utf-8"):
+        for word in line.split():
+            if word in counts:
+                counts[word] += 1
+
+    for row, tables in zip(rows, each, strict=True):
+        row["held_out_loss"] = _held_out_loss(tables, pairs, counts)
+        row["similarity"], row["judged_pairs"] = _similarity(tables)
+
+
+def _tables(path: Path) -> Tables:
+    if path.is_dir():
+        bundle = load_any_bundle(path)
+        model, tokenizer = bundle.model, bundle.target_tokenizer
+        assert isinstance(model, SkipGram)
+        known = [int(i) for i in model.counts.nonzero().flatten()]
+        words = [tokenizer.tokens([i])[0] for i in known]
+        w_in, w_out = model.w_in[known].detach().numpy(), model.w_out[known].detach().numpy()
+    else:
+        with np.load(f"{path}.npz") as kept:
+            words, w_in, w_out = kept["words"].tolist(), kept["w_in"], kept["w_out"]
+    return words, w_in.astype(np.float64), w_out.astype(np.float64)
+
+
+def _held_out_loss(tables: Tables, pairs: list[tuple[str, str]], counts: dict[str, int]) -> float:
+    """``negative_sampling_loss`` with the mean over all noise, in nats per pair."""
+    place = {word: number for number, word in enumerate(tables[0])}
+    rows = [place[word] for word in counts]
+    w_in, w_out = tables[1][rows], tables[2][rows]
+    place = {word: number for number, word in enumerate(counts)}
+    center, context = np.array([[place[word] for word in pair] for pair in pairs]).T
+    chances = noise_distribution(torch.tensor(list(counts.values()), dtype=torch.float64)).numpy()
+
+    agreement = np.logaddexp(0.0, -(w_in[center] * w_out[context]).sum(axis=1)).mean()
+    different, times = np.unique(center, return_counts=True)
+    repulsion = 0.0
+    for start in range(0, len(different), 256):
+        some = slice(start, start + 256)
+        scores = w_in[different[some]] @ w_out.T
+        repulsion += times[some] @ (np.logaddexp(0.0, scores) @ chances)
+    return float(agreement + NEGATIVES * repulsion / len(pairs))
+
+
+def _similarity(tables: Tables) -> tuple[float, int]:
+    """Spearman's correlation with people's judgements, and of how many pairs."""
+    vectors = dict(zip(tables[0], tables[1], strict=True))
+    with Path(datapath("wordsim353.tsv")).open(encoding="utf-8") as file:
+        judged = [row for row in csv.reader(file, delimiter="\t") if not row[0].startswith("#")]
+    cosines, judgements = [], []
+    for one, other, judgement in judged:
+        if one in vectors and other in vectors:
+            a, b = vectors[one], vectors[other]
+            cosines.append(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+            judgements.append(float(judgement))
+    return float(spearmanr(cosines, judgements).statistic), len(cosines)
+
+
 def _page(result: dict[str, Any]) -> str:
     about = result["machine"]
     lines = [
@@ -172,11 +256,13 @@ def _page(result: dict[str, Any]) -> str:
         f"{result['words']:,} words, {result['epochs']} epochs, {result['vocabulary']:,} vectors of"
         f" size 100; Pellucid in batches of {result['batch_tokens']:,} tokens.",
         "",
-        "| round | system | words per CPU-s, training | words per CPU-s, all |",
-        "|---:|---|---:|---:|",
+        "| round | system | words per CPU-s, training | words per CPU-s, all | held-out loss |"
+        " WordSim-353 |",
+        "|---:|---|---:|---:|---:|---:|",
     ]
     lines += [
         f"| {row['round']} | {row['system']} | {row['training']:,.0f} | {row['all']:,.0f} |"
+        f" {row['held_out_loss']:.4f} | {row['similarity']:.3f} |"
         for row in result["rows"]
     ]
     lines.append("")
@@ -184,7 +270,16 @@ def _page(result: dict[str, Any]) -> str:
         rates = [row["training"] for row in result["rows"] if row["system"] == system]
         lines.append(
             f"- {system}: median {statistics.median(rates):,.0f} words per CPU-second in training"
+            f" ({min(rates):,.0f} to {max(rates):,.0f})"
         )
+    ratios = [
+        ours["training"] / theirs["training"]
+        for ours, theirs in zip(result["rows"][::2], result["rows"][1::2], strict=True)
+    ]
+    lines.append(
+        f"- of a round, pellucid over gensim: median {statistics.median(ratios):.2f}"
+        f" ({min(ratios):.2f} to {max(ratios):.2f})"
+    )
     lines += [
         f"- nearest neighbors in common, {name}: {share:.1%}"
         for name, share in result["neighbors"].items()

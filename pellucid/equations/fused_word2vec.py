@@ -1,24 +1,24 @@
-"""The fast twin of skip-gram's loss: pairs of a batch in blocks, all against one set of noise."""
+"""The fast twin of skip-gram's loss: the words of a batch in blocks, each with noise of its own."""
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from pellucid.equations.shapes import Number
+
 _HEIGHT = 16
 """Fewest centers of a block: the fastest of 16 to 64, as fewest products lie outside the window."""
-_ROWS = 4096
-"""Centers scored with the noise at a time, which bounds the memory of an evaluation."""
 
 
-def window_blocks(word_count: int, window: int, sets: int = 1) -> tuple[int, int]:
-    """The number of blocks of a text, a multiple of ``sets``, and of the centers of each.
+def window_blocks(word_count: int, window: int) -> tuple[int, int]:
+    """The number of blocks of a text, and of the centers of each.
 
     Block k has the words k · height to (k + 1) · height as centers. With ``window`` words more on
     either side it holds all their neighbors, as 2 · window ≤ height.
     """
     height = max(_HEIGHT, 2 * window)
-    return max(1, -(-word_count // (height * sets))) * sets, height
+    return max(1, -(-word_count // height)), height
 
 
 def near_in_blocks(
@@ -43,27 +43,33 @@ def near_in_blocks(
 
 
 def fused_negative_sampling_loss(
-    centers: Float[Tensor, "center size"],
-    others: Float[Tensor, "other size"],
+    center: Int[Tensor, "block height"],
+    others: Int[Tensor, "block other"],
     near: Bool[Tensor, "block height width"],
-    weights: Float[Tensor, " drawn"],
+    weight: Number,
+    w_in: Float[Tensor, "vocabulary size"],
+    w_out: Float[Tensor, "vocabulary size"],
+    *,
+    row_gradients: bool = False,
 ) -> Float[Tensor, ""]:
-    """``negative_sampling_loss`` summed over the pairs in ``near``, many against the same noise.
+    """``negative_sampling_loss`` summed over the pairs in ``near``; those of a block share noise.
 
-        -Σ log σ(uₘ · vₙ) - Σₙ cₙ Σₖ wₖ log σ(-uₖ · vₙ)
+        -Σ log σ(uₘ · vₙ) - w Σₙ cₙ Σₖ log σ(-uₖ · vₙ)
 
-    over the neighbors m of each center n, of which it has cₙ. ``centers`` are the rows of W_in of
-    all blocks, ``others`` the columns of W_out of the (blocks + 1) · height words and then those of
-    the noise: one or more sets of ``drawn`` words, among which the blocks are divided in order.
-    ``weights`` says how much each word of a set counts, wₖ.
+    over the neighbors m of each center n, of which it has cₙ. ``others`` holds the ids of a block's
+    neighbors, ``width`` of them, and then those of its noise, each of which counts as w words.
+    ``w_out`` has a row for each word. With ``row_gradients`` the gradients are sparse tensors of
+    the rows that are looked up, each once and in order.
 
     EQ: 17.  Source: Mikolov et al. (2013b), §2.2, eq. (4); Ji et al. (2016), arXiv:1604.04661, for
     noise that pairs share.
     Law: tests/laws/test_skipgram_equals_clear.py.
     """
     # off inside: the sums of many small gradients need full precision
-    with torch.autocast(centers.device.type, enabled=False):
-        loss: Tensor = _NegativeSampling.apply(centers, others, near, weights)  # type: ignore[no-untyped-call]
+    with torch.autocast(w_in.device.type, enabled=False):
+        loss: Tensor = _NegativeSampling.apply(  # type: ignore[no-untyped-call]
+            w_in, w_out, center, others, near, weight, row_gradients
+        )
     return loss
 
 
@@ -71,59 +77,54 @@ class _NegativeSampling(torch.autograd.Function):
     """Computes its gradients in the forward pass, from the same products as the loss."""
 
     @staticmethod
-    def forward(ctx, centers, others, near, weights):  # type: ignore[no-untyped-def]
-        """The loss; the gradients of both tables of rows are kept for ``backward``."""
-        blocks, height, width = near.shape
-        needs_gradient = any(ctx.needs_input_grad)
-        near, weights = near.to(centers.dtype), weights.to(centers.dtype)
+    def forward(ctx, w_in, w_out, center, others, near, weight, row_gradients):  # type: ignore[no-untyped-def]
+        """The loss; the gradients of both tables are kept for ``backward``."""
+        v, u = functional.embedding(center, w_in), functional.embedding(others, w_out)
+        width = near.shape[2]
 
-        word_count, size = (blocks + 1) * height, centers.shape[1]
-        cut = [word_count, len(others) - word_count]
-        contexts, noise = torch.split(others, cut)
-        noise = noise.view(-1, len(weights), size)  # (set, drawn, size)
+        # how often each score counts: noise once for each pair, so for each neighbor of its center
+        counts = v.new_empty(*near.shape[:2], others.shape[1])
+        counts[..., :width] = near
+        counts[..., width:] = near.sum(dim=2, keepdim=True) * weight
 
-        # a view, in which the windows of neighboring blocks overlap: (block, size, context)
-        windows = contexts.unfold(0, width, height)
-        rows = centers.view(blocks, height, size)
-        agreement = rows @ windows  # (block, center, context)
+        # -log σ(-x) of noise and -log σ(x) of neighbors are the softplus of x and of -x
+        scores = v @ u.transpose(1, 2)  # (block, center, other)
+        scores[..., :width].neg_()
+        loss = functional.softplus(scores).mul_(counts).sum()
 
-        # softplus(-x) = -log σ(x), without overflow
-        loss = functional.softplus(-agreement).mul_(near).sum()
-
-        if needs_gradient:
-            # the derivative of -log σ(x) is -σ(-x)
-            pull = agreement.neg_().sigmoid_().mul_(near).neg_()
-            of_centers = (pull @ windows.transpose(1, 2)).view(len(noise), -1, size)
-            of_others = torch.zeros_like(others)
-            of_contexts, of_noise = torch.split(of_others, cut)
-
-            # each block's rows, and those that its window reaches into the next one
-            spread = pull.transpose(1, 2) @ rows  # (block, context, size)
-            by_block = of_contexts.view(blocks + 1, height, size)
-            by_block[:-1] = spread[:, :height]
-            by_block[1:, : width - height] += spread[:, height:]
-
-        # the noise counts once for each pair, so once for each neighbor of a center
-        counts = near.sum(dim=2).view(len(noise), -1)
-        rows = centers.view(len(noise), -1, size)  # (set, center, size)
-
-        for begin in range(0, rows.shape[1], _ROWS):
-            some = slice(begin, begin + _ROWS)
-            scores = rows[:, some] @ noise.transpose(1, 2)  # (set, center, drawn)
-            repulsion = functional.softplus(scores) @ weights
-            loss = loss + repulsion.mul_(counts[:, some]).sum()
-
-            if needs_gradient:
-                push = scores.sigmoid_().mul_(weights).mul_(counts[:, some, None])
-                of_centers[:, some].baddbmm_(push, noise)
-                of_noise.view_as(noise).baddbmm_(push.transpose(1, 2), rows[:, some])
-
-        if needs_gradient:
-            ctx.save_for_backward(of_centers.view_as(centers), of_others)
+        if any(ctx.needs_input_grad):
+            # the derivative of softplus is σ
+            slopes = scores.sigmoid_().mul_(counts)
+            slopes[..., :width].neg_()
+            of_tables = (
+                _by_row(center, slopes @ u, w_in, row_gradients),
+                _by_row(others, slopes.transpose(1, 2) @ v, w_out, row_gradients),
+            )
+            ctx.save_for_backward(*of_tables)
         return loss
 
     @staticmethod
     def backward(ctx, loss_gradient):  # type: ignore[no-untyped-def]
         """The saved gradients, times the gradient that reaches the loss."""
-        of_centers, of_others = ctx.saved_tensors
-        return of_centers * loss_gradient, of_others * loss_gradient, None, None
+        of_in, of_out = ctx.saved_tensors
+        return of_in * loss_gradient, of_out * loss_gradient, *[None] * 5
+
+
+def _by_row(
+    ids: Int[Tensor, "block word"],
+    gradients: Float[Tensor, "block word size"],
+    table: Float[Tensor, "vocabulary size"],
+    row_gradients: bool,
+) -> Tensor:
+    """The gradient of ``table``, of which the rows ``ids`` were looked up: their sums by row."""
+    gradients = gradients.flatten(0, 1)
+    if not row_gradients:
+        return torch.zeros_like(table).index_add_(0, ids.flatten(), gradients)
+
+    rows, place = torch.unique(ids, return_inverse=True)
+    sums = gradients.new_zeros(len(rows), table.shape[1])
+    sums.index_add_(0, place.flatten(), gradients)
+    # unique sorts, so that the rows are in the order of a coalesced tensor
+    return torch.sparse_coo_tensor(
+        rows[None], sums, table.shape, is_coalesced=True, check_invariants=False
+    )

@@ -1,5 +1,6 @@
 """Word vectors from neighbors alone (Word2Vec), under the same trainer as everything else."""
 
+import dataclasses
 from collections.abc import Iterable
 
 import torch
@@ -18,12 +19,12 @@ from pellucid.equations.word2vec import keep_probability, noise_distribution
 from pellucid.model.config import SkipGramConfig
 from pellucid.model.seq2seq import LossSums, SequenceModel
 
-_SHARED_NOISE = 64
-"""Noise words of a set."""
-_SHARING_WORDS = 128
-"""About how many centers share a set: their products with it are matrices. With one set for a whole
-batch, each of its words would move as far as many of its own, and neighbors would be others
-(benchmarks/results/skipgram_speed.md)."""
+_SHARED_NOISE = 38
+"""Noise words that the centers of a block share. Beside the 26 words of its window they make 64, of
+which products are fast. With fewer of them, neighbors would be others, and with as many for more
+centers (benchmarks/results/skipgram_speed.md)."""
+_ROWS = 512
+"""Centers scored with the whole vocabulary at a time, which bounds the memory of an evaluation."""
 
 
 class SkipGram(SequenceModel):
@@ -31,10 +32,9 @@ class SkipGram(SequenceModel):
 
     EQ: 17.  Source: Agarwal, §2.2; Mikolov et al. (2013b).
 
-    With ``negatives`` > 0 the model learns to tell each pair from noise. In training some hundred
-    words share a set of noise words, which are weighted, so that the expected loss is the loss with
-    as many drawn for each pair; in evaluation that expectation is computed, over the whole
-    vocabulary.
+    With ``negatives`` > 0 the model learns to tell each pair from noise. In training some words in
+    a row share a few noise words, which are weighted, so that the expected loss is the loss with as
+    many drawn for each pair; in evaluation that expectation is computed, over the whole vocabulary.
     """
 
     config: SkipGramConfig
@@ -47,7 +47,7 @@ class SkipGram(SequenceModel):
         """How often each word occurs in the training text; not trained."""
         self.row_gradients = False
         """Whether gradients are sparse tensors of the rows that a batch looks up, and no other."""
-        self._ladder: tuple[Tensor, Tensor] | None = None
+        self._chances: _Chances | None = None
 
     def count(self, blocks: Iterable[Int[Tensor, " _"]]) -> None:
         """Count how often each word occurs in the training text, given in blocks of ids."""
@@ -74,8 +74,7 @@ class SkipGram(SequenceModel):
         # The words that stay move together: they and the sentence of each, between words of none.
         sentence, position = is_word.nonzero(as_tuple=True)
         window = self.config.window
-        sets = max(1, round(len(sentence) / _SHARING_WORDS)) if self.training else 1
-        blocks, height = window_blocks(len(sentence), window, sets)
+        blocks, height = window_blocks(len(sentence), window)
         inside = slice(window, window + len(sentence))
         words = labels.new_full(((blocks + 1) * height,), PAD_ID)
         words[inside] = labels[sentence, position]
@@ -85,12 +84,17 @@ class SkipGram(SequenceModel):
         near = near_in_blocks(sentence_of, height, window)
         pair_count = int(near.sum())
 
-        if self.config.negatives:
-            loss = self.noise_contrast(words, near, *self._noise(sets))
+        if self.config.negatives and self.training:
+            noise = self._drawn_noise(blocks)
+            loss = self.noise_contrast(words, near, noise, self.config.negatives / _SHARED_NOISE)
             return LossSums(loss, loss.detach(), pair_count)
 
         block, center, context = near.nonzero(as_tuple=True)
         centers, contexts = words[block * height + center + window], words[block * height + context]
+        if self.config.negatives:
+            loss = self._expected_contrast(centers, contexts)
+            return LossSums(loss, loss.detach(), pair_count)
+
         loss, likelihood = fused_linear_cross_entropy(
             self.w_in[centers], self.w_out, None, contexts, smoothing
         )
@@ -100,44 +104,66 @@ class SkipGram(SequenceModel):
         self,
         words: Int[Tensor, " padded"],
         near: Bool[Tensor, "block center context"],
-        noise: Int[Tensor, " noise"],
-        weights: Float[Tensor, " drawn"],
+        noise: Int[Tensor, "block noise"],
+        weight: float,
     ) -> Float[Tensor, ""]:
-        """``negative_sampling_loss`` over all pairs, each against its set of noise, weighted."""
-        blocks, height, _ = near.shape
+        """``negative_sampling_loss`` over all pairs, each against its block's noise, weighted."""
+        blocks, height, width = near.shape
         window = self.config.window
-        centers = self._look_up(words[window : window + blocks * height], self.w_in)
-        others = self._look_up(torch.cat([words, noise]), self.w_out)
-        return fused_negative_sampling_loss(centers, others, near, weights)
+        center = words[window : window + blocks * height].view(blocks, height)
+        others = torch.cat([words.unfold(0, width, height), noise], dim=1)
+        return fused_negative_sampling_loss(
+            center, others, near, weight, self.w_in, self.w_out, row_gradients=self.row_gradients
+        )
 
-    def _look_up(
-        self, ids: Int[Tensor, " word"], table: Float[Tensor, "vocabulary size"]
-    ) -> Float[Tensor, "word size"]:
-        return functional.embedding(ids, table, sparse=self.row_gradients)
+    def _expected_contrast(
+        self, centers: Int[Tensor, " pair"], contexts: Int[Tensor, " pair"]
+    ) -> Float[Tensor, ""]:
+        """``negative_sampling_loss`` of all pairs, its mean over all noise that can be drawn."""
+        agreement = (self.w_in[centers] * self.w_out[contexts]).sum(dim=1)
+        loss = functional.softplus(-agreement).sum()
 
-    def _noise(self, sets: int = 1) -> tuple[Int[Tensor, " noise"], Float[Tensor, " drawn"]]:
-        """Noise words, set after set, and how much each of one counts: as ``negatives`` words."""
-        wanted = self.config.negatives
-        if not self.training:
-            chances = noise_distribution(self.counts.detach())
-            return torch.arange(len(chances), device=chances.device), wanted * chances
+        # a center's noise does not depend on the neighbor
+        center, pair_count = torch.unique(centers, return_counts=True)
+        expected_count = self.config.negatives * noise_distribution(self.counts)
+        for ids, counts in zip(center.split(_ROWS), pair_count.split(_ROWS), strict=True):
+            repulsion = functional.softplus(self.w_in[ids] @ self.w_out.T) @ expected_count
+            loss = loss + (repulsion * counts).sum()
+        return loss
 
-        # Inverse transform sampling. The sums are made again where the counts have changed.
-        counts = self.counts.detach()
-        if self._ladder is None or not torch.equal(self._ladder[0], counts):
-            # in float64: many small chances are summed
-            ladder = noise_distribution(counts).cpu().double().cumsum(0)
-            self._ladder = counts.clone(), ladder
-        ladder = self._ladder[1]
-
-        draws = self.dropout_source.uniform(torch.Size([sets * _SHARED_NOISE])).double()
+    def _drawn_noise(self, blocks: int) -> Int[Tensor, "block noise"]:
+        """Noise words for each block, drawn from the noise distribution."""
+        # inverse transform sampling
+        ladder = self._known_chances().ladder
+        draws = self.dropout_source.uniform(torch.Size((blocks, _SHARED_NOISE))).double()
         drawn = torch.searchsorted(ladder, draws * ladder[-1]).clamp(max=len(ladder) - 1)
-        weights = self.counts.new_full((_SHARED_NOISE,), wanted / _SHARED_NOISE)
-        return drawn.to(self.counts.device), weights
+        return drawn.to(self.counts.device)
 
     def _is_kept(self, ids: Int[Tensor, "sentence length"]) -> Bool[Tensor, "sentence length"]:
         """Whether each word stays as frequent ones are thinned out, before neighbors are taken."""
-        # a word of the validation text may have no count
-        kept_share = keep_probability(self.counts.clamp(min=1.0), self.config.subsample)
         draws = self.dropout_source.uniform(ids.shape).to(ids.device)
-        return draws < kept_share[ids]
+        return draws < self._known_chances().kept[ids]
+
+    def _known_chances(self) -> "_Chances":
+        """The chances of the words, computed again where the counts have changed."""
+        counts = self.counts.detach()
+        if self._chances is None or not torch.equal(self._chances.counts, counts):
+            self._chances = _Chances(
+                counts.clone(),
+                # in float64: many small chances are summed
+                noise_distribution(counts).cpu().double().cumsum(0),
+                # a word of the validation text may have no count
+                keep_probability(counts.clamp(min=1.0), self.config.subsample),
+            )
+        return self._chances
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chances:
+    """What follows from how often each word occurs."""
+
+    counts: Float[Tensor, " vocabulary"]
+    ladder: Float[Tensor, " vocabulary"]
+    """The chances of noise words, summed up to each."""
+    kept: Float[Tensor, " vocabulary"]
+    """The chance that an occurrence stays."""

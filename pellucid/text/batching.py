@@ -311,7 +311,9 @@ def _sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 def collate(store: TokenStore, indices: npt.ArrayLike) -> Batch:
     """The pairs with these numbers as one batch, in this order."""
-    return collate_gathered(store.source.gather(indices), store.target.gather(indices))
+    source = store.source.gather(indices)
+    is_text = store.target is store.source
+    return collate_gathered(source, source if is_text else store.target.gather(indices))
 
 
 def collate_gathered(source: tuple[Indices, Indices], target: tuple[Indices, Indices]) -> Batch:
@@ -339,7 +341,7 @@ def _to_batch(
     target_input[:, 1:] = _pad(target, target_lengths, PAD_ID)[:, :-1]
 
     return Batch(
-        source=_pad(source, source_lengths, EOS_ID),
+        source=labels if source is target else _pad(source, source_lengths, EOS_ID),
         target_input=target_input,
         labels=labels,
         target_token_count=len(target) + len(target_lengths),

@@ -414,9 +414,23 @@ def _gradients(model: SequenceModel) -> list[Tensor]:
     """The gradients, or this process's shards of them; of sparse ones the rows that they have."""
     for parameter in model.parameters():
         if parameter.grad is not None and parameter.grad.is_sparse:
-            # one sum for each row, however often it was looked up
-            parameter.grad = parameter.grad.coalesce()
+            parameter.grad = _coalesced(parameter.grad)
     return [_rows(local(each.grad)) for each in model.parameters() if each.grad is not None]
+
+
+def _coalesced(gradient: Tensor) -> Tensor:
+    """One sum for each row, however often it was looked up."""
+    [rows] = gradient._indices()
+    if bool((rows[1:] > rows[:-1]).all()):
+        # summed already; autograd drops the mark that says so
+        return torch.sparse_coo_tensor(
+            rows[None],
+            gradient._values(),
+            gradient.shape,
+            is_coalesced=True,
+            check_invariants=False,
+        )
+    return gradient.coalesce()
 
 
 def _rows(gradient: Tensor) -> Tensor:
@@ -483,7 +497,8 @@ def _scale_and_clip(
     scale = 1.0 if config.reduction == "sum" else 1.0 / tokens
     if 0.0 < config.clip_norm < norm:
         scale *= config.clip_norm / norm
-    torch._foreach_mul_(gradients, scale)
+    if scale != 1.0:
+        torch._foreach_mul_(gradients, scale)
 
     if config.clip_rows > 0.0:
         for matrix in gradients:

@@ -119,21 +119,26 @@ def test_full_softmax_training_is_the_same_loss_with_gradients():
 
 @pytest.mark.parametrize("row_gradients", [False, True])
 @pytest.mark.parametrize("length", [5, 70])
-def test_noise_shared_by_a_batch_is_the_equation_with_that_noise_for_every_pair(
+def test_noise_shared_by_a_block_is_the_equation_with_that_noise_for_every_pair(
     length: int, row_gradients: bool
 ):
     """Law: with as many words drawn as wanted, values and gradients are the equation's."""
     model = skipgram(negatives=3).train()
     model.row_gradients = row_gradients
     sentences = [[4 + 5 * n % 9 for n in range(length)], [8, 9]]
-    noise, ones = torch.tensor([5, 12, 8]), torch.ones(3, dtype=torch.float64)
     words, sentence_of = padded(*sentences)
     near = near_in_blocks(sentence_of, window_blocks(length + 2, WINDOW)[1], WINDOW)
-    loss = model.noise_contrast(words, near, noise, ones)
+    noise = (7 * torch.arange(3 * len(near)) % 9 + 4).view(len(near), 3)  # other words by block
+    loss = model.noise_contrast(words, near, noise, 1.0)
 
     pairs = torch.tensor([pair for each in sentences for pair in skipgram_pairs(each, WINDOW)])
     clear = negative_sampling_loss(
-        pairs[:, 0], pairs[:, 1], noise.expand(len(pairs), 3), model.w_in, model.w_out.T, "sum"
+        pairs[:, 0],
+        pairs[:, 1],
+        noise[near.nonzero()[:, 0]],
+        model.w_in,
+        model.w_out.T,
+        "sum",
     )
     torch.testing.assert_close(loss, clear, **EXACT)
     parameters = [model.w_in, model.w_out]
@@ -146,7 +151,7 @@ def test_noise_shared_by_a_batch_is_the_equation_with_that_noise_for_every_pair(
         assert ours.is_sparse == row_gradients
         torch.testing.assert_close(ours.to_dense(), theirs, **EXACT)
 
-    doubled = model.noise_contrast(words, near, noise.repeat(2), ones.repeat(2) / 2)
+    doubled = model.noise_contrast(words, near, noise.repeat(1, 2), 0.5)
     torch.testing.assert_close(doubled, loss, **EXACT)
 
 

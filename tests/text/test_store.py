@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from stores import EXPECTED, SOURCES, TOKENIZERS, build, rows, write_files
 
 from pellucid.core.errors import CorruptError, DataError, PellucidError
 from pellucid.core.known_files import KnownFiles
+from pellucid.text.batching import collate, collate_pairs
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.store import StoreReport, TokenStore
@@ -185,6 +187,20 @@ def test_many_rows_are_found_where_they_are(tmp_path):
     assert rows(store) == expected
     flat, lengths = store.source.gather(np.arange(99, -1, -1))
     assert np.split(flat, np.cumsum(lengths)[:-1])[30].tolist() == expected[69][0]
+
+
+def test_plain_text_is_held_once_and_is_both_sides_of_a_batch(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("a b\nc\n", encoding="utf-8")
+    files = PairFiles((path,), is_text=True)
+    store = build_store(tmp_path / "cache", files, (TOKENIZERS[0], TOKENIZERS[0]), 4)
+    assert store.source is store.target
+    assert rows(store) == [([4, 5], [4, 5]), ([6], [6])]
+
+    batch, apart = collate(store, [1, 0]), collate_pairs([[6], [4, 5]], [[6], [4, 5]])
+    for name in ("source", "target_input", "labels"):
+        assert torch.equal(getattr(batch, name), getattr(apart, name))
+    assert batch.target_token_count == apart.target_token_count == 5
 
 
 class TestALargeStore:

@@ -177,7 +177,7 @@ def test_a_file_cut_short_under_a_running_job_is_noticed_before_it_is_read(tmp_p
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_file_cut_short_while_it_is_read_is_an_error_and_no_signal(tmp_path, side):
     """D9: a mapped file would end the process by SIGBUS."""
-    store = build(tmp_path, write_files(tmp_path))
+    store = TokenStore.open(build(tmp_path, write_files(tmp_path)).folder, in_memory=0)
     rows = getattr(store, side)
     path = store.folder / f"{side}.ids"
     size = path.stat().st_size
@@ -189,8 +189,9 @@ def test_a_file_cut_short_while_it_is_read_is_an_error_and_no_signal(tmp_path, s
         assert caught.value.hint == "something changed the cache of a running job; start it again"
 
 
-def test_a_file_that_is_exchanged_while_it_is_read_changes_nothing(tmp_path):
-    store = build(tmp_path, write_files(tmp_path))
+@pytest.mark.parametrize("in_memory", [0, 1 << 10])
+def test_a_file_that_is_exchanged_while_it_is_read_changes_nothing(tmp_path, in_memory):
+    store = TokenStore.open(build(tmp_path, write_files(tmp_path)).folder, in_memory=in_memory)
     before = [ids.tolist() for ids in store.pair(0)]
     path = store.folder / "source.ids"
     path.with_name("other").write_bytes(bytes(path.stat().st_size))
