@@ -21,9 +21,8 @@ NEEDED = {
     "_foreach_lerp_": "torch",
     "_foreach_mul_": "torch",
     "_foreach_norm": "torch",
-    # the public ones are refused where autograd has dropped the mark of a coalesced tensor
+    # the public one is refused where autograd has dropped the mark of a coalesced tensor
     "_indices": "torch:Tensor()",
-    "_values": "torch:Tensor()",
     # nothing public tells whether a module has hooks
     "_forward_hooks": "torch.nn:Identity()",
     "_forward_pre_hooks": "torch.nn:Identity()",
