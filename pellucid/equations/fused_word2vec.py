@@ -121,9 +121,9 @@ def _by_row(
     if not row_gradients:
         return torch.zeros_like(table).index_add_(0, ids.flatten(), gradients)
 
-    rows, place = torch.unique(ids, return_inverse=True)
+    rows, position = torch.unique(ids, return_inverse=True)
     sums = gradients.new_zeros(len(rows), table.shape[1])
-    sums.index_add_(0, place.flatten(), gradients)
+    sums.index_add_(0, position.flatten(), gradients)
     # unique sorts, so that the rows are in the order of a coalesced tensor
     return torch.sparse_coo_tensor(
         rows[None], sums, table.shape, is_coalesced=True, check_invariants=False

@@ -160,7 +160,7 @@ class SkipGram(SequenceModel):
 
 @dataclasses.dataclass(frozen=True)
 class _Chances:
-    """What follows from how often each word occurs."""
+    """The chances of words, computed from their counts."""
 
     counts: Float[Tensor, " vocabulary"]
     ladder: Float[Tensor, " vocabulary"]
