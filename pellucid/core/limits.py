@@ -136,7 +136,9 @@ def encoding_problem(table: object) -> str:
             case list() | tuple() | set() | frozenset() as each:
                 waiting += each
             case str() as each if not _is_whole(each):
-                return f"text that can be written as UTF-8, got {shown(each)}"
+                return (
+                    f"text in Unicode (a file: rename it, or set LC_ALL=C.UTF-8), got {shown(each)}"
+                )
     return ""
 
 

@@ -10,7 +10,7 @@ from commands import pellucid as run_command
 from made_once import made_once
 
 import pellucid
-from pellucid.core.errors import DataError
+from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding import requests, suspicious
 from pellucid.decoding.translator import Translator
 from pellucid.training.presets import read_config
@@ -132,10 +132,11 @@ def test_half_a_character_is_refused(translator: Translator, text: str):
         lambda: translator.translate(pellucid.Request("un", prefix=text)),
         lambda: translator.translate(pellucid.Request("un", must=(text,))),
         lambda: pellucid.explain_search(translator, "un", reference=text),
-        lambda: translator.translate("un", translator.settings.changed({"banned": (text,)})),
     ):
         with pytest.raises(DataError, match="text must be Unicode, got the lone surrogate U\\+D"):
             call()
+    with pytest.raises(ConfigError, match="must have text in Unicode"):
+        translator.settings.changed({"banned": (text,)})
 
 
 def test_a_beam_wider_than_the_vocabulary_works(translator: Translator):

@@ -164,9 +164,18 @@ class Held:
 def readers() -> int:
     """How many processes read documents for this one."""
     tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
-    children = [pid for task in tasks for pid in (task / "children").read_text().split()]
-    commands = [Path(f"/proc/{pid}/cmdline") for pid in children]
-    return sum(b"documents.child" in each.read_bytes() for each in commands if each.exists())
+    children = [pid for task in tasks for pid in contents(task / "children").split()]
+    return sum(
+        b"documents.child" in contents(Path(f"/proc/{int(pid)}/cmdline")) for pid in children
+    )
+
+
+def contents(path: Path) -> bytes:
+    """What a file of /proc holds; nothing if its thread or process has ended."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def becomes(client: TestClient, key: str, state: str) -> dict:
