@@ -146,6 +146,7 @@ def _check_for_marian(order: Order) -> None:
     from pellucid.training.presets import read_overrides
 
     def problems(settings: Sequence[str]) -> list[str]:
+        """The settings of such a model that the files cannot hold."""
         given = read_overrides(settings)
         table = {
             name.removeprefix("model."): value

@@ -119,6 +119,7 @@ class _Reader(PlacedParser):
     def _add_start(self, kind: _Kind, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attrs = [(name, value and self.as_written(value)) for name, value in attrs]
         says = element_says(tag, attrs)
+
         read: list[Attribute] = []
         if (
             self._rules.with_attributes
@@ -127,6 +128,7 @@ class _Reader(PlacedParser):
         ):
             written = self.as_written(self.get_starttag_text() or "")
             read = readable_attributes(tag, written, attrs)
+
         token = Token(kind, "", tag, attributes=read, translates=says.translates, role=says.role)
         if tag == "html" and self._rules.language:
             token.languages = [

@@ -187,6 +187,7 @@ class Search:
         for index, (row, result) in enumerate(zip(rows, results, strict=True)):
             if any(len(pieces) > row.limit for pieces in result.hypotheses):
                 beyond.setdefault(row.limit, []).append(index)
+
         again = {
             index: promise
             for indices in beyond.values()
@@ -200,6 +201,7 @@ class Search:
             again[index].result() if index in again else result
             for index, result in enumerate(results)
         ]
+
         return [
             [
                 self._found(self._ids_of(pieces), score)
