@@ -8,17 +8,19 @@ with those of other requests.
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import json
 import logging
 import os
 import secrets
 import signal
+import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 
@@ -60,6 +62,8 @@ _LOOK_SECONDS = 0.5
 _MODULE = "pellucid.documents.child"
 _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME")
 """The environment variables that a process that reads a document gets."""
+_PART_BYTES = 1 << 20
+"""The bytes of a message that are read at a time."""
 _ASK_SECONDS = 0.05
 """How often a client that waits for its document looks whether it is done."""
 
@@ -286,59 +290,116 @@ class Documents:
             most_seconds=limits.max_document_cpu_seconds,
         )
 
-        process = await _start()
+        child = _Child(task, data)
+
+        def answers(message: dict[str, Any]) -> bytes | None:
+            """The answer to a question of the child; None for a report of how far it is."""
+            if "total" in message:
+                self._shelf.note_progress(order.key, message["done"], message["total"])
+                return None
+            return answer_of(translator.translate(message["sentences"], align=message["align"]))
+
         try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            # Not drained: a process that ended without reading all of it has answered why.
-            task_message = message_of(dataclasses.asdict(task))
-            process.stdin.writelines((task_message, frame_of(data)))
-            while True:
-                message = json.loads(await _receive(process.stdout))
-                if "sentences" in message:
-                    translate = functools.partial(
-                        translator.translate, message["sentences"], align=message["align"]
-                    )
-                    loop = asyncio.get_running_loop()
-                    found = await loop.run_in_executor(self._threads, translate)
-                    process.stdin.write(answer_of(found))
-                elif "total" in message:
-                    self._shelf.note_progress(order.key, message["done"], message["total"])
-                elif "detail" in message:
-                    raise DataError(message["detail"])
-                elif "failure" in message:
-                    _LOG.error("a document failed: %s", message["failure"])
-                    raise DataError("an unexpected error occurred; see the server log")
-                else:
-                    remarks = Remarks(message["warnings"], message["notes"])
-                    return await _receive(process.stdout), remarks
-        except asyncio.IncompleteReadError:
-            raise DataError(reason_of_end(await process.wait(), task)) from None
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, child.run, answers)
         finally:
             search.stop()
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            child.end()
 
 
-async def _start() -> asyncio.subprocess.Process:
-    """The process that reads and writes one document."""
+class _Child:
+    """The process that reads and writes one document; a thread starts it and talks to it.
+
+    It is no process of asyncio's, whose start must not be cancelled: the pipes would stay open, or
+    the cancelled task would wait for ever.
+    """
+
+    def __init__(self, task: DocumentTask, data: bytes) -> None:
+        self._task, self._data = task, data
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_ended = False
+
+    def run(self, answers: Callable[[dict[str, Any]], bytes | None]) -> tuple[bytes, Remarks]:
+        """The translated file, and what its reader must know.
+
+        Raises DataError for what cannot be read or written, and where the process ends early.
+        """
+        with self._lock:
+            if self._is_ended:
+                raise DataError("it was given up")
+            process = self._process = _start()
+
+        try:
+            _send(process, message_of(dataclasses.asdict(self._task)), frame_of(self._data))
+            while True:
+                message = json.loads(_receive(process))
+                if "detail" in message:
+                    raise DataError(message["detail"])
+                if "failure" in message:
+                    _LOG.error("a document failed: %s", message["failure"])
+                    raise DataError("an unexpected error occurred; see the server log")
+                if "warnings" in message:
+                    remarks = Remarks(message["warnings"], message["notes"])
+                    return _receive(process), remarks
+                answer = answers(message)
+                if answer is not None:
+                    _send(process, answer)
+        except EOFError:
+            raise DataError(reason_of_end(process.wait(), self._task)) from None
+        finally:
+            process.kill()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                with contextlib.suppress(BrokenPipeError):  # closing writes what was left
+                    pipe.close()
+            process.wait()
+
+    def end(self) -> None:
+        """End the process; the thread that waits for it goes on at once."""
+        with self._lock:
+            self._is_ended = True
+            if self._process is not None:
+                self._process.kill()
+
+
+def _start() -> "subprocess.Popen[bytes]":
     # It imports from where this process does, and has none of its secrets.
     path = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", _MODULE),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,  # it could hold the text of a user
+    return subprocess.Popen(  # noqa: S603  (this program, with arguments of our own)
+        (sys.executable, "-P", "-m", _MODULE),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # it could hold the text of a user
         env={**environment, "PYTHONPATH": path},
         start_new_session=True,  # Ctrl-C is for the server, which then ends it
     )
 
 
-async def _receive(stream: asyncio.StreamReader) -> bytes:
-    [size] = SIZE.unpack(await stream.readexactly(SIZE.size))
-    return await stream.readexactly(size)
+def _send(process: "subprocess.Popen[bytes]", *messages: bytes) -> None:
+    assert process.stdin is not None
+    # A process that ended without reading all of it has answered why.
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.writelines(messages)
+        process.stdin.flush()
+
+
+def _receive(process: "subprocess.Popen[bytes]") -> bytes:
+    """The next message of the process. Raises EOFError if it has ended."""
+    [size] = SIZE.unpack(_read(process, SIZE.size))
+    return _read(process, size)
+
+
+def _read(process: "subprocess.Popen[bytes]", size: int) -> bytes:
+    assert process.stdout is not None
+    received = bytearray()
+    while len(received) < size:  # in parts: a size that is none takes no memory
+        part = process.stdout.read(min(size - len(received), _PART_BYTES))
+        if not part:
+            raise EOFError
+        received += part
+    return bytes(received)
 
 
 def reason_of_end(code: int, task: DocumentTask) -> str:

@@ -170,6 +170,26 @@ def readers() -> int:
     )
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.2])
+def test_a_server_that_stops_while_it_starts_a_reader_leaves_none(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+):
+    """Before the process is started, while it is, and after."""
+    start = documents._start
+
+    def start_slowly() -> object:
+        time.sleep(0.05)
+        process = start()
+        time.sleep(0.05)
+        return process
+
+    monkeypatch.setattr(documents, "_start", start_slowly)
+    with serving() as client:
+        assert upload(client).status_code == 202
+        time.sleep(seconds)
+    wait_until(lambda: not readers())
+
+
 def contents(path: Path) -> bytes:
     """What a file of /proc holds; nothing if its thread or process has ended."""
     try:
