@@ -8,7 +8,7 @@ exit code.
 import os
 import sys
 import traceback
-from typing import Literal, NoReturn, assert_never, get_args
+from typing import Any, Literal, NoReturn, assert_never, get_args
 
 import click
 
@@ -201,6 +201,13 @@ class _Commands(click.Group):
             if name == cmd_name:
                 return load_command(name)
         return None
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """The context as click makes it, which prints ``--help`` and ``--version``."""
+        try:
+            return super().make_context(*args, **more)
+        except BrokenPipeError:
+            streams.end_like_a_filter()
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; end as a filter does if the reader of stdout has gone."""

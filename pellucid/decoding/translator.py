@@ -382,8 +382,10 @@ class Translator:
     ) -> list[Translation]:
         """The given translations with the log-probability of each token (forced decoding).
 
-        Warnings and errors count the lines from ``first_line``. Without ``mask_at_inference`` the
-        model is one without the mask here too.
+        Both texts are read as they stand: no line is split into sentences or rewritten, as
+        ``translate`` does with capitals, emoji and long lines. Warnings and errors count the lines
+        from ``first_line``. Without ``mask_at_inference`` the model is one without the mask here
+        too.
 
         Raises DataError if the counts differ, or for what is not text or too long, ConfigError for
         a model that ``use_cache=false`` has no use for.

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -283,6 +284,17 @@ def test_a_reader_that_leaves_early_ends_it_quietly(tiny_run: Path, tmp_path: Pa
     assert len(lines) == 2
     assert lines[1] == "141"  # killed by SIGPIPE, as every good filter is
     assert result.stderr == ""
+
+
+def test_help_that_nobody_reads_ends_quietly():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "pellucid", "--help"]
+    try:
+        ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=240)
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, b"")
 
 
 @pytest.mark.parametrize("number", [1, 2])
