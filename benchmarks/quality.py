@@ -52,6 +52,8 @@ class Experiment:
 _TWENTY_PASSES = ("training.max_epochs=20", "training.max_minutes=100000")
 """Passes are a budget that a busy machine does not change."""
 
+_SHORT_SCAN = ("training.max_steps=3000", "training.validate_every=500")
+
 EXPERIMENTS: dict[str, Experiment] = {
     "en-de": Experiment(
         "Multi30k English-German, 20 passes", "multi30k", "multi30k-en-de", _TWENTY_PASSES
@@ -89,6 +91,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     "cmudict": Experiment("CMUdict, letters to phones, 20 passes", "cmudict", "cmudict", ()),
     "tatoeba": Experiment("Tatoeba German-English, two hours", "tatoeba", "tatoeba-de-en", ()),
     "scan": Experiment("SCAN, simple split, a held-out tenth", "scan", "scan", ()),
+    "scan-length": Experiment(
+        "SCAN, learned from at most 22 actions, tested on 24 to 48",
+        "scan",
+        "scan-length",
+        _SHORT_SCAN,
+    ),
+    "scan-jump": Experiment(
+        "SCAN, with a verb that was learned by itself alone", "scan", "scan-jump", _SHORT_SCAN
+    ),
 }
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import scan_commands
+
 from pellucid.core.files import write_file
 from pellucid.evaluation.moses import moses_lc_tok
 from pellucid.text.corpus.lines import read_lines
@@ -58,6 +60,10 @@ def prepare(text: str, data: Path, work: Path) -> Text:
             return _lower(data / "multi30k", language, _folder(work, "multi30k-lower"))
         case "scan":
             return _scan(data / "scan", _folder(work, "scan"))
+        case "scan-length":
+            return _scan_split(scan_commands.by_length(), _folder(work, text))
+        case "scan-jump":
+            return _scan_split(scan_commands.by_new_word(), _folder(work, text))
         case "cmudict":
             return _cmudict(data / "cmudict", _folder(work, "cmudict"))
         case "tatoeba-de-en":
@@ -125,6 +131,21 @@ def _scan(folder: Path, into: Path) -> Text:
     }
     _write(into, sides, parts)
     test = Test("held-out tenth", (into / "test.in", into / "test.out"), ("exact_match", "wer"))
+    return Text(_learned(into, ("in", "out")), (test,))
+
+
+def _scan_split(split: tuple[list[str], list[str]], into: Path) -> Text:
+    """A hard split of all commands: those to learn, of which 500 choose, and those that test."""
+    learned, tested = split
+    learned = _shuffled(learned)
+    validating = learned[:_VALIDATION_LINES]
+    parts = {"train": learned[_VALIDATION_LINES:], "valid": validating, "test": tested}
+    actions = scan_commands.commands()
+    for part, lines in parts.items():
+        write_file(into / f"{part}.in", "".join(f"{each}\n" for each in lines).encode())
+        answers = "".join(f"{actions[each]}\n" for each in lines)
+        write_file(into / f"{part}.out", answers.encode())
+    test = Test("test", (into / "test.in", into / "test.out"), ("exact_match",))
     return Text(_learned(into, ("in", "out")), (test,))
 
 

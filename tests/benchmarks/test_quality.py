@@ -55,6 +55,41 @@ def test_every_experiment_can_be_configured():
         assert {EXPERIMENTS[each].text for each in taught_by} <= {experiment.text}
 
 
+def test_the_hard_splits_of_scan_are_those_of_its_authors():
+    """Counts and examples of Lake and Baroni (2018)."""
+    import scan_commands
+
+    actions = scan_commands.commands()
+    assert len(actions) == 20_910
+    assert actions["jump opposite left after walk around left"] == " ".join(
+        ["I_TURN_LEFT", "I_WALK"] * 4 + ["I_TURN_LEFT", "I_TURN_LEFT", "I_JUMP"]
+    )
+    assert actions["turn left twice and run thrice"] == " ".join(
+        ["I_TURN_LEFT"] * 2 + ["I_RUN"] * 3
+    )
+
+    learned, tested = scan_commands.by_length()
+    assert (len(learned), len(tested)) == (16_990, 3_920)
+    assert {len(actions[each].split()) for each in tested} == {
+        24,
+        25,
+        26,
+        27,
+        28,
+        30,
+        32,
+        33,
+        36,
+        40,
+        48,
+    }
+
+    learned, tested = scan_commands.by_new_word()
+    assert (len(learned), len(tested)) == (14_670, 7_706)
+    assert {each for each in learned if "jump" in each} == {"jump"}
+    assert not set(learned) & set(tested)
+
+
 def test_what_is_held_out_of_scan_is_not_learned_from(corpora, monkeypatch):
     import quality_texts
 
