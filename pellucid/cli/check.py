@@ -211,6 +211,12 @@ def _shown(text: str) -> str:
     help="Drop pairs that have this share of their letters' shingles in common with an earlier one,"
     " such as 0.8.",
 )
+@click.option(
+    "--ray",
+    metavar="ADDRESS",
+    help="Work on the Ray cluster at ADDRESS (auto: the one this machine is in; local: start one).",
+)
+@click.option("--cores", type=click.IntRange(1), help="With --ray local: cores of it.")
 @json_option
 def prepare(
     config: str,
@@ -220,6 +226,8 @@ def prepare(
     keep_near_duplicates: bool,
     languages: tuple[str, str] | None,
     similar: float | None,
+    ray: str | None,
+    cores: int | None,
     as_json: bool,
 ) -> None:
     """Clean the text of CONFIG, a preset or a file, and tokenize it into OUT.
@@ -232,20 +240,30 @@ def prepare(
     \b
     Examples:
       pellucid prepare multi30k --set data.source=train.en --set data.target=train.de -o corpus
-      pellucid prepare big.toml -o corpus --languages en-de --similar 0.8
+      pellucid prepare big.toml -o corpus --languages en-de --similar 0.8 --ray auto
       pellucid train corpus/config.toml --out runs/en-de
     """
     from pellucid.text.corpus.cleaning import Rules
     from pellucid.training.prepare import prepare as prepare_corpus
     from pellucid.training.presets import read_config
 
+    if cores is not None and ray != "local":
+        raise click.UsageError("--cores must go with --ray local.")
     rules = Rules(
         longest=longest,
         near_duplicates=not keep_near_duplicates,
         languages=languages,
         least_similarity=similar,
     )
-    done = prepare_corpus(read_config(config, overrides), out, rules)
+    wanted = read_config(config, overrides)
+
+    with contextlib.ExitStack() as opened:
+        in_order = None
+        if ray is not None:
+            from pellucid.text.corpus.on_ray import ray_workers
+
+            in_order = opened.enter_context(ray_workers(ray, cores))
+        done = prepare_corpus(wanted, out, rules, in_order)
 
     if as_json:
         facts = {"read": done.text.read, "kept": done.text.kept, "dropped": done.text.dropped}

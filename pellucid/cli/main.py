@@ -58,7 +58,7 @@ TASKS: dict[str, dict[CommandName, str]] = {
         "config": "Print a preset whole, as a config file to edit.",
         "average": "Average the parameters of several models into one.",
         "check": "Check parallel text for errors before training on it.",
-        "prepare": "Clean and tokenize a large corpus.",
+        "prepare": "Clean and tokenize a large corpus, here or on Ray.",
         "runs": "List training runs, the best first.",
         "plot": "Plot the loss, BLEU and learning rate of runs.",
         "verify-resume": "Prove that a killed and resumed run equals an unbroken one.",

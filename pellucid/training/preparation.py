@@ -23,6 +23,7 @@ from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
 from pellucid.text.check.check import warn_of_problems
 from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
+from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import (
     PairFiles,
     TextPairs,
@@ -145,11 +146,11 @@ def read_validation(data: DataConfig) -> TextPairs | None:
 
 
 def tokenized_files(
-    config: RunConfig, run: Path, given: Tokenizers | None
+    config: RunConfig, run: Path, given: Tokenizers | None, in_order: InOrder | None = None
 ) -> tuple[Tokenizers, TokenStore]:
     """The tokenizers of the config's training text and the store of its ids, made or found.
 
-    Raises as ``prepare_data`` does.
+    ``in_order`` tokenizes, if it is given. Raises as ``prepare_data`` does.
     """
     files = training_files(config.data)
     is_new = not (run / TOKENIZER_FOLDER).exists()  # a resumed run was judged before
@@ -170,6 +171,7 @@ def tokenized_files(
         tokenizers,
         config.data.max_length,
         workers=config.data.workers,
+        in_order=in_order,
     )
     if is_new:
         with contextlib.closing(iterate_pairs(files)) as pairs:

@@ -20,9 +20,11 @@ from pellucid.core.locks import take_lock
 from pellucid.core.run_names import CONFIG_FILE, LOCK_FILE
 from pellucid.text.corpus.cleaning import (
     CleanText,
+    InOrder,
     Rules,
     clean_corpus,
     cleaned_files,
+    one_by_one,
 )
 from pellucid.text.corpus.pairs import PairFiles, training_files
 from pellucid.text.corpus.store import TokenStore
@@ -42,10 +44,13 @@ class Prepared:
     store: TokenStore
 
 
-def prepare(config: RunConfig, out: Path, rules: Rules) -> Prepared:
+def prepare(
+    config: RunConfig, out: Path, rules: Rules, in_order: InOrder | None = None
+) -> Prepared:
     """Clean the text of ``config`` and tokenize it into the folder ``out``.
 
-    Raises ConfigError for a config without pairs of files or with shares,
+    ``in_order`` does the work, on Ray for example; by default this machine does. The files are the
+    same whoever does it. Raises ConfigError for a config without pairs of files or with shares,
     LockedError if another process prepares ``out``, and as ``clean_corpus`` and ``build_store`` do.
     """
     data = config.data
@@ -67,7 +72,7 @@ def prepare(config: RunConfig, out: Path, rules: Rules) -> Prepared:
         for folder in (out, out / CACHE_FOLDER):
             # A run may be using the cache too, with another vocabulary: what it writes is not old.
             remove_leftovers(folder, unless_held=True)
-        return _prepare(prepared, files, out, rules)
+        return _prepare(prepared, files, out, rules, in_order)
     finally:
         os.close(lock)
 
@@ -91,9 +96,11 @@ def _prepared_config(config: RunConfig, cleaned: PairFiles, cache: Path) -> RunC
     return RunConfig.parse(table, origin="the prepared corpus")
 
 
-def _prepare(prepared: RunConfig, files: PairFiles, out: Path, rules: Rules) -> Prepared:
-    text = clean_corpus(files, out / TEXT_FOLDER, rules)
-    _, store = tokenized_files(prepared, prepared_tokenizers(prepared), None)
+def _prepare(
+    prepared: RunConfig, files: PairFiles, out: Path, rules: Rules, in_order: InOrder | None
+) -> Prepared:
+    text = clean_corpus(files, out / TEXT_FOLDER, rules, in_order or one_by_one)
+    _, store = tokenized_files(prepared, prepared_tokenizers(prepared), None, in_order)
 
     # Last: a config that is there names text and a store that are whole.
     path = out / CONFIG_FILE

@@ -215,7 +215,7 @@ def test_late_imports_only_where_start_up_counts_or_a_package_is_optional():
     optional = {"matplotlib", "tensorboard", "torch.utils.tensorboard", "ctranslate2", "onnx"}
     optional |= {"pellucid_kernels", "huggingface_hub", "trackio", "wandb", "mlflow"}
     optional |= {"lxml", "markdown_it", "mdit_py_plugins", "polib", "yaml"}
-    optional |= {"fsspec", "pyarrow", "zstandard", "datasets", "py3langid"}
+    optional |= {"fsspec", "pyarrow", "zstandard", "datasets", "ray", "py3langid"}
     optional |= {f"torch.distributed.{part}" for part in ("device_mesh", "fsdp", "tensor")}
     of_metrics = {"sacrebleu", "sacremoses", "sentencepiece"}
     wrong = []

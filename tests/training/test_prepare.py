@@ -4,6 +4,8 @@ import fcntl
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas
@@ -11,13 +13,11 @@ import pytest
 from commands import pellucid
 
 from pellucid import phrasebook
-from pellucid.bundle import load_tokenizers
 from pellucid.core.errors import ConfigError, DataError, LockedError, OutputExistsError
 from pellucid.core.locks import take_lock
 from pellucid.core.special import UNK_ID
 from pellucid.text.corpus.cleaning import Rules, clean_corpus
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs
-from pellucid.text.corpus.store_building import build_store
 from pellucid.training.prepare import prepare
 from pellucid.training.presets import read_config
 
@@ -302,6 +302,35 @@ def test_a_config_without_files_or_with_shares_is_refused(tmp_path: Path, text: 
         assert "a corpus is prepared from data.source and data.target" in result.error_line
 
 
+ON_RAY = """
+import sys
+from pathlib import Path
+from pellucid.bundle import load_tokenizers
+from pellucid.core.errors import DataError
+from pellucid.text.corpus.cleaning import Rules, clean_corpus
+from pellucid.text.corpus.on_ray import ray_workers
+from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.store_building import build_store
+
+text, out, tokenizer = map(Path, sys.argv[1:])
+with ray_workers("local", cores=2) as in_order:
+    rules = Rules(languages=("fr", "en"), least_similarity=0.7)
+    clean = clean_corpus(
+        PairFiles((text / "t.en",), (text / "t.de",)), out / "text", rules, in_order, 1000
+    )
+    build_store(
+        out / "cache", clean.files, load_tokenizers(tokenizer), 256, chunk_bytes=1000,
+        in_order=in_order,
+    )
+    (text / "bad.tsv").write_text("good\\tgut\\nnone\\n")
+    try:
+        bad = PairFiles((text / "bad.tsv",))
+        clean_corpus(bad, out / "bad", Rules(), in_order)
+    except DataError as error:
+        print(error)
+"""
+
+
 def bytes_of(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -311,10 +340,24 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_small_chunks_make_the_same_files(prepared: Path, text: Path, tmp_path: Path):
-    rules = Rules(languages=("fr", "en"), least_similarity=0.7)
-    files = PairFiles((text / "t.en",), (text / "t.de",))
-    clean = clean_corpus(files, tmp_path / "text", rules, chunk_bytes=1000)
-    tokenizers = load_tokenizers(next(prepared.glob("cache/tokenizers-*/tokenizer")))
-    build_store(tmp_path / "cache", clean.files, tokenizers, 256, chunk_bytes=1000)
-    assert bytes_of(tmp_path) == bytes_of(prepared)
+@pytest.mark.nightly
+def test_two_workers_of_ray_make_the_same_files(prepared: Path, text: Path, tmp_path: Path):
+    """In a process of its own: Ray starts threads and leaves sockets open."""
+    pytest.importorskip("ray")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            ON_RAY,
+            text,
+            tmp_path / "corpus",
+            next(prepared.glob("cache/tokenizers-*/tokenizer")),
+        ],
+        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"},
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+    assert done.returncode == 0, done.stderr
+    assert bytes_of(tmp_path / "corpus") == bytes_of(prepared)
+    assert done.stdout.splitlines()[-1].startswith(f"{text / 'bad.tsv'}, line 2: a line must be")

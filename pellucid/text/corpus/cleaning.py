@@ -1,10 +1,10 @@
-"""Cleans a corpus of any size, chunk by chunk.
+"""Cleans a corpus of any size, chunk by chunk, on whatever runs functions in order.
 
 Two passes read the text in chunks of whole lines. In the first every chunk is scanned beside all
 others, and some 25 bytes a pair are kept of it: lengths and two hashes, and 64 more for a
 signature if similar pairs are dropped. From these it is decided which pairs are dropped, and the
 second pass writes the others. What is written depends on the text and the rules alone, not on
-chunks.
+chunks or on who works on them.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,24 @@ _MOST_INVALID = 0.01
 _FEW = 10
 """Lines that are dropped whatever their share."""
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class InOrder(Protocol):
+    """Runs a function on items, anywhere, and gives the results in the order of the items."""
+
+    def __call__(
+        self, function: Callable[[_Item], _Result], items: Iterable[_Item]
+    ) -> Iterator[_Result]:
+        """The result for each item."""
+        ...
+
+
+def one_by_one(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+    """``InOrder`` in this process."""
+    return map(function, items)
+
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
@@ -80,7 +98,50 @@ class CleanText:
 
 
 @dataclasses.dataclass(frozen=True)
-class _ScannedChunk:
+class ScanChunk:
+    """Scans the pairs of a chunk; sent to whoever does it."""
+
+    rules: Rules
+
+    def __call__(self, chunk: Chunk) -> "ScannedChunk":
+        """Lengths, hashes and problems of each pair, as it would be written."""
+        valid, invalid_rows = chunk.without_invalid()
+        pairs = clean_pairs(valid)
+        sides = ([pair[side] for pair in pairs] for side in (0, 1))
+        source, target, is_copy = scan_pairs(*sides)
+
+        problem = np.zeros(len(pairs), np.uint16)  # 0 is none
+        is_long = np.maximum(source.lengths, target.lengths) > self.rules.longest
+        problem[is_long] = 1 + REASONS.index("too_long")
+        problem[np.union1d(source.problems["empty"], target.problems["empty"])] = 1 + REASONS.index(
+            "empty"
+        )
+        problem[invalid_rows] = 1 + REASONS.index("invalid_utf8")
+        problem[is_copy & (problem == 0)] = 1 + REASONS.index("source_equals_target")
+
+        if self.rules.languages is not None:
+            # Only of what is left: detecting takes longer than all else.
+            left = np.flatnonzero(problem == 0)
+            is_other = pairs_in_other_languages([pairs[row] for row in left], self.rules.languages)
+            problem[left[is_other]] = 1 + REASONS.index("other_language")
+
+        exact = [_hash(f"{a}\n{b}") for a, b in pairs]
+        near = [_near_hash(a, b) for a, b in pairs] if self.rules.near_duplicates else exact
+        signature = np.empty((len(pairs), 0), np.int64)
+        if self.rules.least_similarity is not None:
+            signature = signatures([(_letters(a), _letters(b)) for a, b in pairs])
+        return ScannedChunk(
+            problem,
+            source.lengths,
+            target.lengths,
+            np.array(exact, np.int64),
+            np.array(near, np.int64),
+            signature,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ScannedChunk:
     """The facts that the first pass keeps of each pair of a chunk."""
 
     problem: npt.NDArray[np.uint16]
@@ -93,65 +154,36 @@ class _ScannedChunk:
     """(pairs, bands), or (pairs, 0) if similar pairs stay."""
 
 
-def _scanned(chunk: Chunk, rules: Rules) -> _ScannedChunk:
-    """Lengths, hashes and problems of each pair, as it would be written."""
-    valid, invalid_rows = chunk.without_invalid()
-    pairs = clean_pairs(valid)
-    sides = ([pair[side] for pair in pairs] for side in (0, 1))
-    source, target, is_copy = scan_pairs(*sides)
+@dataclasses.dataclass(frozen=True)
+class WriteChunk:
+    """Writes what is left of a chunk; sent to whoever does it."""
 
-    problem = np.zeros(len(pairs), np.uint16)  # 0 is none
-    is_long = np.maximum(source.lengths, target.lengths) > rules.longest
-    problem[is_long] = 1 + REASONS.index("too_long")
-    problem[np.union1d(source.problems["empty"], target.problems["empty"])] = 1 + REASONS.index(
-        "empty"
-    )
-    problem[invalid_rows] = 1 + REASONS.index("invalid_utf8")
-    problem[is_copy & (problem == 0)] = 1 + REASONS.index("source_equals_target")
+    logs: bool
+    """Whether dropped lines are written, too."""
 
-    if rules.languages is not None:
-        # Only of what is left: detecting takes longer than all else.
-        left = np.flatnonzero(problem == 0)
-        is_other = pairs_in_other_languages([pairs[row] for row in left], rules.languages)
-        problem[left[is_other]] = 1 + REASONS.index("other_language")
+    def __call__(
+        self, chunk_and_problem: tuple[Chunk, npt.NDArray[np.uint16]]
+    ) -> tuple[bytes, bytes, bytes]:
+        """The lines of both sides of the pairs that are kept, and the log of the others."""
+        chunk, problem = chunk_and_problem
+        pairs = clean_pairs(chunk.without_invalid()[0])
+        kept = list(itertools.compress(pairs, (problem == 0).tolist()))
+        source, target = ("".join(f"{pair[side]}\n" for pair in kept).encode() for side in (0, 1))
+        dropped = np.flatnonzero(problem).tolist() if self.logs else []
 
-    exact = [_hash(f"{a}\n{b}") for a, b in pairs]
-    near = [_near_hash(a, b) for a, b in pairs] if rules.near_duplicates else exact
-    signature = np.empty((len(pairs), 0), np.int64)
-    if rules.least_similarity is not None:
-        signature = signatures([(_letters(a), _letters(b)) for a, b in pairs])
-    return _ScannedChunk(
-        problem,
-        source.lengths,
-        target.lengths,
-        np.array(exact, np.int64),
-        np.array(near, np.int64),
-        signature,
-    )
-
-
-def _written(
-    chunk: Chunk, problem: npt.NDArray[np.uint16], *, logs: bool
-) -> tuple[bytes, bytes, bytes]:
-    """The lines of both sides of the pairs that are kept, and the log of the others if wanted."""
-    pairs = clean_pairs(chunk.without_invalid()[0])
-    kept = list(itertools.compress(pairs, (problem == 0).tolist()))
-    source, target = ("".join(f"{pair[side]}\n" for pair in kept).encode() for side in (0, 1))
-    dropped = np.flatnonzero(problem).tolist() if logs else []
-
-    # As they were, whatever is wrong with them.
-    lines = [side.split(b"\n") if dropped else [] for side in (chunk.source, chunk.target)]
-    entries = [
-        {
-            "line": chunk.first + row,
-            "reason": REASONS[problem[row] - 1],
-            "source": lines[0][row].decode("utf-8", "backslashreplace"),
-            "target": lines[1][row].decode("utf-8", "backslashreplace"),
-        }
-        for row in dropped
-    ]
-    log = "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in entries)
-    return source, target, log.encode()
+        # As they were, whatever is wrong with them.
+        lines = [side.split(b"\n") if dropped else [] for side in (chunk.source, chunk.target)]
+        entries = [
+            {
+                "line": chunk.first + row,
+                "reason": REASONS[problem[row] - 1],
+                "source": lines[0][row].decode("utf-8", "backslashreplace"),
+                "target": lines[1][row].decode("utf-8", "backslashreplace"),
+            }
+            for row in dropped
+        ]
+        log = "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in entries)
+        return source, target, log.encode()
 
 
 def clean_pairs(chunk: Chunk) -> list[tuple[str, str]]:
@@ -179,6 +211,7 @@ def clean_corpus(
     files: PairFiles,
     folder: Path,
     rules: Rules,
+    in_order: InOrder = one_by_one,
     chunk_bytes: int = CHUNK,
     *,
     logs: bool = False,
@@ -213,7 +246,7 @@ def clean_corpus(
         def fill(temporary: Path) -> None:
             names = [clean.sources[0].name, clean.targets[0].name, *[DROPPED_NAME] * logs]
             out = [temporary / name for name in names]
-            counts.update(_clean(files, out, rules, chunk_bytes))
+            counts.update(_clean(files, out, rules, in_order, chunk_bytes))
 
         details = {"kind": "corpus", "fingerprint": fingerprint, "pairs": counts}
         write_folder(folder, fill, details=details)
@@ -227,6 +260,7 @@ def _clean(
     files: PairFiles,
     out: Sequence[Path],
     rules: Rules,
+    in_order: InOrder,
     chunk_bytes: int,
 ) -> dict[str, Any]:
     begin_phase("scanning the text")
@@ -237,8 +271,7 @@ def _clean(
     bands: list[Column[np.int64]] = [Column(np.int64) for _ in range(BANDS if similar else 0)]
     columns: tuple[Column[Any], ...] = (problems, *lengths, *hashes, *bands)
     try:
-        for chunk in read_chunks(files, chunk_bytes):
-            scanned = _scanned(chunk, rules)
+        for scanned in in_order(ScanChunk(rules), read_chunks(files, chunk_bytes)):
             problems.append(scanned.problem)
             lengths[0].append(scanned.source_lengths)
             lengths[1].append(scanned.target_lengths)
@@ -273,11 +306,11 @@ def _clean(
         raise DataError(f"no pair of {files.sources[0]} is good enough to keep")
 
     begin_phase("writing the text")
-    logs = len(out) > 2
+    work = _beside(read_chunks(files, chunk_bytes), problem)
     with contextlib.ExitStack() as opened:
         written = [opened.enter_context(path.open("xb")) for path in out]
-        for chunk, found in _beside(read_chunks(files, chunk_bytes), problem):
-            for file, part in zip(written, _written(chunk, found, logs=logs), strict=False):
+        for parts in in_order(WriteChunk(logs=len(out) > 2), work):
+            for file, part in zip(written, parts, strict=False):
                 file.write(part)
 
     counts = np.bincount(problem, minlength=len(REASONS) + 1).tolist()

@@ -18,6 +18,7 @@ from pellucid.core.phases import begin_phase
 from pellucid.core.texts import counted
 from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
+from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.readers import hashes_of_inputs
 from pellucid.text.corpus.rows import STRIDE, Ids
@@ -51,6 +52,7 @@ def build_store(
     *,
     workers: int | None = None,
     chunk_bytes: int = CHUNK,
+    in_order: InOrder | None = None,
 ) -> TokenStore:
     """The store of these files: opened from ``cache`` if it is there and intact, else made.
 
@@ -59,11 +61,11 @@ def build_store(
     tokens on a side are dropped, counted and reported by a logged warning. ``workers`` processes
     tokenize (by default one for each core, none for a small corpus); the bytes do not depend on
     their number or on ``chunk_bytes``, the text that each gets at a time, nor does the memory on
-    the size of the corpus.
+    the size of the corpus. With ``in_order`` the chunks are tokenized by that instead.
 
     Raises as ``iterate_pairs`` does, DataError if no pair is left, WriteError.
     """
-    recipe = _Recipe(files, tokenizers, max_length, workers, chunk_bytes)
+    recipe = _Recipe(files, tokenizers, max_length, workers, chunk_bytes, in_order)
 
     # The bytes decide, not names or times: the cache may be shared by runs and copied between
     # machines.
@@ -97,6 +99,7 @@ class _Recipe:
     max_length: int
     workers: int | None
     chunk_bytes: int
+    in_order: InOrder | None
 
     def fingerprint(self, known: KnownFiles) -> str:
         """SHA-256 over everything that decides the content of the store."""
@@ -130,7 +133,7 @@ class _Recipe:
         with (
             _RowWriter(folder, "source") as sources,
             _RowWriter(folder, "target") as targets,
-            contextlib.closing(tokenizing.chunks(self.workers)) as chunks,
+            contextlib.closing(tokenizing.chunks(self.workers, self.in_order)) as chunks,
         ):
             for chunk in chunks:
                 for writer, (ids, lengths) in zip((sources, targets), chunk.sides, strict=True):

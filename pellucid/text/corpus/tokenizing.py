@@ -6,6 +6,7 @@ input, write ids to standard output, and end when their input does.
 """
 
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -24,6 +25,7 @@ from typing import IO
 from pellucid.core.errors import DataError, PellucidError
 from pellucid.core.system import usable_cores
 from pellucid.text.corpus.chunks import CHUNK, Chunk, TokenizedChunk, read_chunks, tokenize_chunk
+from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.store import StoreLayout
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -54,13 +56,21 @@ class Tokenizing:
     chunk_bytes: int = CHUNK
     """Source text that a process tokenizes at a time."""
 
-    def chunks(self, workers: int | None = None) -> Generator[TokenizedChunk, None, None]:
+    def chunks(
+        self, workers: int | None = None, in_order: InOrder | None = None
+    ) -> Generator[TokenizedChunk, None, None]:
         """Every chunk of the files, tokenized, in order.
 
         ``workers`` processes share the work; by default one for each core, up to eight, if there
-        is enough text. The result does not depend on their number. Raises as ``iterate_pairs``
+        is enough text. ``in_order`` does the work instead if it is given, on Ray for example.
+        The result does not depend on who does it. Raises as ``iterate_pairs``
         does, PellucidError if a process ends early.
         """
+        if in_order is not None:
+            task = TokenizeChunk.of(self)
+            yield from in_order(task, read_chunks(self.files, self.chunk_bytes))
+            return
+
         count = self._useful_workers() if workers is None else workers
         if count < 2:
             for chunk in read_chunks(self.files, self.chunk_bytes):
@@ -73,6 +83,41 @@ class Tokenizing:
     def _useful_workers(self) -> int:
         size = sum(path.stat().st_size for path in self.files.all if path.is_file())
         return min(usable_cores(), _MOST_WORKERS, size // _WORTH_A_PROCESS)
+
+
+@dataclass(frozen=True)
+class TokenizeChunk:
+    """Tokenizes a chunk on a machine that need not have the tokenizers' files."""
+
+    tokenizers: tuple[tuple[str, bytes], ...]
+    """The files of both tokenizers, by name."""
+    layout: StoreLayout
+    max_length: int
+
+    @classmethod
+    def of(cls, task: Tokenizing) -> "TokenizeChunk":
+        """Return a callable that tokenizes chunks as ``task`` asks, and can be sent to another
+        process."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for side, tokenizer in zip(("source", "target"), task.tokenizers, strict=True):
+                tokenizer.save(folder, side)
+            files = tuple((path.name, path.read_bytes()) for path in sorted(folder.iterdir()))
+        return cls(files, task.layout, task.max_length)
+
+    def __call__(self, chunk: Chunk) -> TokenizedChunk:
+        """Tokenize a chunk. Raises as ``tokenize_chunk``."""
+        return tokenize_chunk(chunk, _unpacked(self.tokenizers), self.layout, self.max_length)
+
+
+@functools.lru_cache(maxsize=2)
+def _unpacked(files: tuple[tuple[str, bytes], ...]) -> tuple[Tokenizer, Tokenizer]:
+    """Tokenizers from the bytes of their files, read once in each process."""
+    set_thread_count(1)  # there is a process for every core
+    with tempfile.TemporaryDirectory() as name:
+        for file, content in files:
+            (Path(name) / file).write_bytes(content)
+        return load_tokenizer(Path(name), "source"), load_tokenizer(Path(name), "target")
 
 
 class _Workers:
