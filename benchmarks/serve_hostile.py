@@ -18,6 +18,7 @@ import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,7 @@ DOCUMENTED = {
 DOCUMENTED |= {503, 504}
 PATHS = [
     "/v1/translate", "/v1/alternatives", "/v1/inspect", "/translate", "/v2/translate",
-    "/v1/documents", "/translate_file",
+    "/v2/models/hostile/infer", "/v1/documents", "/translate_file",
 ]  # fmt: skip
 _NAME = "hostile"
 """The name of the model."""
@@ -165,6 +166,18 @@ def upload(draw: random.Random) -> bytes:
     return head(path, "Connection: close", length=len(body), kind=kind) + body
 
 
+def tensors(draw: random.Random) -> bytes:
+    """Tensors whose bytes, sizes and shapes do not fit each other."""
+    size = draw.choice([0, 5, 6, -1, 1 << 40, 80_000])
+    tensor = {"name": "text", "shape": draw.choice([[1], [2], [10**9], []]), "datatype": "BYTES"}
+    tensor["parameters"] = {"binary_data_size": size}
+    text = json.dumps({"inputs": [tensor]}).encode()
+    content = draw.choice([struct.pack("<I", 1) + b"a", b"\0" * 80_000, draw.randbytes(9), b""])
+    length = draw.choice([len(text), len(text), 0, 1 << 40, len(text) - 1])
+    more = f"Inference-Header-Content-Length: {length}"
+    return whole(f"/v2/models/{_NAME}/infer", text + content, more)
+
+
 def look(draw: random.Random) -> bytes:
     """A question for what is not there."""
     ways = [
@@ -175,7 +188,7 @@ def look(draw: random.Random) -> bytes:
             "/v3/glossaries/x",
         ),
         *("/download_file/../x", "/download_file/" + "a" * 5000, "/v2/glossaries/%ff/entries"),
-        *("/v3/glossaries/x/entries?source_lang=a", "/v2/languages?type=x"),
+        *("/v3/glossaries/x/entries?source_lang=a", "/v2/models/x/ready", "/v2/languages?type=x"),
     ]
     return whole(draw.choice(ways), b"").replace(b"POST", draw.choice([b"GET", b"DELETE"]))
 
@@ -189,6 +202,8 @@ def make(draw: random.Random) -> tuple[str, bytes]:
             return kind, marked(draw)
         case "upload":
             return kind, upload(draw)
+        case "tensors":
+            return kind, tensors(draw)
         case "look":
             return kind, look(draw)
         case "huge body, declared":
@@ -289,7 +304,7 @@ KINDS = [
     "escaped NUL", "numbers", "header flood", "large header", "long address", "slow body",
     "slow head", "nothing", "half-closed", "cut off", "flipped bytes", "two lengths", "smuggling",
     "gzip", "form", "multipart", "other host", "other origin", "traversal", "TLS", "methods",
-    "heavy but allowed", "tags", "tags", "tags", "upload", "upload", "upload", "look",
+    "heavy but allowed", "tags", "tags", "tags", "upload", "upload", "upload", "tensors", "look",
 ]  # fmt: skip
 
 

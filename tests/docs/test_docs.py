@@ -169,8 +169,8 @@ def test_every_make_target_exists(page: Path):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
 
 
-OTHERS_PACKAGES = {"ray"}
-"""Packages of examples in docs/scale.md that the tests do not install (ray[serve])."""
+OTHERS_PACKAGES = {"kserve", "ray"}
+"""Packages of examples in docs/scale.md that the tests do not install (kserve, ray[serve])."""
 
 
 @EVERY_PAGE

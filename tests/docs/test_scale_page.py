@@ -7,12 +7,15 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 import tiny_runs
+import tritonclient.http as triton
 import yaml
 
 from pellucid.cli.main import cli
@@ -146,6 +149,56 @@ def test_bash_reads_every_script(heading: str):
     script = block(heading, "bash")
     done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.nightly
+def test_the_service_of_kserve_answers_its_protocol(folder: Path):
+    """The command of the container, with a free port of this machine alone."""
+    service = yaml.safe_load(block("## KServe", "yaml"))
+    assert service["kind"] == "InferenceService"
+    assert service["apiVersion"] == "serving.kserve.io/v1beta1"
+    check_pod(service["spec"]["predictor"])
+    [container] = service["spec"]["predictor"]["containers"]
+    # The entry point of the image serves already: a command takes its place.
+    assert container["command"] == ["pellucid"]
+    name, *arguments = container["args"]
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    command.make_context(name, list(arguments))  # raises for what is no option
+    assert str(container["ports"][0]["containerPort"]) in arguments
+
+    model, *options = arguments
+    taken = {"--host": "127.0.0.1", "--port": "0"}
+    for index, option in enumerate(options[:-1]):
+        if option in taken:
+            options[index + 1] = taken[option]
+    key = "a-key-that-is-long-enough"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pellucid", name, model.replace("/models", "runs"), *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PELLUCID_API_KEY": key},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip().removeprefix("http://").rstrip("/")
+        with triton.InferenceServerClient(address, network_timeout=120) as client:
+            deadline = time.monotonic() + 120
+            while not client.is_server_ready():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert client.is_server_live()
+            texts = triton.InferInput("text", [1], "BYTES")
+            texts.set_data_from_numpy(np.array([LINES[0].encode()], dtype=object))
+            headers = {"authorization": f"Bearer {key}"}
+            answer = client.infer("en-de", [texts], headers=headers).as_numpy("translation")
+            assert answer.shape == (1,)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"]["path"].startswith("/v2/health/")
 
 
 def test_the_deployment_of_ray_serve_translates_batches(

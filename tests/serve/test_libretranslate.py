@@ -250,6 +250,9 @@ def test_warnings_are_in_a_header_of_answers_that_have_no_place_for_them(client:
         "/v2/translate", json={"text": odd, "source_lang": "FR", "target_lang": "EN"}
     )
     assert "unknown;text=0" in deepl.headers["x-pellucid-warnings"]
+    tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": [odd]}
+    inferred = client.post("/v2/models/tiny/infer", json={"inputs": [tensor]})
+    assert "unknown;text=0" in inferred.headers["x-pellucid-warnings"]
     many = client.post("/translate", json={"q": [odd] * 60, "source": "fr", "target": "en"})
     assert many.headers["x-pellucid-warnings"].count(";text=") == 50
     assert ", more;count=" in many.headers["x-pellucid-warnings"]

@@ -184,3 +184,9 @@ def test_a_model_that_stands_still_makes_the_process_not_ready_and_not_dead():
         response = client.get("/readyz")
         assert response.status_code == 503
         assert response.json()["detail"] == "stuck"
+        # The other protocol says the same, of the server and of each model.
+        assert client.get("/v2/health/ready").status_code == 503
+        name = client.get("/v1/models").json()["models"][0]["name"]
+        response = client.get(f"/v2/models/{name}/ready")
+        assert response.status_code == 503
+        assert "the server is stuck" in response.text

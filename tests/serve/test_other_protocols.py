@@ -1,14 +1,20 @@
-"""Clients of DeepL work as they are (from the package registry)."""
+"""Clients of DeepL and of Triton and KServe work as they are (from the package registry)."""
 
 import contextlib
+import json
 import re
+import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import deepl
+import numpy as np
 import pytest
+import tritonclient.http as triton
 from served_models import LINES, client_of, make_service, model, translator, write_bundle
 from server_processes import ServerProcess, serving_process
 from starlette.testclient import TestClient
+from tritonclient.utils import InferenceServerException
 
 from pellucid.serve.dialects.deepl.routes import _code_of
 from pellucid.serve.limits import Limits
@@ -171,6 +177,173 @@ def test_forms_of_deepl_repeat_their_texts(client: TestClient):
     assert client.get("/v2/languages?type=both").status_code == 400
     body = {"text": "x" * 101, "target_lang": "EN"}
     assert "text must have at most 100" in client.post("/v2/translate", json=body).json()["detail"]
+
+
+def triton_client(server: ServerProcess) -> triton.InferenceServerClient:
+    return triton.InferenceServerClient(f"127.0.0.1:{server.port}")
+
+
+@pytest.mark.parametrize("is_binary", [True, False])
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_the_client_of_triton_translates(server: ServerProcess, is_binary: bool, shape: tuple):
+    headers = {"authorization": f"Bearer {KEY}"}
+    texts = np.array([line.encode() for line in LINES[:2]], dtype=object).reshape(shape)
+    with triton_client(server) as client:
+        assert client.is_server_live()
+        assert client.is_server_ready()
+        assert client.is_model_ready("tiny", headers=headers)
+        assert client.get_server_metadata(headers=headers)["name"] == "pellucid"
+        described = client.get_model_metadata("tiny", headers=headers)
+        assert [each["name"] for each in described["outputs"]] == ["translation", "score"]
+        given = triton.InferInput("text", list(shape), "BYTES")
+        given.set_data_from_numpy(texts, binary_data=is_binary)
+        wanted = [triton.InferRequestedOutput(n, is_binary) for n in ("translation", "score")]
+        for outputs in (wanted, None):
+            answer = client.infer(
+                "tiny",
+                [given],
+                outputs=outputs,
+                request_id="7",
+                headers=headers,
+                parameters={"beam_size": 2},
+            )
+            found = answer.as_numpy("translation")
+            assert found.shape == shape
+            said = [e.decode() if isinstance(e, bytes) else e for e in found.ravel()]
+            assert said == SAID[:2]
+            scores = [translator().translate(line).score for line in LINES[:2]]
+            np.testing.assert_allclose(answer.as_numpy("score").ravel(), scores, rtol=1e-5)
+            assert answer.get_response()["id"] == "7"
+
+
+def test_the_client_of_triton_hears_what_is_wrong(server: ServerProcess):
+    given = triton.InferInput("text", [1], "BYTES")
+    given.set_data_from_numpy(np.array([b"a"], dtype=object))
+    headers = {"authorization": f"Bearer {KEY}"}
+    with triton_client(server) as client:
+        with pytest.raises(InferenceServerException, match="an API key is needed"):
+            client.infer("tiny", [given])
+        with pytest.raises(InferenceServerException, match="there is no model 'other'"):
+            client.infer("other", [given], headers=headers)
+        with pytest.raises(InferenceServerException, match="a model has the version 1, got '2'"):
+            client.infer("tiny", [given], model_version="2", headers=headers)
+
+
+INFER = "/v2/models/tiny/infer"
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_a_request_as_the_client_of_kserve_writes_it_is_answered(
+    client: TestClient, is_binary: bool
+):
+    """As the bytes that kserve 0.21.0 sent to a socket: with the name of the model in the body."""
+    id_, text = "100cacbb-5191-42a0-8e9b-0b758d08101f", LINES[0].encode()
+    tensor: dict = {"name": "text", "shape": [1], "datatype": "BYTES"}
+    if is_binary:
+        tensor["parameters"] = {"binary_data_size": 4 + len(text)}
+    else:
+        tensor["data"] = [LINES[0]]
+    body = json.dumps({"id": id_, "model_name": "tiny", "inputs": [tensor]}).encode()
+    headers = {"content-type": "application/json"}
+    if is_binary:
+        headers = {
+            "content-type": "application/octet-stream",
+            "inference-header-content-length": str(len(body)),
+        }
+        body += struct.pack("<I", len(text)) + text
+    answer = client.post(INFER, content=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["id"] == id_
+    assert answer.json()["outputs"][0]["data"] == [SAID[0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"shape": [2]}, "inputs.0.shape must be [1] or [1, 1] for 1 texts, got [2]"),
+        ({"shape": []}, "inputs.0.shape"),
+        (
+            {"shape": [3], "data": [["a", "b"], ["c"], []]},
+            "inputs.0.data.0 must be a text for the shape [3]",
+        ),
+        (
+            {"shape": [2, 1], "data": [["a"], ["b", "c"]]},
+            "inputs.0.data.1 must hold one text, got 2",
+        ),
+        ({"datatype": "FP32"}, "inputs.0.datatype"),
+        ({"name": "texts"}, "inputs.0.name"),
+        ({"data": ["a"] * 5, "shape": [5]}, "inputs.0.data must hold at most 4 texts"),
+        ({"data": ["x" * 101]}, "inputs.0.data.0 must have at most 100 characters"),
+        ({"parameters": {"binary_data_size": 1}}, "inputs.0.parameters.binary_data_size"),
+    ],
+)
+def test_wrong_tensors_are_named(client: TestClient, change: dict, problem: str):
+    tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a"]} | change
+    answer = client.post(INFER, json={"inputs": [tensor]})
+    assert answer.status_code == 400
+    assert problem in answer.json()["error"]
+
+
+def binary(content: bytes, size: object, head_length: object = None, **more: object):
+    tensor = {"name": "text", "shape": [1], "datatype": "BYTES", **more}
+    head = json.dumps({"inputs": [tensor | {"parameters": {"binary_data_size": size}}]}).encode()
+    length = str(len(head) if head_length is None else head_length)
+    return {"content": head + content, "headers": {"inference-header-content-length": length}}
+
+
+GOOD = struct.pack("<I", 1) + b"a"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        binary(GOOD, 6),
+        binary(GOOD, 4),
+        binary(GOOD, -1),
+        binary(GOOD, 10**30),
+        binary(GOOD, "5"),
+        binary(GOOD, 5, data=["a"]),
+        binary(GOOD, 5, head_length=10**6),
+        binary(GOOD, 5, head_length=-1),
+        binary(GOOD, 5, head_length=7),
+        binary(GOOD, 5, head_length="9" * 99),
+        binary(GOOD + b"more", 5),
+        binary(struct.pack("<I", 2**32 - 1) + b"a", 5),
+        binary(struct.pack("<I", 1) + b"\xff", 5),
+        binary(b"\0" * 4 * 20_000, 80_000),
+        {"content": b"[]", "headers": {"inference-header-content-length": "1"}},
+        {"content": b"[]x", "headers": {"inference-header-content-length": "2"}},
+    ],
+)
+def test_binary_tensors_are_read_strictly(client: TestClient, request_: dict):
+    answer = client.post(INFER, **request_)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]
+
+
+def test_a_binary_tensor_is_read_and_written(client: TestClient):
+    answer = client.post(INFER, **binary(GOOD, 5))
+    assert answer.json()["outputs"][0]["data"] == [translator().translate("a").text]
+
+
+def test_the_paths_of_both_protocols_do_not_meet(client: TestClient, tmp_path: Path):
+    paths = client.get("/openapi.json").json()["paths"]
+    mine = {path for path in paths if path.startswith("/v2")}
+    assert mine == {
+        "/v2",
+        "/v2/glossaries",
+        "/v2/glossaries/{glossary_id}",
+        "/v2/glossaries/{glossary_id}/entries",
+        "/v2/glossary-language-pairs",
+        "/v2/health/live",
+        "/v2/health/ready",
+        "/v2/languages",
+        "/v2/models/{name}",
+        "/v2/models/{name}/infer",
+        "/v2/models/{name}/ready",
+        "/v2/translate",
+        "/v2/usage",
+    }
 
 
 def test_of_deepl_a_line_end_divides_unless_it_is_asked_not_to(client: TestClient):

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from pellucid.core.version import __version__
 from pellucid.serve.dialects.deepl import deepl
 from pellucid.serve.dialects.dialect import Bounds, Dialect
+from pellucid.serve.dialects.inference import inference
 from pellucid.serve.dialects.libretranslate import libretranslate
 from pellucid.serve.documents import Documents
 from pellucid.serve.http import docs, documents, routes
@@ -58,7 +59,7 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
     """
     files = read_page()
     kept = documents.make_documents(service, shared)
-    dialects = [libretranslate(service, kept), deepl(service)]
+    dialects = [libretranslate(service, kept), deepl(service), inference(service)]
     app = make_routed_app(service, kept, dialects)
     app.include_router(make_page_routes(files))
     app.include_router(make_docs_route(app))

@@ -65,7 +65,7 @@ class Problem(pydantic.BaseModel):
     errors: list[dict[str, str]] | None = None
     """Each field that was wrong: field, message, value."""
     error: str | None = None
-    """The detail again, in the field that clients of LibreTranslate read."""
+    """The detail again, in the field that clients of LibreTranslate and Triton read."""
     message: str | None = None
     """The title again, in the field that clients of DeepL read beside the detail."""
 
