@@ -8,7 +8,7 @@ exit code.
 import os
 import sys
 import traceback
-from typing import Any, Literal, NoReturn, assert_never, get_args
+from typing import Literal, NoReturn, assert_never, get_args
 
 import click
 
@@ -202,10 +202,10 @@ class _Commands(click.Group):
                 return load_command(name)
         return None
 
-    def make_context(self, *args: Any, **more: Any) -> click.Context:
-        """The context as click makes it, which prints ``--help`` and ``--version``."""
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the line as click does, which prints ``--help`` and ``--version``."""
         try:
-            return super().make_context(*args, **more)
+            return super().parse_args(ctx, args)
         except BrokenPipeError:
             streams.end_like_a_filter()
 
