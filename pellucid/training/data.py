@@ -252,14 +252,7 @@ class Drawing:
         if config.noise.is_on:
             noisy = NoisyRows(tokenizers, stored, config.noise, seed, longest, marked_terms(config))
         source, target = (
-            Resampling(
-                tokenizers[side],
-                rows,
-                strength,
-                seed,
-                longest,
-                None if noisy is None else (noisy, side),
-            )
+            Resampling(tokenizers[side], rows, strength, seed, longest, side, noisy)
             for side, rows in enumerate(stored)
         )
 
@@ -274,11 +267,13 @@ class Drawing:
     def name(self) -> str:
         """Names the way to draw: checkpoints record it, and another name is another sequence."""
         sides = self.resampling
-        segmented = "by seed, epoch and row" if sides and sides[0].strength else "as tokenized"
+        segmented = "as tokenized"
+        if sides and sides[0].strength:
+            segmented = "by seed, epoch, row and side"
         noisy = ""
         if sides and sides[0].noise:
             noisy = ", with noise by seed, epoch and row"
-            glossary = sides[0].noise[0].glossary
+            glossary = sides[0].noise.glossary
             noisy += f" and the terms {glossary.fingerprint[:16]}" if glossary else ""
         return f"round batches, segmented {segmented}{noisy}"
 

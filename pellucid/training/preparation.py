@@ -40,9 +40,7 @@ from pellucid.text.corpus.store_building import build_store
 from pellucid.text.languages import UNKNOWN, languages_of
 from pellucid.text.noise import noisy_pair
 from pellucid.text.seen_words import SeenWords, WordCollector
-from pellucid.text.tokenizers.resampling import (
-    row_seeds,
-)
+from pellucid.text.tokenizers.resampling import Stream, row_seeds
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.config import PhrasebookConfig, RunConfig
 from pellucid.training.data import Drawing, Tokenizers, TrainingData, marked_terms
@@ -335,8 +333,8 @@ def _with_noise(pairs: Iterable[tuple[str, str]], config: RunConfig) -> Iterator
     glossary = marked_terms(config)
     numbered = enumerate(pairs)
     while some := list(itertools.islice(numbered, _ROWS_AT_ONCE)):
-        # A key of its own: no epoch has it.
-        seeds = row_seeds(np.array([number for number, _ in some]), config.training.seed)
+        numbers = np.array([number for number, _ in some])
+        seeds = row_seeds(numbers, Stream.TOKENIZER, config.training.seed)
         for (_, (source, target)), seed in zip(some, seeds.tolist(), strict=True):
             yield noisy_pair(source, target, noise, seed, glossary)
 

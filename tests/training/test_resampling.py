@@ -31,7 +31,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def side(tokenizer):
-    return Resampling(tokenizer, IdRows.of(tokenizer.encode_batch(TEXTS)), 0.3, 5, 10**6)
+    return Resampling(tokenizer, IdRows.of(tokenizer.encode_batch(TEXTS)), 0.3, 5, 10**6, 0)
 
 
 def test_the_text_stays_and_its_segmentation_varies(tokenizer, side):
@@ -58,6 +58,14 @@ def test_neither_neighbors_nor_order_nor_thread_change_a_segmentation(side):
     assert elsewhere == drawn
 
 
+def test_a_copied_sentence_is_cut_independently_on_its_two_sides(tokenizer, side):
+    """As two epochs are: equal by chance alone."""
+    rows = np.arange(100)
+    target = Resampling(tokenizer, side.rows, 0.3, 5, 10**6, 1)
+    pairs = zip(draw(side, rows, 3), draw(target, rows, 3), strict=True)
+    assert sum(one == other for one, other in pairs) < 10
+
+
 def test_what_would_be_too_long_keeps_its_usual_segmentation(tokenizer, side):
     rows = np.arange(50)
     free = draw(side, rows, 0)
@@ -65,13 +73,13 @@ def test_what_would_be_too_long_keeps_its_usual_segmentation(tokenizer, side):
     most = max(map(len, plain)) + 2
     expected = [ids if len(ids) <= most else usual for ids, usual in zip(free, plain, strict=True)]
     assert expected != free
-    short = Resampling(tokenizer, side.rows, 0.3, 5, longest=most)
+    short = Resampling(tokenizer, side.rows, 0.3, 5, longest=most, side=0)
     assert draw(short, rows, 0) == expected
 
 
 def test_what_was_planned_by_is_what_is_learned_from(tokenizer, side):
     """Remembered or drawn again, of these rows or others, of this epoch or another."""
-    fresh = Resampling(tokenizer, side.rows, 0.3, 5, 10**6)
+    fresh = Resampling(tokenizer, side.rows, 0.3, 5, 10**6, 0)
     rows = np.array([11, 2, 5, 11])
     assert fresh.lengths(rows, 6).tolist() == [len(ids) for ids in draw(side, rows, 6)]
     for epoch, chosen in ((6, [5, 11]), (6, [5, 12]), (7, [5, 11]), (6, [0]), (6, [299])):
@@ -125,7 +133,7 @@ def test_a_checkpoint_of_other_data_or_another_way_to_draw_is_refused(tmp_path):
         drawn.refuse_other(plain.fingerprints())
     assert str(caught.value) == (
         "this run drew its batches in another way (round batches, segmented as tokenized, now round"
-        " batches, segmented by seed, epoch and row)"
+        " batches, segmented by seed, epoch, row and side)"
     )
     assert caught.value.hint.startswith("finish it with the version it began with")
     with pytest.raises(ConfigError) as caught:

@@ -1,13 +1,14 @@
 """Segmentations and odd copies drawn for each epoch (subword regularization, ``[noise]``).
 
-A sentence's copy and its segmentation depend on the seed, the epoch and its row only, not on when
-and with which others they are drawn. Batches are planned with the lengths of the drawn
-segmentations: with those of the usual ones a third of each batch was padding. The segmentations
-that were drawn to plan a block of batches are kept until the next block is planned.
+A pair's copy depends on the seed, the epoch and its row only, and the segmentation of a sentence on
+its side too, not on when and with which others they are drawn. Batches are planned with the lengths
+of the drawn segmentations: with those of the usual ones a third of each batch was padding. The
+segmentations that were drawn to plan a block of batches are kept until the next block is planned.
 
 Source: Kudo (2018); Provilkov et al. (2020).
 """
 
+import enum
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,19 @@ PLANNED_PAIRS = 1 << 13
 """Pairs in a block of batches: drawn in a second."""
 
 
+class Stream(enum.IntEnum):
+    """What a row's random numbers are for; two uses of the same numbers would be correlated."""
+
+    SOURCE = 0
+    """The segmentation of its source."""
+    COPY = 1
+    """Its copy with noise."""
+    TARGET = 2
+    """The segmentation of its target."""
+    TOKENIZER = 3
+    """The copy with noise that the tokenizers learn from."""
+
+
 @dataclass(frozen=True)
 class _Drawn:
     """The segmentations of some rows in an epoch."""
@@ -37,10 +51,6 @@ class _Drawn:
         # A row beyond the last one is found at the end, which is no position.
         places = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         return self.epoch == epoch and bool((self.rows[places] == rows).all())
-
-
-_COPIES = 1
-"""Keeps the keys of copies different from those of segmentations."""
 
 
 @dataclass
@@ -67,7 +77,7 @@ class NoisyRows:
 
     def _draw(self, rows: Indices, epoch: int) -> tuple[IdRows, IdRows]:
         plain = [IdRows.in_order(*side.gather(rows)) for side in self.sides]
-        seeds = row_seeds(rows, self.seed, epoch, _COPIES).tolist()
+        seeds = row_seeds(rows, Stream.COPY, self.seed, epoch).tolist()
 
         # Only pairs whose text changes are tokenized again.
         places, texts = [], []
@@ -102,9 +112,9 @@ def _chosen(first: IdRows, second: IdRows, rows: Indices) -> IdRows:
     return IdRows.in_order(*both.gather(rows))
 
 
-def row_seeds(rows: Indices, *key: int) -> npt.NDArray[np.uint64]:
+def row_seeds(rows: Indices, stream: Stream, seed: int, epoch: int = 0) -> npt.NDArray[np.uint64]:
     """A seed for each row, by its number in the store: the same whatever batch the row is in."""
-    [word] = np.random.SeedSequence(key).generate_state(1, np.uint64)
+    [word] = np.random.SeedSequence([seed, epoch, stream]).generate_state(1, np.uint64)
     return mixed(rows.astype(np.uint64), word)
 
 
@@ -119,8 +129,10 @@ class Resampling:
     seed: int
     longest: int
     """``data.max_length``: a sentence that would be longer keeps its usual segmentation."""
-    noise: tuple[NoisyRows, int] | None = None
-    """Where the texts come from, if not from ``rows``, and which side of it this is."""
+    side: int
+    """0 is the source, 1 the target."""
+    noise: NoisyRows | None = None
+    """Where the texts come from, if not from ``rows``."""
     _planned: _Drawn | None = field(default=None, repr=False)
     """The segmentations that were drawn last for planning; for speed only."""
 
@@ -145,10 +157,11 @@ class Resampling:
         if self.noise is None:
             plain = IdRows.in_order(*self.rows.gather(rows))
         else:
-            noisy, side = self.noise
-            plain = noisy.draw(rows, epoch, side)
+            plain = self.noise.draw(rows, epoch, self.side)
 
-        seeds = row_seeds(rows, self.seed, epoch)
+        # A name that both sides share is to be cut differently on each.
+        stream = (Stream.SOURCE, Stream.TARGET)[self.side]
+        seeds = row_seeds(rows, stream, self.seed, epoch)
         drawn = self.tokenizer.resegment(plain, self.strength, seeds)
         too_long = drawn.lengths > self.longest
         if not too_long.any():
