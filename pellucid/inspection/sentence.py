@@ -16,6 +16,7 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import Translatable, as_requests, source_limit
 from pellucid.decoding.suspicious import source_warnings, usual_of
 from pellucid.decoding.translator import Translator
@@ -159,10 +160,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
 
     Raises DataError if a side is not text or is longer than the model can take.
     """
-    # As the search reads it, such as without emoji; a line that is copied is read as it is.
-    [request] = as_requests([source], opened.translator.settings, 1)
-    odd = opened.translator.odd_line(request)
-    read = odd.plain.read if odd.plain.source.strip() else request.read
+    odd, read = read_line(opened.translator, source)
     # Without the stop, which is no token of the text; it is added below.
     source_words = opened.source_tokenizer.encode(read)
     # An inspection refuses what a translation would cut: it must show the whole sentence.
@@ -198,6 +196,16 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         target_tokens=(*target_tokens, STOP_MARK),
         warnings=warnings,
     )
+
+
+def read_line(translator: Translator, source: str) -> tuple[OddLine, str]:
+    """A source as the search reads it, such as without emoji; one that is copied, as it is.
+
+    Raises DataError if it is not text.
+    """
+    [request] = as_requests([source], translator.settings, 1)
+    odd = translator.odd_line(request)
+    return odd, odd.plain.read if odd.plain.source.strip() else request.read
 
 
 def _check_length(side: str, words: list[int], limit: int) -> None:

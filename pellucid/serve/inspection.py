@@ -11,8 +11,8 @@ from typing import Any
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.alternatives import longest_prefix
+from pellucid.decoding.config import length_limits
 from pellucid.decoding.engine import SearchWatcher
-from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Alternative
 from pellucid.decoding.translator import Translator
 from pellucid.inspection.capture import Capture, capture_of
@@ -21,7 +21,7 @@ from pellucid.inspection.parts import parts_of
 from pellucid.inspection.report.content import BUDGET, report_content
 from pellucid.inspection.report.page import render_page
 from pellucid.inspection.report.views import look_around
-from pellucid.inspection.sentence import open_model, read_sentence
+from pellucid.inspection.sentence import Opened, open_model, read_line, read_sentence
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import AlternativesRequest, InspectRequest, WalkRequest
@@ -45,36 +45,21 @@ def find_alternatives(
     Raises InvalidError for a prefix that is too long for the text, NotFoundError for one with a
     token that the model does not have, and what the watcher raises.
     """
-    limit = model.source_limit(limits.max_inspect_tokens)
-    settings = model.settings.model_copy(
-        update={
-            **model.bounded_lengths(model.settings.max_length, limits.max_new_tokens),
-            "max_source_tokens": limit,
-            "align": model.has_attention,
-        }
-    )
+    text = request.text
+    odd, read = read_line(model.translator, text)
+    if not odd.plain.source.strip():
+        return []
 
-    has_words = bool(model.translator.odd_line(Request(request.text)).plain.source.strip())
-    source_ids = model.source_ids([request.text])[0] if has_words else []
-    most = longest_prefix(model.bundle, settings, min(len(source_ids), limit))
+    translator = _translator(model, read, limits, limits.max_new_tokens)
+    length = min(len(model.source_ids([read])[0]), translator.source_limit)
+    most = longest_prefix(model.bundle, translator.settings, length)
     if len(request.prefix) > most:
         got = len(request.prefix)
         rule = f"must have at most {most} tokens for this text, got {got}"
         raise InvalidError([FieldProblem("prefix", rule, str(got))])
-    if not source_ids:
-        return []
 
-    # With the settings of this request, and with PyTorch, whatever engine translates elsewhere.
-    own = model.translator
-    translator = Translator(
-        model.bundle,
-        settings,
-        usual_warnings=own.usual_warnings,
-        logs_warnings=False,
-        literals_in=own.literals_in,
-    )
     try:
-        return translator.alternatives(request.text, request.prefix, count, watcher)
+        return translator.alternatives(text, request.prefix, count, watcher)
     except DataError as error:  # the prefix holds a token outside the vocabulary
         raise NotFoundError("Unknown name", str(error)) from None
 
@@ -87,17 +72,13 @@ def look_inside(
     Raises NotFoundError if a name matches nothing, InvalidError if a side is too long or the
     answer would have too many values, and what the watcher raises.
     """
-    _check_tokens(model, request, limits)
-
-    inside = open_model(model.bundle, watcher, logs_warnings=False)
+    inside = _open(model, request, limits, watcher)
     try:
         select(parts_of(inside.model.config), request.only)  # a wrong name fails before translating
         sentence = read_sentence(inside, request.text, request.target)
         capture = capture_of(inside, sentence, request.only)
     except ConfigError as error:
         raise NotFoundError("Unknown name", str(error)) from None
-    except DataError as error:
-        raise InvalidError([FieldProblem("text", str(error), "")]) from None
 
     names = _without_twins(capture.names())
     count = sum(capture[name].numel() for name in names)
@@ -117,12 +98,8 @@ def walk_through(
 
     Raises InvalidError if a side is too long, and what the watcher raises.
     """
-    _check_tokens(model, request, limits)
-    inside = open_model(model.bundle, watcher, logs_warnings=False)
-    try:
-        sentence = read_sentence(inside, request.text, request.target)
-    except DataError as error:
-        raise InvalidError([FieldProblem("text", str(error), "")]) from None
+    inside = _open(model, request, limits, watcher)
+    sentence = read_sentence(inside, request.text, request.target)
 
     # Everything in one pass through the model; the views and the report read from it.
     capture = capture_of(inside, sentence, ("*",))
@@ -144,21 +121,56 @@ def walk_through(
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def _check_tokens(
-    model: LoadedModel, request: InspectRequest | WalkRequest, limits: Limits
-) -> None:
-    sides = [("text", request.text, model.bundle.source_tokenizer)]
+def _open(
+    model: LoadedModel,
+    request: InspectRequest | WalkRequest,
+    limits: Limits,
+    watcher: SearchWatcher,
+) -> Opened:
+    """The model, to inspect one sentence. Raises InvalidError if a side is too long."""
+    odd, read = read_line(model.translator, request.text)
+    most = limits.max_inspect_tokens
+    counts = [("text", len(model.source_ids([read])[0]), model.source_limit(most))]
     if request.target is not None:
-        sides.append(("target", request.target, model.bundle.target_tokenizer))
+        ids = model.bundle.target_tokenizer.encode(odd.plain_target(request.target))
+        counts.append(("target", len(ids), model.target_limit(most)))
 
-    problems = []
-    for field, text, tokenizer in sides:
-        count = len(tokenizer.encode(text))
-        if count > limits.max_inspect_tokens:
-            rule = f"must have at most {limits.max_inspect_tokens} tokens, got {count}"
-            problems.append(FieldProblem(field, rule, str(count)))
+    problems = [
+        FieldProblem(field, f"must have at most {limit} tokens, got {count}", str(count))
+        for field, count, limit in counts
+        if count > limit
+    ]
     if problems:
         raise InvalidError(problems)
+
+    translator = _translator(model, read, limits, min(most, limits.max_new_tokens))
+    return open_model(translator, watcher)
+
+
+def _translator(model: LoadedModel, read: str, limits: Limits, most: int) -> Translator:
+    """The translator of one text, with PyTorch, whatever engine translates elsewhere.
+
+    It reads at most ``max_inspect_tokens`` and writes at most ``most``.
+    """
+    own = model.translator
+    source_limit = model.source_limit(limits.max_inspect_tokens)
+    length = min(len(model.source_ids([read])[0]), source_limit)
+    # The positions of the model are counted below, where more than they are is no error.
+    [longest] = length_limits([length], own.settings, None)
+    settings = own.settings.model_copy(
+        update={
+            "max_length": min(longest, model.target_limit(most)),
+            "max_source_tokens": source_limit,
+            "align": model.has_attention,
+        }
+    )
+    return Translator(
+        model.bundle,
+        settings,
+        usual_warnings=own.usual_warnings,
+        logs_warnings=False,
+        literals_in=own.literals_in,
+    )
 
 
 def _without_twins(names: list[str]) -> list[str]:

@@ -37,6 +37,17 @@ def test_a_prefix_that_leaves_no_room_is_refused(client, token, count):
     assert error["message"] == f"must have at most 9 tokens for this text, got {count}"
 
 
+def test_the_room_for_a_prefix_is_that_of_the_text_which_is_searched(client, token):
+    """In lower case it has fewer tokens."""
+    text = LINES[0].upper()
+    most = len(client.post("/v1/alternatives", json={"text": text}).json()["source_tokens"]) + 8 - 1
+    assert len(translator().source_tokenizer.encode(text)) + 8 - 1 > most
+    refused = client.post("/v1/alternatives", json={"text": text, "prefix": [token] * (most + 1)})
+    assert refused.status_code == 422
+    longest = client.post("/v1/alternatives", json={"text": text, "prefix": [token] * most})
+    assert longest.status_code == 200
+
+
 def test_an_unknown_token_is_not_found(client):
     response = client.post("/v1/alternatives", json={"text": "je", "prefix": ["[EOS]"]})
     assert response.status_code == 404

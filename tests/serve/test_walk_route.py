@@ -11,11 +11,15 @@ from server_processes import serving_process, wait_until
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import CancelledError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.documents.protected import literals_in
 from pellucid.inspection.report.page import make_report
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.serve.inspection import look_inside, walk_through
 from pellucid.serve.limits import Limits
+from pellucid.serve.models import LoadedModel, ModelPlace
 from pellucid.serve.schema import InspectRequest, WalkRequest
 
 TEXT = "je suis étudiant"
@@ -54,6 +58,7 @@ def test_the_report_is_the_library_s_and_no_browser_opens_it_here(client):
     ("body", "field", "message"),
     [
         ({"text": "x" * 9}, "text", "must have at most 8 tokens, got 10"),
+        ({"text": "a", "target": "x" * 9}, "target", "must have at most 8 tokens, got 10"),
         ({"text": "x" * 101}, "text", "must have at most 100 characters, got 101"),
         ({"text": "a", "target": "x" * 101}, "target", "must have at most 100 characters, got 101"),
     ],
@@ -65,6 +70,31 @@ def test_what_is_too_much_is_refused(body, field, message):
     [error] = answer.json()["errors"]
     assert (error["field"], error["message"]) == (field, message)
     assert json.dumps(body)[:20] not in answer.text
+
+
+def served(max_length_ratio: float = 1.0) -> LoadedModel:
+    """The tiny model as ``pellucid serve`` opens it."""
+    table = {**bundle().settings["decoding"], "max_length_ratio": max_length_ratio}
+    settings = DecodingConfig.parse(table)
+    own = Translator(bundle(), settings, logs_warnings=False, literals_in=literals_in)
+    return LoadedModel(ModelPlace("tiny", Path("tiny")), own, bundle())
+
+
+def test_an_inspection_is_of_the_translation_that_is_served():
+    """A web address is copied."""
+    text = "https://example.com/a"
+    model = served()
+    answer = json.loads(look_inside(model, InspectRequest(text=text), Limits(), Watcher(0)))
+    [translation] = model.translate([text], model.settings)
+    assert answer["text"] == translation.text == text
+
+
+def test_the_model_s_own_translation_is_no_longer_than_may_be_inspected():
+    """With 16 tokens for each of the source only the model's 64 positions would end it."""
+    model = served(max_length_ratio=16)
+    limits = Limits(max_inspect_tokens=8)
+    answer = json.loads(look_inside(model, InspectRequest(text="je"), limits, Watcher(0)))
+    assert len(answer["target_tokens"]) == 8 + 1
 
 
 class Watcher:
