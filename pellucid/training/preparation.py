@@ -23,7 +23,7 @@ from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
 from pellucid.text.check.check import warn_of_problems
 from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
-from pellucid.text.corpus.cleaning import InOrder
+from pellucid.text.corpus.chunks import InOrder
 from pellucid.text.corpus.pairs import (
     PairFiles,
     TextPairs,

@@ -18,13 +18,12 @@ from pellucid.core.errors import ConfigError
 from pellucid.core.files import remove_leftovers, write_errors, write_file
 from pellucid.core.locks import take_lock
 from pellucid.core.run_names import CONFIG_FILE, LOCK_FILE
+from pellucid.text.corpus.chunks import InOrder
 from pellucid.text.corpus.cleaning import (
     CleanText,
-    InOrder,
     Rules,
     clean_corpus,
     cleaned_files,
-    one_by_one,
 )
 from pellucid.text.corpus.pairs import PairFiles, training_files
 from pellucid.text.corpus.store import TokenStore
@@ -99,7 +98,7 @@ def _prepared_config(config: RunConfig, cleaned: PairFiles, cache: Path) -> RunC
 def _prepare(
     prepared: RunConfig, files: PairFiles, out: Path, rules: Rules, in_order: InOrder | None
 ) -> Prepared:
-    text = clean_corpus(files, out / TEXT_FOLDER, rules, in_order or one_by_one)
+    text = clean_corpus(files, out / TEXT_FOLDER, rules, in_order or map)
     _, store = tokenized_files(prepared, prepared_tokenizers(prepared), None, in_order)
 
     # Last: a config that is there names text and a store that are whole.

@@ -9,10 +9,10 @@ import dataclasses
 import functools
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import Literal, Protocol, TypeVar, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,18 @@ _LONGEST_TEXT = 1 << 20
 """Characters; a longer side counts as too long without being tokenized."""
 
 _Layout = Literal["plain", "tsv", "jsonl", "text"]
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class InOrder(Protocol):
+    """Runs a function on chunks, anywhere; gives the results in their order, as ``map`` does."""
+
+    def __call__(
+        self, function: Callable[[_Item], _Result], items: Iterable[_Item], /
+    ) -> Iterator[_Result]:
+        """The result for each item."""
+        ...
 
 
 @dataclass(frozen=True)

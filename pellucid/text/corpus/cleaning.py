@@ -14,9 +14,9 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from pellucid.text.check.rules import (
 from pellucid.text.check.scan import LONGEST_LINE, Column, without_marks
 from pellucid.text.config import file_format
 from pellucid.text.corpus.addresses import plain_stem
-from pellucid.text.corpus.chunks import CHUNK, Chunk, read_chunks
+from pellucid.text.corpus.chunks import CHUNK, Chunk, InOrder, read_chunks
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.readers import hashes_of_inputs
 from pellucid.text.corpus.similar import BANDS, signatures, similar_rows
@@ -49,24 +49,6 @@ _MOST_INVALID = 0.01
 """With a larger share of lines that are not UTF-8, the file is in another encoding."""
 _FEW = 10
 """Lines that are dropped whatever their share."""
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
-
-
-class InOrder(Protocol):
-    """Runs a function on items, anywhere, and gives the results in the order of the items."""
-
-    def __call__(
-        self, function: Callable[[_Item], _Result], items: Iterable[_Item]
-    ) -> Iterator[_Result]:
-        """The result for each item."""
-        ...
-
-
-def one_by_one(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-    """``InOrder`` in this process."""
-    return map(function, items)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +193,7 @@ def clean_corpus(
     files: PairFiles,
     folder: Path,
     rules: Rules,
-    in_order: InOrder = one_by_one,
+    in_order: InOrder = map,
     chunk_bytes: int = CHUNK,
     *,
     logs: bool = False,

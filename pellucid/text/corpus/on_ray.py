@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from pellucid.core.errors import DataError, InputMissingError, MissingExtraError, PellucidError
-from pellucid.text.corpus.cleaning import InOrder
+from pellucid.text.corpus.chunks import InOrder
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

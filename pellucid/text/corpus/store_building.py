@@ -17,8 +17,7 @@ from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
 from pellucid.core.texts import counted
 from pellucid.text.config import file_format
-from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
-from pellucid.text.corpus.cleaning import InOrder
+from pellucid.text.corpus.chunks import CHUNK, InOrder, TokenizedChunk
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.readers import hashes_of_inputs
 from pellucid.text.corpus.rows import STRIDE, Ids

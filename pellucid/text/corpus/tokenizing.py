@@ -24,8 +24,14 @@ from typing import IO
 
 from pellucid.core.errors import DataError, PellucidError
 from pellucid.core.system import usable_cores
-from pellucid.text.corpus.chunks import CHUNK, Chunk, TokenizedChunk, read_chunks, tokenize_chunk
-from pellucid.text.corpus.cleaning import InOrder
+from pellucid.text.corpus.chunks import (
+    CHUNK,
+    Chunk,
+    InOrder,
+    TokenizedChunk,
+    read_chunks,
+    tokenize_chunk,
+)
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.store import StoreLayout
 from pellucid.text.tokenizers.interface import Tokenizer

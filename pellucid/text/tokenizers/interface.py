@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.core.errors import BundleError
+from pellucid.core.errors import BundleError, DataError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.text.config import TokenizerKind
 from pellucid.text.corpus.rows import IdRows
@@ -118,3 +118,10 @@ def check_fingerprint(tokenizer: Tokenizer, expected: str) -> None:
             f" {tokenizer.fingerprint[:16]}",
             hint="a model works only with the tokenizer it was trained with: use its own files",
         )
+
+
+def check_id(id_: int, size: int) -> int:
+    """The id itself. Raises DataError if a vocabulary of ``size`` tokens does not have it."""
+    if 0 <= id_ < size:
+        return id_
+    raise DataError(f"an id must be from 0 to {size - 1}, got {id_}")

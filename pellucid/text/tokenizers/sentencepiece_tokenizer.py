@@ -37,10 +37,10 @@ from pellucid.text.normalization import (
     normalize_all,
 )
 from pellucid.text.tokenizers.bpe_dropout import DroppedMergesSampler
-from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer
+from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_id
 from pellucid.text.tokenizers.segmentations import SPACE_MARK, Pieces, SegmentationSampler
 from pellucid.text.tokenizers.unigram_sampling import UnigramSampler
-from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, check_id
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 SentencePieceKind = Literal["bpe", "unigram"]
 

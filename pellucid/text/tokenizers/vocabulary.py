@@ -15,7 +15,7 @@ from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.normalization import Normalization, check_text
-from pellucid.text.tokenizers.interface import Seeds, Tokenizer
+from pellucid.text.tokenizers.interface import Seeds, Tokenizer, check_id
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[BOS]", "[EOS]")
 """How the special ids are shown, in the order of the ids."""
@@ -92,13 +92,6 @@ class Vocabulary:
     def decode(self, ids: Iterable[int]) -> list[str]:
         """The token of each id, the special ones by name. Raises DataError for any other id."""
         return [self.tokens[check_id(id_, self.size)] for id_ in ids]
-
-
-def check_id(id_: int, size: int) -> int:
-    """The id itself. Raises DataError if a vocabulary of ``size`` tokens does not have it."""
-    if 0 <= id_ < size:
-        return id_
-    raise DataError(f"an id must be from 0 to {size - 1}, got {id_}")
 
 
 _VERSION = 1
