@@ -30,9 +30,8 @@ import ctranslate2
 import machine
 
 from pellucid.backends.ctranslate2.cache import converted
-from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
+from pellucid.backends.ctranslate2.engine import Ctranslate2Engine, open_workers
 from pellucid.backends.ctranslate2.support import vocabulary_pieces
-from pellucid.backends.ctranslate2.workers import open_workers
 from pellucid.backends.kernels.engine import KernelEngine
 from pellucid.backends.kernels.library import Library
 from pellucid.bundle import Bundle, load_bundle

@@ -9,7 +9,7 @@ from typing import TypeVar
 import scan_commands
 
 from pellucid.core.files import write_file
-from pellucid.evaluation.moses import moses_lc_tok
+from pellucid.evaluation.tokenizers import moses_lc_tok
 from pellucid.text.corpus.lines import read_lines
 
 T = TypeVar("T")

@@ -42,7 +42,7 @@ from pellucid.core.files import (
 )
 from pellucid.core.growing import GrowingFile
 from pellucid.core.limits import parse_json, shown
-from pellucid.core.processor import processor_name
+from pellucid.core.system import processor_name
 from pellucid.core.version import __version__
 from pellucid.decoding.requests import Request, Translatable
 from pellucid.decoding.result import Translation

@@ -12,3 +12,8 @@ Device = Literal["auto", "cpu", "cuda"]
 
 HUB_PREFIX = "hf://"
 """How the name of a model of the Hugging Face Hub begins; it is no path."""
+
+
+def is_hub_address(path: object) -> bool:
+    """Whether this names a model of the Hub, and no folder."""
+    return isinstance(path, str) and path.startswith(HUB_PREFIX)

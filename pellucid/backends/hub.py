@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pellucid.backends import HUB_PREFIX
+from pellucid.backends import is_hub_address
 from pellucid.backends.ctranslate2.cache import locked_folder, user_cache
 from pellucid.core.errors import (
     BundleError,
@@ -74,11 +74,6 @@ _FIRST = ""
 """The name under which the revision that was fetched first is kept."""
 
 _log = logging.getLogger("pellucid.hub")
-
-
-def is_hub_address(path: object) -> bool:
-    """Whether this names a model of the Hub, and no folder."""
-    return isinstance(path, str) and path.startswith(HUB_PREFIX)
 
 
 def folder_of(path: str) -> Path:

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never, get_args
 
-from pellucid.backends import ComputeType, Device, EngineName
+from pellucid.backends import ComputeType, Device, EngineName, is_hub_address
 from pellucid.backends.capability import KERNELS
 from pellucid.backends.copied_engine import CopiedEngine
-from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
+from pellucid.backends.ctranslate2.engine import (
+    Ctranslate2Engine,
+    onnxruntime_is_loaded,
+    open_workers,
+)
 from pellucid.backends.ctranslate2.support import ctranslate2_problems
-from pellucid.backends.ctranslate2.workers import onnxruntime_is_loaded, open_workers
-from pellucid.backends.hub import fetch, is_hub_address
+from pellucid.backends.hub import fetch
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.config import did_you_mean
 from pellucid.core.errors import (

@@ -15,7 +15,7 @@ from pellucid.core.installation import (
     install_command,
     kind_of_installation,
 )
-from pellucid.core.processor import processor_name, thread_count
+from pellucid.core.system import processor_name, thread_count
 from pellucid.core.version import __version__
 
 _INSTRUCTIONS = {

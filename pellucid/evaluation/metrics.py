@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.texts import check_texts, lines_of, texts_among
-from pellucid.evaluation.moses import language_code, moses_lc_tok
-from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName, check_tokenizer
+from pellucid.evaluation.tokenizers import (
+    DEFAULT_TOKENIZER,
+    TokenizerName,
+    check_tokenizer,
+    language_code,
+    moses_lc_tok,
+)
 from pellucid.text.scripts import SPACELESS_LETTER
 
 if TYPE_CHECKING:

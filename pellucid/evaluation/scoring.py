@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from pellucid.core.errors import ConfigError, MissingExtraError
 from pellucid.evaluation.metrics import METRICS, Alternatives, Output
-from pellucid.evaluation.moses import language_code
 from pellucid.evaluation.tokenizers import (
     DEFAULT_TOKENIZER,
     TokenizerName,
     check_tokenizer,
+    language_code,
     tokenizer_for,
 )
 from pellucid.text.languages import UNKNOWN

@@ -1,15 +1,16 @@
-"""Mixed precision: the dtype of matrix products, and the loss scale that float16 needs."""
+"""The numbers of training: the dtype of products, float16's loss scale, matrices of eight bits."""
 
 import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from pellucid.equations.regularization import rounded_to_int8
 from pellucid.model.seq2seq import LossSums, SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.objective import Objective
@@ -155,3 +156,31 @@ class _EnlargeGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         return gradient * ctx.factor, None
+
+
+@contextlib.contextmanager
+def rounded_matrices(model: SequenceModel, rounding: str) -> Iterator[None]:
+    """With the rounding ``int8``, a block in which every matrix of ``model`` is rounded.
+
+    Gradients found inside are those at the rounded matrices; the optimizer then changes the exact
+    ones, which are there again after the block, whatever happens in it: so small steps add up that
+    rounding would lose. Gains and biases are never rounded. With ``none`` nothing happens.
+
+    Source: Courbariaux et al. (2015), algorithm 1, for matrices of one bit; it is the
+    straight-through estimator of Bengio et al. (2013), whose derivative of rounding is one.
+    Law: tests/training/test_rounding.py.
+    """
+    if rounding == "none":
+        yield
+        return
+
+    matrices = [each for each in model.parameters() if each.dim() > 1]
+    exact = [each.data for each in matrices]
+    with torch.no_grad():
+        for matrix in matrices:
+            matrix.data = rounded_to_int8(matrix.data)
+    try:
+        yield
+    finally:
+        for matrix, numbers in zip(matrices, exact, strict=True):
+            matrix.data = numbers

@@ -32,8 +32,7 @@ from pellucid.training.config import TrainingConfig
 from pellucid.training.distributed import ALONE, ProcessGroup, local
 from pellucid.training.muon import HEIGHTS, Muon, hidden_matrices
 from pellucid.training.objective import Objective
-from pellucid.training.precision import Precision, autocast
-from pellucid.training.rounding import rounded_matrices
+from pellucid.training.precision import Precision, autocast, rounded_matrices
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,8 +6,7 @@ import pytest
 from processors import pretend_processor
 
 from pellucid.core import system
-from pellucid.core.processor import processor_name
-from pellucid.core.system import processor_fields
+from pellucid.core.system import processor_fields, processor_name
 
 
 def test_the_first_processor_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

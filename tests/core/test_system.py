@@ -18,7 +18,7 @@ from pellucid.core.errors import UnsupportedSystemError
 from pellucid.core.files import HeldFile, read_plain, sha256_of, write_file, write_folder
 from pellucid.core.growing import GrowingFile
 from pellucid.core.locks import lock_holder, take_lock
-from pellucid.core.processor import processor_name, thread_count
+from pellucid.core.system import processor_name, thread_count
 
 
 @pytest.fixture

@@ -16,9 +16,8 @@ from engine_bundles import random_bundle, said, saved, sentences, tokenizer
 from forks import fork
 from processors import pretend_processor
 
-from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
+from pellucid.backends.ctranslate2.engine import Ctranslate2Engine, open_workers
 from pellucid.backends.ctranslate2.support import int8_problem
-from pellucid.backends.ctranslate2.workers import open_workers
 from pellucid.backends.load import choose_engine, load
 from pellucid.core.errors import CancelledError, ConfigError, PellucidError
 from pellucid.core.special import BOS_ID, PAD_ID

@@ -10,8 +10,7 @@ from engine_bundles import random_bundle, said, sentences
 from torch import nn
 
 from pellucid.backends.ctranslate2.cache import cache_folder
-from pellucid.backends.ctranslate2.engine import Ctranslate2Engine
-from pellucid.backends.ctranslate2.workers import Workers
+from pellucid.backends.ctranslate2.engine import Ctranslate2Engine, Workers
 from pellucid.backends.load import choose_engine, load, load_parts
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.core.errors import ConfigError
-from pellucid.evaluation.moses import language_code, moses_lc_tok
+from pellucid.evaluation.tokenizers import language_code, moses_lc_tok
 from pellucid.text.corpus.lines import read_lines
 
 MULTI30K = Path(__file__).parents[2].parent / "shared" / "data" / "multi30k"

@@ -15,7 +15,7 @@ from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective
-from pellucid.training.rounding import rounded_matrices
+from pellucid.training.precision import rounded_matrices
 from pellucid.training.step import build_optimizer, find_gradient, update
 
 

@@ -18,8 +18,7 @@ import sentencepiece
 from playwright.sync_api import Page
 
 from pellucid.backends.web.scripts import join_modules
-from pellucid.backends.web.sentencepiece_model import read_sentencepiece_model
-from pellucid.backends.web.tokenizers import describe_tokenizer
+from pellucid.backends.web.tokenizers import describe_tokenizer, read_sentencepiece_model
 from pellucid.core.errors import BundleError
 from pellucid.phrasebook import generate
 from pellucid.text.config import TokenizerConfig

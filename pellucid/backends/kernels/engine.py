@@ -13,7 +13,7 @@ from pellucid.backends.kernels.opening import open_model
 from pellucid.backends.kernels.weights import MOST_POSITIONS, Numbers
 from pellucid.bundle import Bundle
 from pellucid.core.errors import PellucidError
-from pellucid.core.processor import thread_count
+from pellucid.core.system import thread_count
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import ReadLine

@@ -10,7 +10,7 @@ from pathlib import Path
 from pellucid.backends.load import is_marian_folder
 from pellucid.bundle import open_any_bundle
 from pellucid.core.errors import PellucidError, place_of
-from pellucid.core.processor import thread_count
+from pellucid.core.system import thread_count
 from pellucid.decoding.cache import TranslationCache
 from pellucid.serve.http.app import make_app
 from pellucid.serve.limits import Limits
