@@ -90,9 +90,9 @@ class AttentionPositions(nn.Module):
         self.values = nn.Parameter(torch.empty(rows, config.value_size)) if is_relative else None
 
     def turn(
-        self, x: Float[Tensor, "row heads length size"], start: int
+        self, x: Float[Tensor, "row heads length size"]
     ) -> Float[Tensor, "row heads length size"]:
-        """Rotate queries or keys, the first at position ``start``, if positions are rotary.
+        """Rotate queries or keys from the first position on, if positions are rotary.
 
         Training uses the fast twin. Everything else uses the equation in real numbers, which every
         export format supports.
@@ -100,11 +100,11 @@ class AttentionPositions(nn.Module):
         if self.kind != "rotary":
             return x
         if self.training:
-            return fused_rotary_positions(x, start)
-        waves = None
-        if start + x.shape[-2] <= _TABLE_LENGTH:
-            waves = _rotary_table(x.shape[-1], x.dtype, x.device)[start : start + x.shape[-2]]
-        return rotary_positions(x, start, waves)
+            return fused_rotary_positions(x)
+        length, size = x.shape[-2:]
+        fits = length <= _TABLE_LENGTH
+        waves = _rotary_table(size, x.dtype, x.device)[:length] if fits else None
+        return rotary_positions(x, 0, waves)
 
     def turn_newest(self, x: Float[Tensor, "row width"], heads: int, position: int) -> None:
         """Rotate the queries and keys of one position in place, if positions are rotary.
@@ -240,13 +240,13 @@ class MultiHeadAttention(SublayerModule):
         return self.w_qkv
 
     def project_all(
-        self, x: Float[Tensor, "row length d_model"], start: int = 0
+        self, x: Float[Tensor, "row length d_model"]
     ) -> tuple[
         Float[Tensor, "row heads length key_size"],
         Float[Tensor, "row heads length key_size"],
         Float[Tensor, "row heads length value_size"],
     ]:
-        """Queries, keys and values of one sequence from position ``start``, split into heads."""
+        """Queries, keys and values of all positions, split into heads."""
         # cast here, before the split: one cast of contiguous rows is cheaper than three of heads
         packed = for_attention(linear(x, self.packed_weight, self.b_qkv))
         widths = [2 * self.query_width, self.value_width]
@@ -256,7 +256,7 @@ class MultiHeadAttention(SublayerModule):
         # size); the cache holds rotated keys, so each is rotated once, by its own position
         both = split_heads(both, 2 * self.heads)
         if self.positions is not None:
-            both = self.positions.turn(both, start)
+            both = self.positions.turn(both)
 
         query, key = both[:, : self.heads], both[:, self.heads :]
         return query, key, split_heads(value, self.heads)
