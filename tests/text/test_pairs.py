@@ -166,7 +166,7 @@ def test_a_tsv_line_must_have_two_columns(tmp_path, line, count, hint):
     [
         ("{", r"not JSON \(Expecting property name"),
         ("[" * 200_000, r"not JSON \(its lists are nested too deeply"),
-        ("[1]", r'an object with the texts "source" and "target", .*, got \[1\]'),
+        ("[1]", r'an object must have the texts "source" and "target", .*, got \[1\]'),
         ('{"source": "a"}', 'the texts "source" and "target", .*, got {"source": "a"}'),
         ('{"source": "a", "target": 3}', 'the texts "source" and "target", .*, got '),
         (r'{"source": "a", "target": "\ud800"}', r"got the lone surrogate U\+D800 at character 1"),
@@ -259,8 +259,45 @@ def test_the_first_line_decides_which_language_is_the_source(tmp_path):
         assert [pair for chunk in sent for pair in chunk.pairs()] == wanted
 
     path.write_text(path.read_text() + json.dumps({"translation": {"fr": "a", "en": "b"}}))
-    with pytest.raises(DataError, match="line 3: the languages must be de and en as in the first"):
+    wanted = 'line 3: an object must have the texts "de" and "en" in an object "translation", as'
+    with pytest.raises(DataError, match=wanted):
         list(iterate_pairs(PairFiles((path,))))
+
+
+FLAT, OTHER_ORDER = {"de": "Hund", "en": "dog"}, {"en": "cat", "de": "Katze"}
+USUAL, NESTED = {"source": "a", "target": "b"}, {"translation": FLAT}
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 19])
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        ([USUAL, FLAT], 'line 2: an object must have the texts "source" and "target", as'),
+        (
+            [USUAL, NESTED, {"translation": OTHER_ORDER}],
+            'line 2: an object must have the texts "so',
+        ),
+        ([FLAT, NESTED], 'line 2: an object must have the texts "de" and "en", as the first'),
+        ([NESTED, FLAT], 'line 2: an object must have the texts "de" and "en" in an object "tr'),
+        (["", FLAT, OTHER_ORDER], [("", ""), ("Hund", "dog"), ("Katze", "cat")]),
+        ([{"text": "a"}, FLAT], 'line 1: a line must be an object with the texts "source" and'),
+        (["x", FLAT], "line 1: not JSON"),
+    ],
+)
+def test_the_first_object_names_the_texts_wherever_a_chunk_ends(
+    tmp_path, lines, wanted, chunk_bytes
+):
+    """The first line of each file here is behind a byte order mark."""
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in lines]
+    path = write(tmp_path, "p.jsonl", "\ufeff" + "".join(f"{text}\n" for text in texts))
+    chunks = read_chunks(PairFiles((path,)), chunk_bytes)
+    read = (pair for chunk in chunks for pair in chunk.pairs()), iterate_pairs(PairFiles((path,)))
+    for pairs in read:
+        if isinstance(wanted, list):
+            assert list(pairs) == wanted
+        else:
+            with pytest.raises(DataError, match=wanted):
+                list(pairs)
 
 
 @pytest.mark.parametrize("damaged", ["a.en.gz", "a.de.gz"])

@@ -27,14 +27,14 @@ from pellucid.text.corpus.lines import (
     refuse_foreign,
 )
 from pellucid.text.corpus.pairs import (
-    Languages,
     PairFiles,
+    TextNames,
     count_mismatch,
     is_blank_pair,
-    languages_of_line,
     parse_jsonl,
     parse_text,
     parse_tsv,
+    text_names,
 )
 from pellucid.text.corpus.rows import Ids
 from pellucid.text.corpus.store import StoreLayout
@@ -73,22 +73,23 @@ class Chunk:
     """Number of the first line, from 1."""
     source: bytes
     target: bytes
-    languages: Languages | None = None
-    """The names of the texts in lines of JSON, where they are others than "source" and "target"."""
+    text_names: TextNames | None = None
+    """The names of the texts in lines of JSON."""
 
     def to_message(self) -> tuple[bytes, ...]:
         """The parts of a message for ``from_message``."""
         # No pickle: what comes through a pipe is data, and cannot run code.
-        head = [self.part, self.layout, self.names, self.first, self.languages]
+        texts = self.text_names and dataclasses.astuple(self.text_names)
+        head = [self.part, self.layout, self.names, self.first, texts]
         return json.dumps(head).encode(), self.source, self.target
 
     @classmethod
     def from_message(cls, message: list[bytes]) -> "Chunk":
         """A chunk that another process sent."""
-        part, layout, (source_name, target_name), first, languages = json.loads(message[0])
-        texts = message[1], message[2]
+        part, layout, (source_name, target_name), first, texts = json.loads(message[0])
         names = source_name, target_name
-        return cls(part, layout, names, first, *texts, tuple(languages) if languages else None)
+        text_names = texts and TextNames(*texts)
+        return cls(part, layout, names, first, message[1], message[2], text_names)
 
     def without_invalid(self) -> tuple["Chunk", list[int]]:
         """The chunk with blank lines for pairs that are not UTF-8, and the rows of these, from 0.
@@ -119,7 +120,7 @@ class Chunk:
             case "tsv":
                 parse = parse_tsv
             case "jsonl":
-                parse = functools.partial(parse_jsonl, languages=self.languages)
+                parse = functools.partial(parse_jsonl, names=self.text_names)
             case _:
                 assert_never(self.layout)
 
@@ -184,13 +185,13 @@ def read_chunks(files: PairFiles, chunk_bytes: int = CHUNK) -> Iterator[Chunk]:
                     is_empty = False
                     yield chunk
             else:
-                languages = None
+                names = None
                 for first, lines in _numbered(source_lines, chunk_bytes):
                     is_empty = False
-                    if layout == "jsonl" and languages is None:
-                        languages = _first_languages(lines, str(source))
+                    if layout == "jsonl" and names is None:
+                        names = _first_names(lines, first, str(source))
                     content = b"".join(lines)
-                    yield Chunk(part, layout, (str(source), ""), first, content, b"", languages)
+                    yield Chunk(part, layout, (str(source), ""), first, content, b"", names)
 
         # Most likely a download that failed, so it is an error and not a corpus of nothing.
         if is_empty:
@@ -247,10 +248,16 @@ def _layout(files: PairFiles, source: Path) -> _Layout:
     return "plain" if given == "auto" else given
 
 
-def _first_languages(lines: list[bytes], name: str) -> Languages | None:
+def _first_names(lines: list[bytes], first: int, name: str) -> TextNames | None:
     """The names of the texts in the first line of JSON that is not blank."""
-    first = next((line for line in lines if line.strip()), b"")
-    return languages_of_line(first.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"), name)
+    for number, line in enumerate(lines, first):
+        try:
+            text = (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).decode()
+        except UnicodeDecodeError:
+            continue  # an error when the chunk is decoded, or a line that ``prepare`` drops
+        if text.strip():
+            return text_names(text, name)
+    return None
 
 
 def _blanked(block: bytes, rows: list[int]) -> bytes:

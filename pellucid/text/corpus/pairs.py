@@ -154,12 +154,13 @@ def _iterate_columns(path: Path, parse: Callable[[str, str, int], tuple[str, str
 
 
 def _iterate_jsonl(path: Path) -> Pairs:
-    languages = None
+    names = None
     # a table is read here as well, as objects of JSON
     with open_lines(path) as file:
         for number, line in enumerate(decode_lines(file, str(path)), start=1):
-            languages = languages or languages_of_line(line, str(path))
-            yield parse_jsonl(line, str(path), number, languages)
+            if names is None and line.strip():
+                names = text_names(line, str(path))
+            yield parse_jsonl(line, str(path), number, names)
 
 
 def count_mismatch(source: Path, target: Path) -> DataError:
@@ -215,87 +216,88 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
     return columns[0], columns[1]
 
 
-Languages = tuple[str, str]
-"""The names of the source and the target in the objects of a file of JSON lines."""
+@dataclass(frozen=True)
+class TextNames:
+    """The names under which the objects of a file of JSON lines have their texts."""
+
+    source: str
+    target: str
+    is_nested: bool = False
+    """Whether both are languages in an object called ``translation``."""
+
+    def __str__(self) -> str:
+        inside = ' in an object "translation"' if self.is_nested else ""
+        return f'"{self.source}" and "{self.target}"{inside}'
 
 
-def languages_of_line(line: str, name: str) -> Languages | None:
-    """The names under which a line of JSON has its texts, if not under "source" and "target".
+def text_names(line: str, name: str) -> TextNames | None:
+    """The names of the texts of a JSON object; None if the line is not an object with two texts.
 
     Datasets of Hugging Face have ``{"translation": {"de": ..., "en": ...}}``, others ``{"src": ...,
-    "tgt": ...}`` or ``{"de": ..., "en": ...}``. The first language of a file's first line is the
-    source; in other lines the order does not matter. Logs the choice once for each file ``name``.
+    "tgt": ...}`` or ``{"de": ..., "en": ...}``. The first line of a file that is not blank decides
+    for all: its first language is the source, and in other lines the order does not matter. Logs
+    the choice once for each file ``name``.
     """
-    if not line.strip():
-        return None
     try:
-        table = parse_json(line, _MOST_VALUES)
+        table: Any = parse_json(line, _MOST_VALUES)
     except ValueError:
         return None  # said by ``parse_jsonl``
-    texts = _by_language(table)
-    if texts is not None:
-        source, target = texts
-        say_pair(name, source, target)
-        return source, target
-    if not isinstance(table, dict) or {"source", "target"} <= table.keys():
+    if not isinstance(table, dict):
         return None
 
-    keys = list(table)
-    found = pair_columns(keys)
-    if found is None:
-        return None
-    languages = keys[found[0]], keys[found[1]]
-    say_pair(name, *languages)
-    return languages
+    if {"source", "target"} <= table.keys():
+        return TextNames("source", "target")
+    inner = table.get("translation")
+    if isinstance(inner, dict) and len(inner) == 2 and "source" not in table:
+        # JSON keeps the order of its keys, and so do the files that the datasets library writes.
+        source, target = inner
+        names = TextNames(source, target, is_nested=True)
+    else:
+        keys = list(table)
+        found = pair_columns(keys)
+        if found is None:
+            return None
+        names = TextNames(keys[found[0]], keys[found[1]])
+
+    say_pair(name, names.source, names.target)
+    return names
 
 
 def parse_jsonl(
-    line: str, name: str, number: int, languages: Languages | None = None
+    line: str, name: str, number: int, names: TextNames | None = None
 ) -> tuple[str, str]:
     """Both texts of a JSON object; two blank texts for a blank line.
 
-    ``languages`` are those of the file's first line. Raises DataError if the line is not such an
-    object, or has its texts in other languages.
+    ``names`` are those of the file's first line that is not blank. Raises DataError if the line is
+    not an object with texts of these names.
     """
-    return _parse_json_pair(line, f"{name}, line {number}", languages) if line.strip() else ("", "")
+    return _parse_json_pair(line, f"{name}, line {number}", names) if line.strip() else ("", "")
 
 
-def _by_language(table: Any) -> dict[str, Any] | None:
-    by_language = table.get("translation") if isinstance(table, dict) else None
-    if isinstance(by_language, dict) and len(by_language) == 2 and "source" not in table:
-        return by_language
-    return None
-
-
-def _parse_json_pair(line: str, place: str, languages: Languages | None) -> tuple[str, str]:
+def _parse_json_pair(line: str, place: str, names: TextNames | None) -> tuple[str, str]:
     try:
         table: Any = parse_json(line, _MOST_VALUES)
     except ValueError as error:
         raise DataError(f"{place}: not JSON ({error})") from None
 
-    source = target = None
-    texts = _by_language(table)
-    if texts is not None:
-        # JSON keeps the order of its keys, and so do the files that the datasets library writes.
-        first, second = languages or texts
-        if texts.keys() != {first, second}:
-            raise DataError(
-                f"{place}: the languages must be {first} and {second} as in the first line, got"
-                f" {' and '.join(texts)}"
-            )
-        source, target = texts[first], texts[second]
-    elif isinstance(table, dict):
-        first, second = languages or ("source", "target")
-        # A null is an empty cell, which makes a blank pair.
-        source, target = (
-            "" if name in table and table[name] is None else table.get(name)
-            for name in (first, second)
-        )
-
-    if not isinstance(source, str) or not isinstance(target, str):
+    if names is None:
         raise DataError(
             f'{place}: a line must be an object with the texts "source" and "target", two texts by'
             f' their languages, or "translation" with these, got {line[:60]}'
+        )
+    if names.is_nested and isinstance(table, dict):
+        table = table.get("translation")
+
+    # A null is an empty cell, which makes a blank pair.
+    keys = names.source, names.target
+    is_object = isinstance(table, dict) and table.keys() >= set(keys)
+    source, target = (
+        ("" if table[key] is None else table[key] for key in keys) if is_object else (None, None)
+    )
+    if not isinstance(source, str) or not isinstance(target, str):
+        raise DataError(
+            f"{place}: an object must have the texts {names}, as the first of the file does, got"
+            f" {line[:60]}"
         )
 
     # JSON can escape a lone surrogate, which no text in UTF-8 can contain.
