@@ -72,8 +72,8 @@ class DropoutSource:
         return torch.from_numpy(bits).view(torch.bfloat16).view(shape), scale
 
     def _draw(self, count: int, rate: float) -> tuple[npt.NDArray[np.bool_], float]:
-        # at least one level: a rate above zero must drop something
-        threshold = max(1, round(rate * _LEVELS))
+        # at least one level: a rate above zero must drop something, and one below 1 not everything
+        threshold = min(max(1, round(rate * _LEVELS)), _LEVELS - 1)
         # the generator gives eight bytes at a time: as many words as are needed, rounded up
         random_bytes = self._bits.random_raw(-(-count // 8)).view(np.uint8)[:count]
         return random_bytes >= threshold, _LEVELS / (_LEVELS - threshold)

@@ -304,7 +304,7 @@ class TrainingConfig(Config):
     ``mlflow`` (in ``mlflow.db``), each with the extra of its name."""
     seed: int = Field(1, ge=0, lt=2**63)
     """Seed of the initial parameters, the order of the data and every dropout mask."""
-    threads: int | None = Field(None, ge=1)
+    threads: int | None = Field(None, ge=1, le=1024)
     """CPU threads; by default PyTorch's own number."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
     """Mixed precision: the dtype of matrix products. ``auto`` uses bfloat16 where a short
@@ -321,11 +321,11 @@ class TrainingConfig(Config):
     parameters, tokenizers and model settings, and with a new optimizer."""
     parent: str | None = Field(None, pattern="^[0-9a-f]{64}$")
     """SHA-256 of the manifest of that bundle, recorded when the run starts."""
-    freeze: tuple[str, ...] = ()
+    freeze: Annotated[tuple[str, ...], BeforeValidator(as_names)] = ()
     """Parameters that are not trained, by shell-style patterns of their names, such as
     ``encoder.*``."""
 
-    @field_validator("adam_betas", "freeze", mode="before")
+    @field_validator("adam_betas", mode="before")
     @classmethod
     def _from_toml_array(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
@@ -546,11 +546,11 @@ class RunConfig(Config):
 def validation_search(config: RunConfig) -> DecodingConfig:
     """The search of a validation: that of the run, with ``training.validate_beam_size``.
 
-    It gives one translation for each source. A beam of 1 has nothing to rank or to split, so
-    ``mbr``, ``diverse_groups`` and ``coverage_penalty`` are then off. Raises ConfigError if a
-    larger beam does not fit the other settings.
+    It gives one translation for each source, whatever its quality, and no alignment. A beam of 1
+    has nothing to rank or to split, so ``mbr``, ``diverse_groups`` and ``coverage_penalty`` are
+    then off. Raises ConfigError if a larger beam does not fit the other settings.
     """
     beam_size = config.training.validate_beam_size
     greedy = {"mbr": False, "diverse_groups": 1, "coverage_penalty": 0.0}
-    changes = {"beam_size": beam_size, "n_best": 1, **(greedy if beam_size == 1 else {})}
-    return config.decoding.changed(changes)
+    changes = {"beam_size": beam_size, "n_best": 1, "align": False, "below": None}
+    return config.decoding.changed(changes | (greedy if beam_size == 1 else {}))

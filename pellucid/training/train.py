@@ -27,7 +27,7 @@ from pellucid.training.checkpoint import (
     newest_intact,
     saved_precision,
 )
-from pellucid.training.config import RunConfig
+from pellucid.training.config import RunConfig, validation_search
 from pellucid.training.data import TrainingData
 from pellucid.training.distributed import (
     ALONE,
@@ -37,6 +37,7 @@ from pellucid.training.distributed import (
     local_tensors,
     process_group_of,
     shard_model,
+    whole_model,
 )
 from pellucid.training.failures import restart_rate
 from pellucid.training.folder import RunFolder, goes_on
@@ -62,6 +63,7 @@ from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
 from pellucid.training.teacher_tokens import AskTeachers, teacher_tokens
 from pellucid.training.torch_setup import torch_for_training
+from pellucid.training.validation import try_searches
 from pellucid.training.vectors import start_from_vectors
 from pellucid.training.verdict import Verdict
 
@@ -148,6 +150,8 @@ def train(
         process_group = process_group_of(config.training, world)
         newest = _newest_checkpoint(folder, world) if resume else None
         run = set_up_run(config, folder, journal, process_group, make_objective, newest=newest)
+        # Before a checkpoint restores the generators: gathering a sharded model draws from them.
+        _try_searches(run, is_new=newest is None)
         if newest is not None:
             resume_from(run, newest)
             _log.info("resumed from %s", newest.name)
@@ -165,6 +169,20 @@ def train(
         journal.write("end", {"reason": reason, "verdict": level, **run.progress.figures()})
 
     return TrainingResult(out, reason, run.progress, found)
+
+
+def _try_searches(run: Run, *, is_new: bool) -> None:
+    """Search once as a validation does and, in a new run, as its bundles will by themselves.
+
+    Raises ConfigError for settings of ``decoding`` that do not fit.
+    """
+    # A run that goes on learns to its end, even if its bundles then need other settings.
+    searches = [validation_search(run.config)]
+    if is_new:
+        searches.append(run.config.decoding.changed({"below": None}))  # quality comes by validation
+
+    model = whole_model(run.model, run.process_group)
+    run.process_group.world.by_first(lambda: try_searches(model, run.data, searches))
 
 
 def set_up_run(

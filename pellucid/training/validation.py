@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -92,6 +92,37 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
         sample = _sample(bundle, text, config.data.max_length)
 
     return Validation(loss, time.perf_counter() - began, sample, scores, unsure, points)
+
+
+def try_searches(
+    model: SequenceModel, data: TrainingData, searches: Sequence[DecodingConfig]
+) -> None:
+    """Translate a validation source with each of the settings, whatever the translation is.
+
+    Raises ConfigError for settings that do not fit the model or its vocabulary. Only a search shows
+    all of these, and the first validation may be hours away.
+    """
+    if not isinstance(model, Seq2Seq):
+        return
+
+    # The shortest leaves least room for constraints. One without a letter would be copied.
+    lengths = map(len, data.source_tokenizer.encode_batch(data.valid_sources))
+    has_none = [not any(map(str.isalpha, source)) for source in data.valid_sources]
+    *_, shortest = min(zip(has_none, lengths, data.valid_sources, strict=True))
+
+    model.eval()
+    bundle = Bundle(model, data.source_tokenizer, data.target_tokenizer, {}, {})
+    for settings in searches:
+        # Without constraints one token is enough, as an untrained model hardly predicts EOS.
+        is_constrained = settings.prefix or settings.must or settings.min_length
+        translator = Translator(bundle, settings, logs_warnings=False)
+        try:
+            translator.translate(shortest, max_length=None if is_constrained else 1)
+        except (ConfigError, DataError) as error:
+            raise ConfigError(
+                f"the settings of decoding must fit the model and its vocabulary: {error}",
+                hint=error.hint,
+            ) from None
 
 
 def _translate(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tiny_runs import SETTINGS
+from tiny_runs import ONE_LAYER, SETTINGS
 
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import ConfigError, InputMissingError
@@ -198,6 +198,51 @@ def test_a_greedy_validation_leaves_out_what_ranks_or_splits_a_beam():
     wide = read_config("tiny", ["decoding.beam_size=4", *RANKED, "training.validate_beam_size=2"])
     search = validation_search(wide)
     assert (search.beam_size, search.n_best, search.mbr, search.diverse_groups) == (2, 1, True, 2)
+
+
+def test_a_validation_reads_neither_quality_nor_alignment():
+    search = validation_search(read_config("tiny", ["decoding.below=0.5", "decoding.align=true"]))
+    assert (search.below, search.align) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (["decoding.align=true", "decoding.align_layer=7"], "align_layer must be 0 for this model"),
+        (["decoding.align=true", "decoding.align_head=7"], "align_head must be below 2"),
+        (['decoding.must=["zyx"]'], "each phrase of must must be made of words that the model can"),
+        (["decoding.prefix=zyx"], "each prefix must be made of words that the model can generate"),
+        (["decoding.prefix=a a a a", "decoding.max_length=3"], "a forced prefix must fit into max"),
+    ],
+)
+def test_settings_that_no_translation_can_have_end_a_run_before_its_first_update(
+    settings: list[str], problem: str, tmp_path: Path
+):
+    config = read_config("demo", [*SETTINGS, *ONE_LAYER, "training.max_steps=1", *settings])
+    with pytest.raises(ConfigError) as caught:
+        train(config, tmp_path / "run")
+    start = "the settings of decoding must fit the model and its vocabulary: "
+    assert str(caught.value).startswith(f"{start}{problem}")
+    assert not (tmp_path / "run" / "journal.jsonl").exists()
+
+
+def test_a_model_without_a_mask_cannot_search_without_a_cache(tmp_path: Path):
+    """Neither can one without attention be aligned."""
+    settings = [each for each in SETTINGS if not each.startswith("model.")]
+    for setting in ("decoding.use_cache=false", "decoding.coverage_penalty=0.2"):
+        small = ["model.d_model=8", "training.max_steps=1", setting]
+        config = read_config("rnn", [*settings, "model.share_embeddings=false", *small])
+        with pytest.raises(ConfigError, match=r"single model of kind tr|a model with attention"):
+            train(config, tmp_path / "run")
+
+
+def test_one_pattern_of_frozen_parameters_is_a_list_of_one():
+    training = {"max_steps": 1, "freeze": "encoder.*"}
+    assert RunConfig.parse({"training": training}, "x").training.freeze == ("encoder.*",)
+
+
+def test_more_threads_than_any_machine_has_are_refused():
+    assert "threads" in problem_of(training={"max_steps": 1, "threads": 2**31})
 
 
 def test_a_beam_that_the_validation_cannot_have_is_refused_before_any_update():
