@@ -38,23 +38,12 @@ def begin_with(
     that the user set: of these, dropout, sampling and the search are taken from ``table``. Raises
     ConfigError naming every other setting of model and tokenizer that contradicts the bundle.
     """
+    _check_sections(table)
     own: dict[str, Config] = {"model": bundle.config, "tokenizer": tokenizer_config(bundle)}
     result, problems = dict(table), []
-
     for section, config in own.items():
-        settings = config.to_table()
-
-        # The bundle's settings, over which only free ones may be laid.
-        merged = dict(settings)
-        for name in sorted(chosen_names(chosen, section)):
-            value = section_of(table, section).get(name)
-            if name in FREE[section] or name not in type(config).model_fields:
-                merged[name] = value  # parsing reports misspelt names, with all other problems
-            elif value != settings.get(name):
-                has = settings.get(name, "not set")
-                problems.append(f"{section}.{name} is {has} in the bundle, not {value}")
-        result[section] = merged
-
+        result[section], wrong = _laid_over(config, table, section, chosen)
+        problems += [f"{name} is {has} in the bundle, not {wanted}" for name, has, wanted in wrong]
     if problems:
         raise ConfigError(
             f"a run that begins with {bundle.path} must keep its model and tokenizer: "
@@ -62,13 +51,10 @@ def begin_with(
             hint="leave these settings out, or train without --init",
         )
 
-    # The search is free: it changes nothing that was learned.
-    searched = section_of(table, "decoding")
-    by_hand = {
-        name: searched[name] for name in chosen_names(chosen, "decoding") if name in searched
-    }
-    own_search = bundle.settings.get("decoding", {})
-    result["decoding"] = {**searched, **own_search, **_reads(bundle), **by_hand}
+    # The search is free: it changes nothing that was learned. What the bundle does not set has its
+    # default, and not what the preset of another run would have.
+    search = DecodingConfig.of_bundle(bundle.settings, bundle.path or "the bundle")
+    result["decoding"] = search.changed(_chosen_search(table, chosen)).to_table()
 
     result["training"] = {
         **section_of(table, "training"),
@@ -78,12 +64,47 @@ def begin_with(
     return result
 
 
-def _reads(bundle: "Bundle[SequenceModel]") -> dict[str, bool]:
-    """How a bundle reads lines and terms. Where its training decides that, this is written down,
-    because the config of a run that fine-tunes it tells nothing of that training."""
-    search = DecodingConfig.of_bundle(bundle.settings, bundle.path or "the bundle")
-    settings = {"recase": search.recase, "mark_terms": search.mark_terms}
-    return {name: value for name, value in settings.items() if value is not None}
+def _check_sections(table: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a section that holds no settings, as after ``--set tokenizer=bpe``."""
+    for section in ("model", "tokenizer", "decoding", "training"):
+        given = table.get(section, {})
+        if not isinstance(given, dict):
+            raise ConfigError(
+                f"{section} is a section of settings, got {given!r}",
+                hint=f"name one of its settings, as {section}.NAME=VALUE",
+            )
+
+
+def _laid_over(
+    own: Config, table: Mapping[str, Any], section: str, chosen: Iterable[str]
+) -> tuple[dict[str, Any], list[tuple[str, Any, Any]]]:
+    """A bundle's own section, with the free ones of the chosen settings laid over it.
+
+    Returns beside it each chosen setting that contradicts the bundle: its dotted name, the bundle's
+    value and the chosen one.
+    """
+    settings = own.to_table()
+    merged, wrong = dict(settings), []
+    for name in sorted(chosen_names(chosen, section)):
+        value = section_of(table, section).get(name)
+        if name in FREE[section] or name not in type(own).model_fields:
+            merged[name] = value  # parsing reports misspelt names, with all other problems
+        elif value != settings.get(name):
+            wrong.append((f"{section}.{name}", settings.get(name, "not set"), value))
+    return merged, wrong
+
+
+def _chosen_search(table: Mapping[str, Any], chosen: Iterable[str]) -> dict[str, Any]:
+    """The settings of the search that the user set; of ``sampling.temperature`` that one alone."""
+    searched = section_of(table, "decoding")
+    found: dict[str, Any] = {}
+    for name in sorted(chosen_names(chosen, "decoding")):
+        head, _, inner = name.partition(".")
+        if inner and head in searched:
+            found.setdefault(head, {})[inner] = section_of(searched, head).get(inner)
+        elif head in searched:
+            found[head] = searched[head]
+    return found
 
 
 def tokenizer_config(bundle: "Bundle[SequenceModel]") -> TokenizerConfig:
@@ -133,6 +154,7 @@ def taught_by(
     the dotted names that the user set. Raises ConfigError naming every setting of the tokenizer
     among them that contradicts the teacher.
     """
+    _check_sections(table)
     result = dict(table)
     training = section_of(table, "training")
     hashes = [parent_hash(each) for each in teachers]
@@ -145,20 +167,11 @@ def taught_by(
         return result  # the tokenizers are those of the parent
 
     bundle = teachers[0]
-    wanted, own = section_of(table, "tokenizer"), tokenizer_config(bundle).to_table()
-    names = chosen_names(chosen, "tokenizer")
-
-    problems = [
-        f"tokenizer.{name} is {own.get(name, 'not set')} in the teacher, not {wanted.get(name)}"
-        for name in sorted(names - set(FREE["tokenizer"]))
-        if wanted.get(name) != own.get(name)
-    ]
-    if problems:
+    result["tokenizer"], wrong = _laid_over(tokenizer_config(bundle), table, "tokenizer", chosen)
+    if wrong:
+        problems = [f"{name} is {has} in the teacher, not {wanted}" for name, has, wanted in wrong]
         raise ConfigError(
             f"a run that {bundle.path} teaches must have its tokenizers: " + "; ".join(problems),
             hint="leave these settings out, or train without training.teacher",
         )
-
-    free = {name: wanted[name] for name in FREE["tokenizer"] if name in wanted}
-    result["tokenizer"] = {**own, **{name: free[name] for name in free if name in names}}
     return result

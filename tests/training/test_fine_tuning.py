@@ -14,6 +14,7 @@ from pellucid.core.config import write_toml
 from pellucid.core.errors import ConfigError, CorruptError
 from pellucid.core.files import read_manifest
 from pellucid.core.tensors import load_tensors
+from pellucid.decoding.config import DecodingConfig
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.stored import model_tensors
@@ -210,6 +211,38 @@ def test_how_a_model_reads_lines_and_terms_outlives_fine_tuning(
     assert begin_with(table, noisy, [])["decoding"][setting] is True
     assert begin_with(table, noisy, [f"decoding.{setting}"])["decoding"][setting] is False
     assert setting not in begin_with({"training": {}}, bundle, [])["decoding"]
+
+
+def test_the_search_is_the_bundle_s_and_single_settings_of_it_may_be_set(tiny_run: Path):
+    bundle = open_any_bundle(tiny_run)
+    sampled = {"beam_size": 1, "sampling": {"temperature": 0.7, "top_k": 5}}
+    few = dataclasses.replace(bundle, settings={**bundle.settings, "decoding": {"n_best": 4}})
+    drawn = dataclasses.replace(bundle, settings={**bundle.settings, "decoding": sampled})
+
+    # a preset's search gives way, also where the bundle sets nothing of its own
+    search = begin_with({"decoding": {"beam_size": 5, "length_penalty": 2.0}}, few, [])["decoding"]
+    assert (search["beam_size"], search["length_penalty"], search["n_best"]) == (4, 0.6, 4)
+
+    table = {"decoding": {"beam_size": 1}}
+    assert begin_with(table, few, ["decoding.beam_size"])["decoding"]["n_best"] == 1
+
+    table = {"decoding": {"sampling": {"temperature": 1.5, "top_k": 9}}}
+    search = begin_with(table, drawn, ["decoding.sampling.temperature"])["decoding"]
+    assert search["sampling"] == drawn_with(1.5, top_k=5)
+
+
+def drawn_with(temperature: float, top_k: int) -> dict[str, object]:
+    own = DecodingConfig().changed({"sampling": {"temperature": temperature, "top_k": top_k}})
+    return own.to_table()["sampling"]
+
+
+@pytest.mark.parametrize("section", ["model", "tokenizer", "decoding"])
+def test_a_section_must_hold_settings(section: str, tiny_run: Path):
+    with pytest.raises(ConfigError, match=f"{section} is a section of settings, got 'bpe'"):
+        read_config("demo", steps(1, f"{section}=bpe"), tiny_run)
+    taught = steps(1, f"training.teacher={tiny_run}", f"{section}=bpe")
+    with pytest.raises(ConfigError, match=f"{section} is a section of settings, got 'bpe'"):
+        read_config("tiny", taught)
 
 
 def test_another_bundle_than_the_one_named_is_refused(tiny_run: Path, tmp_path: Path):
