@@ -122,7 +122,8 @@ def train(
     # Wrong options, names and settings are refused before PyTorch is loaded, which takes seconds.
     if dry_run and resume:
         raise click.UsageError("--dry-run starts from the beginning; leave --resume out")
-    is_alone = int(os.environ.get("WORLD_SIZE", "1")) == 1  # read by hand, as RANK below
+    # read by hand, as RANK below
+    is_alone = os.environ.get("WORLD_SIZE", "1") in ("", "1")
     if dry_run and not is_alone:
         raise click.UsageError("--dry-run is for one process, not for torchrun.")
 

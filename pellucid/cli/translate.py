@@ -316,7 +316,7 @@ def translate(
         raise click.UsageError("--domain must go with --glossary.")
     if part is not None and explain_search:
         raise click.UsageError("--part takes no --explain-search.")
-    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+    if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
         raise click.UsageError(
             "translate is one process: under torchrun each would write all lines. Give each process"
             " its --part K/N, and join the parts with pellucid join."

@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -195,17 +195,32 @@ def _nothing() -> None:
 def world_of_environment() -> World:
     """This process by the environment variables of torchrun.
 
-    Raises ConfigError if they contradict each other.
+    Raises ConfigError if they contradict each other, or one of them is missing.
     """
     rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if rank is None or size is None or size == "1":
+    if not size or size == "1":
         return World()
-    if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
+    if not (_is_number(rank) and _is_number(size) and int(rank) < int(size)):
         raise ConfigError(
-            f"RANK must be a number below WORLD_SIZE, got RANK={rank} and WORLD_SIZE={size}",
+            f"RANK must be a number below WORLD_SIZE, got RANK={rank or 'nothing'} and"
+            f" WORLD_SIZE={size}",
             hint="torchrun sets both; unset them to run alone",
         )
+
+    own, port = os.environ.get("LOCAL_RANK", "0"), os.environ.get("MASTER_PORT")
+    if not _is_number(own):
+        raise ConfigError(f"LOCAL_RANK must be a number, got {own}", hint="torchrun sets it")
+    if not os.environ.get("MASTER_ADDR") or not (_is_number(port) and int(port) < 1 << 16):
+        raise ConfigError(
+            "MASTER_ADDR and MASTER_PORT must say where the first process listens, got"
+            f" {os.environ.get('MASTER_ADDR') or 'nothing'} and {port or 'nothing'}",
+            hint="torchrun sets both",
+        )
     return World(int(rank), int(size))
+
+
+def _is_number(text: str | None) -> TypeGuard[str]:
+    return text is not None and text.isascii() and text.isdecimal()
 
 
 def local_rank() -> int:

@@ -327,7 +327,7 @@ _MOST_TOKENS, _MOST_LINES = 1 << 17, 1 << 24
 _AT_MOST: dict[str, float] = {
     "beam_size": 10_000,
     "n_best": 10_000,
-    "length_penalty": 20,  # ((5 + 2^17) / 6)^20 is a number yet
+    "length_penalty": 6,  # the scores of 2^17 tokens, times and over (2^17)^6, fit into float32
     "coverage_penalty": 1e6,
     "max_length": _MOST_TOKENS,
     "max_length_ratio": 1000,

@@ -502,7 +502,7 @@ def test_a_search_setting_that_is_none_is_refused(damaged: Path):
         "max_length: input should be a valid integer, got 'long'",
     ):
         assert part in str(caught.value)
-    with pytest.raises(BundleError, match="decoding: length_penalty must be at most 20, got 50"):
+    with pytest.raises(BundleError, match="decoding: length_penalty must be at most 6, got 50"):
         read_with(damaged, length_penalty=50)
 
 
