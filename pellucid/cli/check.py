@@ -12,7 +12,7 @@ from pellucid.cli.options import FiniteRange, LanguagePair, json_option, setting
 from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
-    from pellucid.text.check.check import Diagnosis, Finding
+    from pellucid.text.check.check import Diagnosis, Finding, Kind
 
 Verdict = Literal["good", "usable", "doubtful", "unusable"]
 _VERDICTS: dict[Verdict, str] = {
@@ -71,7 +71,7 @@ def check(
     """
     from pellucid.core.errors import DataError
     from pellucid.core.files import refuse_to_overwrite, temporary_folder
-    from pellucid.text.check.check import examine
+    from pellucid.text.check.check import examine, overlapping_rows
     from pellucid.text.check.sides import write_sides
     from pellucid.text.config import require_one_side, way_out
 
@@ -79,6 +79,8 @@ def check(
         if side is not None and (way := way_out(str(side))):
             raise DataError(f"{side} is not text or a table of pairs", hint=way)
     require_one_side(*map(str, (*([source, target] if target else []), *(test or ()))))
+    if fix is not None:
+        refuse_to_overwrite(fix)
 
     with contextlib.ExitStack() as opened:
         sides = source, target or source
@@ -99,17 +101,28 @@ def check(
         if fix is not None:
             from pellucid.text.corpus.cleaning import DROPPED_NAME, Rules, clean_corpus
             from pellucid.text.corpus.pairs import PairFiles
+            from pellucid.text.corpus.rows import RowSet
 
             diagnosis.refuse_misaligned()
-            refuse_to_overwrite(fix)
             rules = Rules(near_duplicates=False, languages=languages)
-            done = clean_corpus(PairFiles((sides[0],), (sides[1],)), fix, rules, logs=True)
+            overlap = RowSet.union(map(overlapping_rows, sides, test or ()))
+            files = PairFiles((sides[0],), (sides[1],))
+            done = clean_corpus(files, fix, rules, logs=True, overlap=overlap)
             click.echo(
                 f"kept {done.kept:,} pairs in {done.files.sources[0]} and {done.files.targets[0]},"
                 f" dropped {done.read - done.kept:,}, see {fix / DROPPED_NAME}",
                 err=True,
             )
-            return 0  # the findings have been repaired
+            diagnosis = examine(*done.files.all, test=test)
+            left = [
+                f"{finding.count:,} {_name(kind)}"
+                for kind, finding in diagnosis.findings.items()
+                if finding.count
+            ]
+            if left:
+                click.echo(f"still in the copies: {', '.join(left)}", err=True)
+            for reason in diagnosis.reasons:
+                click.echo(f"training would go wrong: {reason}", err=True)
     return WRONG_DATA if diagnosis.reasons else 0
 
 
@@ -125,8 +138,13 @@ def _advice(diagnosis: "Diagnosis") -> str:
     """Return advice about the findings, as the end of the verdict."""
     if diagnosis.source_lines != diagnosis.target_lines or diagnosis.misalignment is not None:
         return "; put the lines right first, --fix cannot know which belong together"
-    has_findings = any(each.count for each in diagnosis.findings.values())
-    return "; --fix OUT writes copies without what was found" if has_findings else ""
+    from pellucid.text.check.check import KEPT_KINDS
+
+    found = {kind for kind, finding in diagnosis.findings.items() if finding.count}
+    kept = ", ".join(_name(kind) for kind in diagnosis.findings if kind in found & KEPT_KINDS)
+    if not found - KEPT_KINDS:
+        return f"; --fix does not change: {kept}" if kept else ""
+    return "; --fix OUT writes copies without what was found" + (kept and f", except: {kept}")
 
 
 def _report(diagnosis: "Diagnosis") -> str:
@@ -144,7 +162,7 @@ def _report(diagnosis: "Diagnosis") -> str:
 
     for kind, finding in diagnosis.findings.items():
         if finding.count:
-            lines += _paragraph(kind.replace("_", " "), finding)
+            lines += _paragraph(_name(kind), finding)
 
     if diagnosis.is_unrelated and diagnosis.source_lines == diagnosis.target_lines:
         lines.append(f"unrelated: {UNRELATED}")
@@ -156,6 +174,10 @@ def _report(diagnosis: "Diagnosis") -> str:
         lines.append("nothing found")
     lines += [f"training would go wrong: {reason}" for reason in diagnosis.reasons]
     return "\n".join(lines)
+
+
+def _name(kind: "Kind") -> str:
+    return kind.replace("_", " ")
 
 
 def _paragraph(name: str, finding: "Finding") -> list[str]:

@@ -230,3 +230,36 @@ def test_a_file_of_both_sides_stands_alone(files):
         "error: a.fr must hold both sides, as .tsv, .jsonl, .csv and .parquet do, or come with the"
         " file of the other side; hint: pellucid check a.fr TARGET"
     )
+
+
+def test_fix_drops_test_lines_and_says_what_it_left(files):
+    """Dropped is a pair of which a side is a test line; what else was found is named again."""
+    lines = (files / "a.fr").read_text().splitlines()
+    (files / "test.fr").write_text(f"{lines[3].upper()}\nrien\n")
+    (files / "test.en").write_text("nothing\na very rare line\n")
+    add(files, "une ligne très rare".encode(), b"a very rare line")
+    add(files, b"soft", "so\u00adft hyphen".encode())
+    options = ("a.fr", "a.en", "--test", "test.fr", "test.en")
+    assert pellucid("check", *options, folder=files).out.splitlines()[-1] == (
+        "usable: training on it works; --fix OUT writes copies without what was found, except:"
+        " invisible"
+    )
+    said = pellucid("check", *options, "--fix", "out", folder=files)
+    assert said.code == 0
+    log = (files / "out/dropped.jsonl").read_text().splitlines()
+    dropped = [(each["line"], each["reason"]) for each in map(json.loads, log)]
+    assert dropped == [(4, "overlap"), (201, "overlap")]
+    assert said.err.splitlines()[-1] == "still in the copies: 1 invisible"
+    left = pellucid("check", "out/a.fr", "out/a.en", folder=files)
+    assert left.out.endswith("training on it works; --fix does not change: invisible\n")
+
+
+def test_copies_that_cannot_be_trained_on_end_with_65(tmp_path):
+    for name, line in (("a.fr", "un chien"), ("a.en", "a dog")):
+        (tmp_path / name).write_text(f"{line}\n" * 20)
+    said = pellucid("check", "a.fr", "a.en", "--fix", "out", folder=tmp_path)
+    assert said.code == 65
+    assert said.err.splitlines()[-1] == (
+        "training would go wrong: one pair has text on both sides, and one to validate on is"
+        " needed too"
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from pellucid.core.errors import DataError, OutputExistsError
 from pellucid.core.files import verify_folder
-from pellucid.text.check.check import examine
+from pellucid.text.check.check import KEPT_KINDS, examine
 from pellucid.text.corpus.cleaning import DROPPED_NAME, CleanText, Rules, clean_corpus
 from pellucid.text.corpus.pairs import PairFiles
 
@@ -61,6 +61,26 @@ def test_the_cleaned_copies_are_clean(tmp_path):
     paths = corpus(tmp_path, [(b"x\r", b"\x85\xc2\x85y"), (b"a\x1bb", b"c")])
     again = examine(*cleaned(*paths, tmp_path / "out").files.all)
     assert {kind for kind, found in again.findings.items() if found.count} == set()
+
+
+def test_all_kinds_of_finding_but_those_said_to_stay_are_gone(tmp_path):
+    extra = [
+        ("mojibake Ã©".encode(), b"Mojibake"),
+        ("so\u00adft".encode(), "weich\ue000".encode()),
+        ("очень далеко отсюда".encode(), "weit weg, cafe\u0301 und café".encode()),
+        (GOOD[3] + b" ", GOOD[3].replace(b" ", b"  ") + b"!"),
+        (b"the very same", "the\u00a0very same".encode()),
+        (b"x" * 1001, b"y" * 1001),
+        (b"short", b"z" * 400),
+        (b"a\x1bb\0\ra\r\n", b"c\x0b\r\n"),
+        (b"caf\xe9", b""),
+    ]
+    source, target = corpus(tmp_path, extra)
+    source.write_bytes(b"\xef\xbb\xbf" + source.read_bytes())
+    before = examine(source, target)
+    assert {kind for kind, found in before.findings.items() if not found.count} == set()
+    after = examine(*cleaned(source, target, tmp_path / "out").files.all)
+    assert {kind for kind, found in after.findings.items() if found.count} == KEPT_KINDS
 
 
 def test_files_of_the_same_name_are_told_apart(tmp_path):

@@ -41,20 +41,19 @@ _OTHER_SPACES = re.compile(b"\xc2\xa0|\xe2\x80[\x80-\x8b\xaf]|\xe3\x80\x80")
 """In UTF-8 the no-break spaces, those from U+2000 to U+200B, and the ideographic one."""
 
 
-def overlapping_rows(training: Path, test: Path) -> npt.NDArray[np.int64]:
-    """Rows of ``test``, from 0, whose text is a line of ``training``.
+def overlapping_rows(file: Path, other: Path) -> RowSet:
+    """Rows of ``file``, from 0, whose text is a line of ``other``.
 
     The case and punctuation of ASCII, all spacing and the form of Unicode are ignored. Lines are
-    compared by 64-bit hashes; only the hashes of ``test`` are kept in memory.
+    compared by 64-bit hashes; only the hashes of ``file`` are kept in memory.
 
     Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip.
     """
-    # The test file is the small one: its hashes are kept, those of the training file pass by.
-    wanted = np.concatenate([np.empty(0, np.int64), *_hashes(test)])
-    found = [block[np.isin(block, wanted)] for block in _hashes(training)]
+    wanted = np.concatenate([np.empty(0, np.int64), *_hashes(file)])
+    found = [block[np.isin(block, wanted)] for block in _hashes(other)]
     known = np.concatenate([np.empty(0, np.int64), *found])
     known = known[known != hash(b"")]  # a blank line is in every file
-    return np.flatnonzero(np.isin(wanted, known))
+    return RowSet.of(np.flatnonzero(np.isin(wanted, known)))
 
 
 def _hashes(path: Path) -> Iterator[npt.NDArray[np.int64]]:
@@ -95,6 +94,9 @@ Kind = Literal[
     "mixed_forms",
     "other_script",
 ]
+
+KEPT_KINDS: frozenset[Kind] = frozenset(("unusual", "mojibake", "invisible", "other_script"))
+"""What ``check --fix`` leaves as it is, because it may be intended, or nobody knows what was."""
 
 _Rows = npt.NDArray[np.int64]
 _FIRST_LINES = 10
@@ -266,9 +268,10 @@ def examine(
 
     shown = _with_examples(findings, source, target)
     if test is not None:
+        # The test files are the small ones, whose hashes are kept.
         overlap = [
-            RowSet.of(overlapping_rows(*files))
-            for files in zip((source, target), test, strict=True)
+            overlapping_rows(test[0], source),
+            overlapping_rows(test[1], target),
         ]
         shown += _with_examples([_union("overlap", *overlap)], *test)
 

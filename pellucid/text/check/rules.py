@@ -19,6 +19,7 @@ Reason = Literal[
     "too_long",
     "source_equals_target",
     "other_language",
+    "overlap",
     "length_ratio",
     "duplicate",
     "near_duplicate",
@@ -39,13 +40,14 @@ _SPREAD = 1 << 20
 def scan_pairs(
     sources: Sequence[str], targets: Sequence[str]
 ) -> tuple[BlockScan, BlockScan, npt.NDArray[np.bool_]]:
-    """The scans of both sides, and a mask of the pairs whose sides are the same; no line end is in
-    a text."""
+    """The scans of both sides, and a mask of the pairs whose sides are the same once normalized; no
+    line end is in a text."""
     source, target = (
         scan_block("".join(f"{text}\n" for text in side).encode("utf-8", "replace"))
         for side in (sources, targets)
     )
-    return source, target, np.array([a == b for a, b in zip(sources, targets, strict=True)], bool)
+    is_copy: npt.NDArray[np.bool_] = source.hashes == target.hashes
+    return source, target, is_copy
 
 
 def far_lengths(

@@ -37,13 +37,14 @@ from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.chunks import CHUNK, Chunk, InOrder, read_chunks
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.readers import hashes_of_inputs
+from pellucid.text.corpus.rows import RowSet
 from pellucid.text.corpus.similar import BANDS, signatures, similar_rows
 from pellucid.text.detection import check_languages, pairs_in_other_languages
-from pellucid.text.normalization import compose
+from pellucid.text.normalization import compose, normalize
 from pellucid.text.scripts import combining_marks
 
 DROPPED_NAME = "dropped.jsonl"
-_VERSION = 5
+_VERSION = 6
 """The version of the rules, which is hashed into the fingerprint of cleaned pairs."""
 _MOST_INVALID = 0.01
 """With a larger share of lines that are not UTF-8, the file is in another encoding."""
@@ -107,7 +108,8 @@ class ScanChunk:
             is_other = pairs_in_other_languages([pairs[row] for row in left], self.rules.languages)
             problem[left[is_other]] = 1 + REASONS.index("other_language")
 
-        exact = [_hash(f"{a}\n{b}") for a, b in pairs]
+        # Normalized, as ``pellucid check`` compares them.
+        exact = [_hash(f"{normalize(a)}\n{normalize(b)}") for a, b in pairs]
         near = [_near_hash(a, b) for a, b in pairs] if self.rules.near_duplicates else exact
         signature = np.empty((len(pairs), 0), np.int64)
         if self.rules.least_similarity is not None:
@@ -197,12 +199,14 @@ def clean_corpus(
     chunk_bytes: int = CHUNK,
     *,
     logs: bool = False,
+    overlap: RowSet | None = None,
 ) -> CleanText:
     """Write the good pairs of a corpus into the new folder ``folder``, or find them there.
 
     Its files are ``cleaned_files`` and, with ``logs``, which is for two plain files,
-    ``DROPPED_NAME`` with a JSON object for each line that was dropped. A folder that an earlier
-    call with the same text and rules wrote is used again.
+    ``DROPPED_NAME`` with a JSON object for each line that was dropped. The rows ``overlap``, which
+    test files have too, are dropped. A folder that an earlier call with the same text, rules and
+    rows wrote is used again.
 
     Raises as ``iterate_pairs`` does, except that lines which are not UTF-8 are dropped;
     OutputExistsError for a folder with anything else, DataError if no pair is left or a file is in
@@ -210,7 +214,8 @@ def clean_corpus(
     """
     if rules.languages is not None:
         check_languages(rules.languages)
-    fingerprint = _fingerprint(files, rules, logs=logs)
+    overlap = overlap or RowSet()
+    fingerprint = _fingerprint(files, rules, overlap, logs=logs)
     clean = cleaned_files(files, folder)
 
     try:
@@ -228,7 +233,7 @@ def clean_corpus(
         def fill(temporary: Path) -> None:
             names = [clean.sources[0].name, clean.targets[0].name, *[DROPPED_NAME] * logs]
             out = [temporary / name for name in names]
-            counts.update(_clean(files, out, rules, in_order, chunk_bytes))
+            counts.update(_clean(files, out, rules, overlap, in_order, chunk_bytes))
 
         details = {"kind": "corpus", "fingerprint": fingerprint, "pairs": counts}
         write_folder(folder, fill, details=details)
@@ -242,6 +247,7 @@ def _clean(
     files: PairFiles,
     out: Sequence[Path],
     rules: Rules,
+    overlap: RowSet,
     in_order: InOrder,
     chunk_bytes: int,
 ) -> dict[str, Any]:
@@ -265,6 +271,7 @@ def _clean(
         begin_phase("finding duplicates")
         problem = np.array(problems.read())
         _refuse_other_encoding(files, problem)
+        problem[overlap.mask(0, len(problem)) & (problem == 0)] = 1 + REASONS.index("overlap")
         sides = lengths[0].read(), lengths[1].read()
         usual = usual_log_ratio(*sides, np.flatnonzero(problem == 0))
         problem[far_lengths(*sides, usual) & (problem == 0)] = 1 + REASONS.index("length_ratio")
@@ -349,13 +356,14 @@ def _no_letters() -> re.Pattern[str]:
     return re.compile(rf"(?:[^\w{combining_marks()}]|[\d_])+")
 
 
-def _fingerprint(files: PairFiles, rules: Rules, *, logs: bool) -> str:
+def _fingerprint(files: PairFiles, rules: Rules, overlap: RowSet, *, logs: bool) -> str:
     """SHA-256 over everything that decides what is written."""
     recipe = {
         "version": _VERSION,
         "inputs": hashes_of_inputs(files.all),
         "format": files.format,
         "rules": dataclasses.asdict(rules),
+        "overlap": overlap.tolist(),
         "logs": logs,
     }
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
