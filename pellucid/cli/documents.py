@@ -5,6 +5,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import click
 
 from pellucid.cli.options import Choices
 from pellucid.cli.streams import standard_input, standard_output, visible
-from pellucid.core.errors import DataError, InputMissingError, PellucidError, WriteError
+from pellucid.core.errors import InputMissingError, PellucidError, WriteError
 from pellucid.core.files import open_user_file, write_errors
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _REFUSED = {
 _SHOWN = 10
 """Files of a folder that are left out and named."""
 _WITH_COLUMNS = frozenset(("csv", "tsv", "json", "yaml"))
-_TABLES = ("csv", "tsv")
+_TABLES = frozenset(("csv", "tsv"))
 LINES = "lines"
 """The format that reads any file line by line."""
 
@@ -72,58 +73,94 @@ def translate_files(
     click.UsageError, and what reading and translating a single document raises.
     """
     from pellucid.documents.formats import ReadOptions
-    from pellucid.documents.names import format_of, is_document
+    from pellucid.documents.names import ENDINGS, ending_of, format_of, is_document
 
     options = ReadOptions(columns=tuple(columns), guard_cells=guard_cells)
     source = Path(file)
     if file == "-" or not source.is_dir():
         read_as = kind or format_of("standard input" if file == "-" else source.name)
-        if columns and read_as not in _WITH_COLUMNS:
-            raise click.UsageError(
-                f"--columns is for {', '.join(sorted(_WITH_COLUMNS))}, not {read_as}."
-            )
-        if guard_cells and read_as not in _TABLES:
-            raise click.UsageError(f"--guard-cells is for {' and '.join(_TABLES)}, not {read_as}.")
+        _refuse_useless(options, {read_as})
         _translate_one(translator, file, output, kind, options, keep_numbers, quiet)
         return 0
 
     if output == "-":
         raise click.UsageError("-o must name a folder for the documents of a folder.")
-    if Path(output).resolve() == source.resolve():
-        raise click.UsageError("-o must not be FILE itself: the originals would be lost.")
-    paths = sorted(source.rglob("*"))
-    links = [path for path in paths if path.is_symlink()]
-    files = [path for path in paths if path.is_file() and not path.is_symlink()]
     target = Path(output)
-    found = [path for path in files if kind is not None or is_document(path.name)]
-    found = [path for path in found if not path.resolve().is_relative_to(target.resolve())]
+    files, links, unreadable = _listed(source, target)
+    if kind is None:
+        found = [path for path in files if is_document(path.name)]
+    else:
+        found = [path for path in files if not _is_of_another_format(path.name, kind)]
+    places = [target / path.relative_to(source) for path in found]
+    if {path.resolve() for path in files}.intersection(place.resolve() for place in places):
+        raise click.UsageError(
+            "-o must not be FILE itself, nor a folder in which the translation of one document"
+            " replaces another one: the originals would be lost."
+        )
     documents = set(found)
-    _name_left_out("not documents", [path for path in files if path not in documents], target)
-    _name_left_out("symbolic links", links, target)
-    if not found:
+    others = [path for path in files if path not in documents]
+    _name_left_out(f"not {kind}" if kind else "not documents", others)
+    _name_left_out("symbolic links", links)
+    if not found and not unreadable:
         raise InputMissingError(f"{file} must hold a document, has none")
+    if found:
+        _refuse_useless(options, {kind or ENDINGS.get(ending_of(each.name)) for each in found})
 
-    failures = 0
-    for path in found:
-        place = target / path.relative_to(source)
+    failures = len(unreadable)
+    for error in unreadable:
+        click.echo(visible(f"error: cannot read {error.filename}: {error.strerror}"), err=True)
+    for path, place in zip(found, places, strict=True):
         try:
             with write_errors(place):
                 place.parent.mkdir(parents=True, exist_ok=True)
             _translate_one(translator, str(path), str(place), kind, options, keep_numbers, quiet)
-        except PellucidError as error:
+        except PellucidError as problem:
             # One bad file does not stop a folder, and each is named with its reason.
             failures += 1
-            hint = f"; hint: {error.hint}" if error.hint else ""
-            click.echo(visible(f"error: {path}: {error}{hint}"), err=True)
+            hint = f"; hint: {problem.hint}" if problem.hint else ""
+            click.echo(visible(f"error: {path}: {problem}{hint}"), err=True)
     return 1 if failures else 0
 
 
-def _name_left_out(reason: str, files: Sequence[Path], target: Path) -> None:
+def _listed(source: Path, target: Path) -> tuple[list[Path], list[Path], list[OSError]]:
+    """The files below a folder, its symbolic links, and an error for each folder in it that cannot
+    be read; ``target``, which may be in it, is left out."""
+    files: list[Path] = []
+    links: list[Path] = []
+    unreadable: list[OSError] = []
+    for name, folders, names in os.walk(source, onerror=unreadable.append):
+        folder = Path(name)
+        links += [path for each in (*folders, *names) if (path := folder / each).is_symlink()]
+        files += [path for each in names if (path := folder / each).is_file()]
+        folders[:] = [each for each in folders if (folder / each).resolve() != target.resolve()]
+
+    linked = set(links)
+    return sorted(path for path in files if path not in linked), sorted(links), unreadable
+
+
+def _refuse_useless(options: "ReadOptions", formats: "AbstractSet[Format | None]") -> None:
+    """Raise click.UsageError for options that none of these formats has a use for."""
+    named = ", ".join(sorted(filter(None, formats)))
+    if options.columns and not formats & _WITH_COLUMNS:
+        raise click.UsageError(f"--columns is for {', '.join(sorted(_WITH_COLUMNS))}, not {named}.")
+    if options.guard_cells and not formats & _TABLES:
+        raise click.UsageError(
+            f"--guard-cells is for {' and '.join(sorted(_TABLES))}, not {named}."
+        )
+
+
+def _is_of_another_format(name: str, kind: "Format") -> bool:
+    """Whether a file's name ends as documents do, but not those of this format."""
+    from pellucid.documents.names import ENDINGS, ending_of, is_document
+
+    return is_document(name) and ENDINGS.get(ending_of(name)) != kind
+
+
+def _name_left_out(reason: str, files: Sequence[Path]) -> None:
     """Print which files of a folder are left out, so that nobody looks for them in the result."""
-    outside = [each for each in files if not each.parent.resolve().is_relative_to(target.resolve())]
-    if outside:
-        more = f" and {len(outside) - _SHOWN:,} more" if len(outside) > _SHOWN else ""
-        names = ", ".join(each.name for each in outside[:_SHOWN])
+    if files:
+        more = f" and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else ""
+        names = ", ".join(each.name for each in files[:_SHOWN])
         click.echo(visible(f"left out, {reason}: {names}{more}"), err=True)
 
 
@@ -174,8 +211,6 @@ def _translate_one(
 
 def _check_output(output: str, kind: "Format") -> None:
     """Raise for a place where the translation cannot be written, before hours of translating."""
-    from pellucid.documents.names import ENDINGS, ending_of, is_document
-
     if output == "-":
         return
     path = Path(output)
@@ -190,7 +225,7 @@ def _check_output(output: str, kind: "Format") -> None:
     is_replaced = path.is_file() or not path.exists()
     if is_replaced and not os.access(path.resolve().parent, os.W_OK):
         raise WriteError(f"cannot write {output}: its folder may not be written to")
-    if is_document(output) and ENDINGS.get(ending_of(output)) != kind:
+    if _is_of_another_format(output, kind):
         raise click.UsageError(
             f"-o must end as a {kind} does, got {path.name!r}: a document is not converted"
             " to another format."
@@ -198,21 +233,16 @@ def _check_output(output: str, kind: "Format") -> None:
 
 
 def _bytes_of(file: str) -> bytes:
-    """The bytes of a file, of which one too large is not read."""
+    """The bytes of a file; of one too large, enough to be refused."""
     from pellucid.documents.containers import LARGEST_FILE
 
     if file == "-":
         return standard_input().read(LARGEST_FILE + 1)
-    path = Path(file)
     try:
-        if not path.is_file():
+        if not Path(file).exists():
             raise InputMissingError(f"there must be a file {file}, there is none")
-        if path.stat().st_size > LARGEST_FILE:
-            raise DataError(
-                f"{file} must have at most {LARGEST_FILE >> 20} MiB,"
-                f" has {path.stat().st_size:,} bytes"
-            )
-        return path.read_bytes()
+        with Path(file).open("rb") as opened:  # a pipe, too: ``<(program)`` of a shell
+            return opened.read(LARGEST_FILE + 1)
     except OSError as error:
         raise InputMissingError(f"cannot read {file}: {error.strerror}") from None
 

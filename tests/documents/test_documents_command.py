@@ -1,5 +1,7 @@
 """``pellucid translate`` with documents: what is refused, before anything is translated."""
 
+import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from pellucid.cli.documents import translate_files
 from pellucid.core.errors import ConfigError, DataError, PellucidError, WriteError
 from pellucid.decoding.warnings import TranslationWarning
+from pellucid.documents.names import Format
 from pellucid.documents.placement import Aligned
 
 
@@ -31,13 +34,14 @@ def run(
     output: Path | str,
     columns: Sequence[str] = (),
     *,
+    kind: Format | None = None,
     guard_cells: bool = False,
 ) -> int:
     return translate_files(
         translator,  # type: ignore[arg-type]  # it translates sentences, as a Translator does
         str(file),
         str(output),
-        kind=None,
+        kind=kind,
         columns=columns,
         keep_numbers=False,
         guard_cells=guard_cells,
@@ -140,6 +144,66 @@ def test_symbolic_links_in_a_folder_are_left_out_and_named(
     assert run(Capitals(), folder, folder / "out") == 0
     assert [path.name for path in (folder / "out").iterdir()] == ["page.html"]
     assert capsys.readouterr().err == "left out, symbolic links: link.html, more\n"
+
+
+def test_files_of_another_format_do_not_stop_a_folder(
+    page: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = page.parent
+    (folder / "more").mkdir()
+    for name in ("a.md", "plain", "more/z.html"):
+        (folder / name).write_text("<p>un chat</p>")
+    assert run(Capitals(), folder, folder / "out", kind="html") == 0
+    written = {path.relative_to(folder / "out") for path in (folder / "out").rglob("*.*")}
+    assert {*map(str, written)} == {"page.html", "more/z.html"}
+    assert (folder / "out" / "plain").read_text() == "<p>UN CHAT</p>"
+    assert capsys.readouterr().err == "left out, not html: a.md\n"
+
+
+def test_the_output_folder_may_hold_the_documents(page: Path):
+    """But a translation replaces no original."""
+    folder = page.parent / "docs"
+    (folder / "docs").mkdir(parents=True)
+    page.rename(folder / "docs" / "page.html")
+    assert run(Capitals(), folder, page.parent) == 0
+    assert (page.parent / "docs" / "page.html").read_text() == "<p>UN CHAT</p>"
+    with pytest.raises(click.UsageError, match="replaces another one: the originals would be lost"):
+        run(Capitals(), folder, page.parent)
+
+
+def test_a_folder_that_cannot_be_read_is_named_and_fails(
+    page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """The system is stood in for, as it refuses root nothing."""
+    closed = page.parent / "closed"
+    closed.mkdir()
+    scan = os.scandir
+
+    def scandir(folder: str) -> object:
+        if Path(folder) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert run(Capitals(), page.parent, page.parent / "out") == 1
+    assert capsys.readouterr().err == f"error: cannot read {closed}: Permission denied\n"
+    assert (page.parent / "out" / "page.html").read_text() == "<p>UN CHAT</p>"
+
+
+def test_columns_are_refused_for_a_folder_without_tables(page: Path):
+    with pytest.raises(click.UsageError, match="csv, json, tsv, yaml, not html"):
+        run(Capitals(), page.parent, page.parent / "out", columns=["fr"])
+
+
+def test_a_document_may_come_out_of_a_pipe(tmp_path: Path):
+    reader, writer = os.pipe()
+    os.write(writer, b"<p>un chat</p>")
+    os.close(writer)
+    try:
+        assert run(Capitals(), Path(f"/dev/fd/{reader}"), tmp_path / "out.html", kind="html") == 0
+    finally:
+        os.close(reader)
+    assert (tmp_path / "out.html").read_text() == "<p>UN CHAT</p>"
 
 
 def test_suspicious_segments_are_named_in_the_last_lines_with_their_place(
