@@ -11,6 +11,7 @@ import io
 import os
 import signal
 import sys
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, NoReturn
@@ -22,9 +23,14 @@ from pellucid.core.files import open_user_file, write_errors
 
 
 def visible(text: str) -> str:
-    """``text`` in one line, with each control character escaped, which could steer the terminal."""
+    """``text`` in one line, with all that could steer the terminal or is not seen escaped.
+
+    Spaces of every kind stay, and the joiners that Persian, Hindi and emoji are written with.
+    """
     return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        letter
+        if letter.isprintable() or letter in "\u200c\u200d" or unicodedata.category(letter) == "Zs"
+        else letter.encode("unicode_escape").decode("ascii")
         for letter in text
     )
 
@@ -47,8 +53,9 @@ FILTERS = frozenset(
 """Commands whose result is their stdout: they end when its reader does. The others write files or
 serve, and continue without a reader."""
 
-_NOBODY_READS = (errno.EPIPE, errno.EIO)
-"""The errors of writing to a pipe without a reader, and to a terminal that was closed."""
+_NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
+"""The errors of writing to a pipe or socket without a reader, to a connection that the reader
+reset, and to a terminal that was closed."""
 
 
 def prepare_streams() -> None:
@@ -124,13 +131,14 @@ class _AbandonableFile(io.FileIO):
 
 
 class _DroppingFile(_AbandonableFile):
-    """Drops whatever cannot be written, also for a full disk behind stderr."""
+    """Drops whatever cannot be written, also for a full disk or a full pipe behind stderr."""
 
     def write(self, data: Buffer, /) -> int:
         """Write bytes, or drop them."""
+        written: int | None = None  # as of a pipe that does not block and is full
         with contextlib.suppress(OSError):
-            return super().write(data)
-        return memoryview(data).nbytes
+            written = super().write(data)
+        return memoryview(data).nbytes if written is None else written
 
 
 def _abandon(descriptor: int) -> None:
@@ -149,7 +157,8 @@ def _text_over(file: io.FileIO, old: io.TextIOBase | object) -> io.TextIOWrapper
         io.BufferedWriter(file),
         encoding=old.encoding,
         errors=old.errors,
-        line_buffering=old.line_buffering,
+        # PYTHONUNBUFFERED makes a stream write through: each line is written at once.
+        line_buffering=old.line_buffering or old.write_through,
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 from commands import pellucid, running
 from corpora import data_options, write_pair
 
+from pellucid.cli.streams import visible
 from pellucid.text.corpus.lines import read_lines
 
 STRICT = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
@@ -312,6 +313,52 @@ def test_training_goes_on_when_nobody_reads_what_it_writes(number: int, tmp_path
     assert command.result is not None
     assert command.result.code == 0, command.result.err
     assert list((tmp_path / "out" / "bundles").iterdir())
+
+
+def test_streams_outlive_a_reset_connection_and_a_full_pipe_and_stay_unbuffered():
+    """Standard output is a pipe, then a connection that its reader resets; standard error is full
+    and does not block."""
+    program = """
+import os, select, socket, struct, sys
+from pellucid.cli import streams
+
+reading, writing = os.pipe()
+os.set_blocking(writing, False)
+os.dup2(writing, 2)
+streams.prepare_streams()
+streams.keep_going_without_a_reader()
+print("written at once")
+
+server = socket.create_server(("127.0.0.1", 0))
+ours = socket.create_connection(server.getsockname())
+theirs, _ = server.accept()
+before = os.dup(1)
+os.dup2(ours.fileno(), 1)
+theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+theirs.close()
+ended = select.poll()
+ended.register(ours, 0)
+ended.poll()
+print("dropped")
+for _ in range(100):
+    print("x" * 1000, file=sys.stderr)
+os.write(before, b"goes on\\n")
+os._exit(0)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        timeout=240,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (0, b"written at once\ngoes on\n")
+
+
+def test_shown_text_keeps_the_letters_of_every_language_and_no_control_character():
+    readable = "Bonjour\u00a0! می\u200cخواهم क्\u200dष 東京\u3000駅"
+    assert visible(readable) == readable
+    assert visible("\x1b[2J\u202e\u2028\n\u00ad") == "\\x1b[2J\\u202e\\u2028\\n\\xad"
 
 
 def test_a_full_disk_behind_stdout_is_told(tiny_run: Path):
