@@ -80,9 +80,29 @@ def ours(bundle: Bundle, text: str) -> str:
     return Translator(bundle, DecodingConfig(beam_size=1)).translate(text).text
 
 
+@pytest.fixture
+def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Path, str]:
+    """ONNX folders of models that repeat themselves until a limit, and our translations."""
+    monkeypatch.setattr("pellucid.backends.onnx.export._prove", lambda *_: None)
+    text, expected = "chat noir chat noir table", {}  # 12 tokens
+    for decoding, changes, most in (
+        ({}, {"positions": "learned", "max_positions": 12}, 11),
+        ({"max_length_ratio": 1.5, "max_length_extra": 3, "min_length": 2}, {}, 21),
+        ({"max_length": 9, "max_source_tokens": 2}, {}, 9),
+    ):
+        bundle = small_bundle(**changes)
+        bundle = dataclasses.replace(bundle, settings={**bundle.settings, "decoding": decoding})
+        said = Translator(bundle, DecodingConfig(beam_size=1, **decoding)).translate(text)
+        assert len(said.tokens) == most
+        expected[tmp_path / f"most-{most}"] = f"{said.text}\n"
+        export_onnx(bundle, tmp_path / f"most-{most}", text)
+    return expected
+
+
 def test_ctranslate2_and_onnx_folders_translate_without_pellucid_and_torch(
-    trained: Bundle, marian: Bundle, of_words: Bundle, tmp_path: Path
+    trained: Bundle, marian: Bundle, of_words: Bundle, limited: dict[Path, str], tmp_path: Path
 ):
+    """And where a model does not stop, the program ends where our search does."""
     shown = {"trained": sample_of_run(trained), "marian": "Où est la gare ?", "words": "w40 w7 w90"}
     bundles = {"trained": trained, "marian": marian, "words": of_words}
     assert shown["trained"]
@@ -93,7 +113,12 @@ def test_ctranslate2_and_onnx_folders_translate_without_pellucid_and_torch(
     assert len(set(expected)) == 3
     # Two processes: with both libraries in one it may hang as it ends.
     assert programs(*(tmp_path / f"ct2-{name}" for name in shown)) == expected
-    assert programs(*(tmp_path / f"onnx-{name}" for name in shown)) == expected
+    onnx_folders = *(tmp_path / f"onnx-{name}" for name in shown), *limited
+    assert programs(*onnx_folders) == [*expected, *limited.values()]
+
+    lacking = "gives, but for these settings of the model, which it lacks: min_length=2:\n"
+    pages = [(folder / "README.md").read_text() for folder in onnx_folders]
+    assert [lacking in page for page in pages] == [False] * 4 + [True, False]
 
 
 def test_the_page_names_the_languages_and_a_sentence_of_the_source(trained: Bundle):

@@ -38,7 +38,7 @@ import numpy as np
 import onnxruntime
 {others}
 about = json.load(open("onnx.json", encoding="utf-8"))
-special, never_said = about["special_ids"], about["never_said"]
+special, never_said, limits = about["special_ids"], about["never_said"], about["limits"]
 encoder, decoder, step = (
     onnxruntime.InferenceSession(f"{{name}}.onnx", providers=["CPUExecutionProvider"])
     for name in ("encoder_model", "decoder_model", "decoder_with_past_model")
@@ -50,14 +50,16 @@ def run(session, feed):
     return dict(zip(names, session.run(names, feed)))
 
 
-def translate(source, max_length=100):
+def translate(source):
+    source = source[: limits["source"]]
+    most = min(int(len(source) * limits["ratio"]) + limits["extra"], limits["target"])
     source = np.array([[*source, special["stop"]]])
     mask = np.ones_like(source)
     memory = run(encoder, {{"input_ids": source, "attention_mask": mask}})["last_hidden_state"]
     ids, past = [], {{}}
     feed = {{"encoder_hidden_states": memory}}
     session, token = decoder, special["start"]
-    while len(ids) < max_length:
+    while len(ids) < most:
         last = {{"input_ids": np.array([[token]]), "encoder_attention_mask": mask}}
         outputs = run(session, {{**last, **feed}})
         logits = outputs.pop("logits")[0, -1]
@@ -77,8 +79,11 @@ print({text})
 """
 
 
-def readme(bundle: Bundle, example: str = "") -> str:
-    """The page as Markdown, with a program that translates ``example`` and needs no torch."""
+def readme(bundle: Bundle, example: str = "", lost: str = "") -> str:
+    """The page as Markdown, with a program that translates ``example`` and needs no torch.
+
+    ``lost`` names the model's search settings that the program does not have.
+    """
     config = bundle.model.config
     shown = example_of(bundle, example)
     own = [each for each in shown.imports if each != "sentencepiece"]
@@ -91,6 +96,7 @@ def readme(bundle: Bundle, example: str = "") -> str:
         text=shown.text_of_ids,
     )
     pair = pair_in_words(bundle)
+    but = f", but for these settings of the model, which it lacks: {lost}" if lost else ""
     return f"""# A translation model as ONNX graphs{pair and f": {pair}"}
 
 Exported by Pellucid {__version__}: {config.summary()}, float32, opset 17. All weights are inside
@@ -106,11 +112,13 @@ Both decoders read `input_ids` and `encoder_attention_mask` too. `present.N.deco
 keys and values of the prefix and becomes `past_key_values.N.decoder.*` of the next step;
 `present.N.encoder.*`, those of the source, come from the first decoder alone and stay the same.
 
-`onnx.json` lists every input and output with its shape, the special ids, and the longest sequence.
+`onnx.json` lists every input and output with its shape, the special ids, the longest sequence, and
+the limits of a search: tokens of a source that are read, and of a translation, which has at most
+`ratio` times as many as its source and `extra` more.
 A source ends with the stop. Padding and start are never generated: rule them out, as below.
 
 A greedy search without Pellucid and without PyTorch, in this folder; it gives what
-`pellucid translate --beam-size 1` gives:
+`pellucid translate --beam-size 1` gives{but}:
 
 ```python
 {program}
@@ -160,19 +168,19 @@ def export_onnx(bundle: Bundle, out: Path, example: str = "") -> None:
     models = _models(onnx, config, tensors)
     _prove(bundle, {name: onnx.reference.ReferenceEvaluator(each) for name, each in models.items()})
 
-    about = _about(bundle, models)
     searching = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
-    if lost := ONNX.lacking(searching):
-        _log.warning(
-            "not exported of the search settings, as graphs only compute scores: %s",
-            ", ".join(shown_setting(name, getattr(searching, name)) for name in lost),
-        )
+    about = _about(bundle, searching, models)
+    lost = ", ".join(
+        shown_setting(name, getattr(searching, name)) for name in ONNX.lacking(searching)
+    )
+    if lost:
+        _log.warning("not exported of the search settings, as graphs only compute scores: %s", lost)
 
     def fill(folder: Path) -> None:
         for name, model in models.items():
             (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
         (folder / "onnx.json").write_text(json.dumps(about, indent=2), encoding="utf-8")
-        (folder / "README.md").write_text(readme(bundle, example), encoding="utf-8")
+        (folder / "README.md").write_text(readme(bundle, example, lost), encoding="utf-8")
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
 
     write_folder(out, fill, details={"kind": "onnx"})
@@ -272,10 +280,12 @@ def _as_past(outputs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _about(bundle: Bundle, models: Mapping[str, Any]) -> dict[str, Any]:
+def _about(bundle: Bundle, searching: DecodingConfig, models: Mapping[str, Any]) -> dict[str, Any]:
     """The content of ``onnx.json``: what a program needs to run the graphs."""
     config = bundle.model.config
     assert isinstance(config, TransformerConfig)
+    # A learned table ends where training ended it; the other tables end where the graph's does.
+    longest = config.max_positions if config.positions == "learned" else SINUSOIDS
 
     return {
         "made_by": f"pellucid {__version__}",
@@ -284,8 +294,13 @@ def _about(bundle: Bundle, models: Mapping[str, Any]) -> dict[str, Any]:
         # The name is that of the first exports; programs read it.
         "never_said": [PAD_ID, BOS_ID],
         "decoder_layers": config.decoder_layers,
-        # A learned table ends where training ended it; the other tables end where the graph's does.
-        "longest": config.max_positions if config.positions == "learned" else SINUSOIDS,
+        "longest": longest,
+        "limits": {
+            "source": min(searching.max_source_tokens, longest - 1),
+            "ratio": 0 if searching.max_length else searching.max_length_ratio,
+            "extra": searching.max_length or searching.max_length_extra,
+            "target": longest - 1,
+        },
         "graphs": {
             f"{name}.onnx": {
                 "inputs": {each.name: _shape(each) for each in model.graph.input},
