@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pellucid.backends.publish.card import Figure
     from pellucid.backends.publish.upload import Kind
     from pellucid.bundle import Bundle
-    from pellucid.decoding.translator import Translator
 
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]{1,39}")
 
@@ -97,23 +96,19 @@ def publish(
             uploader.check(kind, update=update)
 
     from pellucid.backends.example_program import example_text
-    from pellucid.backends.load import load
     from pellucid.backends.publish.card import Card
     from pellucid.backends.publish.folder import problems_of, write_publication
     from pellucid.bundle import load_bundle
 
     opened = load_bundle(bundle)
-    translator = load(bundle)
     problems = problems_of(opened)
     for problem in problems:
         click.echo(f"left out: files for transformers: {problem}", err=True)
-    example = example or example_text(opened)
     card = Card(
         license=license_,
-        figures=_figures(translator, opened, test),
+        figures=_figures(opened, bundle, test),
         repository="" if uploader is None else uploader.repository,
-        example=example,
-        translation=translator.translate(example, beam_size=1).text,
+        example=example or example_text(opened),
         problems=problems,
     )
 
@@ -133,19 +128,20 @@ def publish(
             click.echo(uploader.send(folder / kind, kind, public=public, update=update))
 
 
-def _figures(
-    translator: "Translator", bundle: "Bundle", test: tuple[str, str] | None
-) -> "list[Figure]":
+def _figures(bundle: "Bundle", place: str, test: tuple[str, str] | None) -> "list[Figure]":
     """The scores of the test set, or those that the bundle was saved with."""
     from pellucid.backends.publish.card import figures_of_run, figures_of_test
 
     if test is None:
         return figures_of_run(bundle.manifest)
 
+    from pellucid.backends.load import load
     from pellucid.cli.evaluate import suffix_language
     from pellucid.evaluation.evaluate import evaluate, read_test_set
 
     source, reference = map(Path, test)
     sources, references = read_test_set(source, [reference])
-    evaluation = evaluate(translator, sources, references, language=suffix_language(str(reference)))
+    evaluation = evaluate(
+        load(place), sources, references, language=suffix_language(str(reference))
+    )
     return figures_of_test(evaluation, f"{source.name}, {reference.name}")

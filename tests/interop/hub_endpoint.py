@@ -35,6 +35,8 @@ class Hub(http.server.ThreadingHTTPServer):
         self.listed: dict[str, dict[str, object]] = {}
         """Entries of the listing that lie."""
         self.created: list[dict[str, Any]] = []
+        self.changed: dict[str, Any] = {}
+        """New settings of repositories, by path."""
         self.stored: dict[str, bytes] = {}
         """Large files by their SHA-256."""
         self.asked: list[str] = []
@@ -127,7 +129,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_PUT(self) -> None:
-        self.server.stored[self.path.rpartition("/")[2]] = self._body()
+        if self.path.endswith("/settings"):
+            self.server.changed[self.path] = json.loads(self._body())
+        else:
+            self.server.stored[self.path.rpartition("/")[2]] = self._body()
         self._answer(200, {})
 
     def do_POST(self) -> None:

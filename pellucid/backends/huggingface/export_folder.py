@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pellucid.backends.capability import MARIAN
-from pellucid.backends.marian.generation import generation_table
+from pellucid.backends.marian.generation import generation_table, greedy_settings
 from pellucid.backends.marian.self_check import prove_equal
 from pellucid.backends.marian.settings import MARIAN_NORM_EPS, MarianSettings
 from pellucid.backends.marian.tensors import (
@@ -39,6 +39,7 @@ from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
 from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 
@@ -136,6 +137,18 @@ def export_huggingface(bundle: Bundle, out: Path, card: str = "") -> None:
             (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
     write_folder(out, fill, details={"kind": "huggingface"})
+
+
+def translation_of_export(bundle: Bundle, text: str) -> str:
+    """The translation of ``text`` that transformers gives greedily with what is exported.
+
+    It cuts no text into sentences, copies no emoji or address, and reads capitals as they are.
+    """
+    config = bundle.config
+    assert isinstance(config, TransformerConfig)  # no other is exported
+    searching = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
+    greedy = greedy_settings(searching, config.max_positions)
+    return Translator(bundle, greedy, logs_warnings=False).translate(text).text
 
 
 def _start_is_pad(model: Seq2Seq) -> bool:

@@ -290,10 +290,7 @@ def generation_table(
         # Our search never generates them; transformers has to be told.
         "bad_words_ids": [[id_] for id_ in sorted({ids.pad, ids.start})],
         "num_beams": settings.beam_size,
-        # The model numbers no more positions, whatever the settings allow.
-        "max_length": min(
-            longest, math.inf if settings.max_length is None else settings.max_length + 2
-        ),
+        "max_length": _most_tokens(settings, longest),
     }
 
     if settings.min_length:
@@ -323,6 +320,24 @@ def generation_table(
     else:
         table["early_stopping"] = early_stopping
     return table, lost
+
+
+def greedy_settings(settings: DecodingConfig, longest: int) -> DecodingConfig:
+    """The settings with which our search is that of transformers with ``num_beams=1`` and the table
+    that ``generation_table`` makes."""
+    return DecodingConfig(
+        beam_size=1,
+        max_length=_most_tokens(settings, longest) - 2,
+        min_length=settings.min_length,
+        no_repeat_ngram=settings.no_repeat_ngram,
+        copy_symbols=False,
+        recase=False,
+    )
+
+
+def _most_tokens(settings: DecodingConfig, longest: int) -> int:
+    """The longest translation with the start and the stop; the model numbers no more positions."""
+    return longest if settings.max_length is None else min(longest, settings.max_length + 2)
 
 
 def _early_stopping(settings: DecodingConfig) -> bool | Literal["never"] | None:

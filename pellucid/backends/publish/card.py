@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pellucid.backends.example_program import model_name, pair_in_words
+from pellucid.backends.huggingface.export_folder import translation_of_export
 from pellucid.bundle import VALIDATION_KEY, Bundle
 from pellucid.core.version import __version__
 from pellucid.evaluation.evaluate import Evaluation
@@ -39,8 +41,6 @@ class Card:
     repository: str
     """``ORG/NAME`` on the Hub; empty if it has none yet."""
     example: str
-    translation: str
-    """The translation of the example, by a greedy search."""
     problems: Sequence[str]
     """Why the files are those of a bundle and none for transformers; empty if they are."""
 
@@ -131,7 +131,7 @@ def _use(bundle: Bundle, card: Card) -> str:
     place = card.repository or "path/to/this/folder"
     command = f"hf://{place}" if card.repository else place
     ours = f"""```
-echo {json.dumps(card.example, ensure_ascii=False)} | pellucid translate {command}
+echo {shlex.quote(card.example)} | pellucid translate {command}
 ```
 """
     if card.problems:
@@ -142,14 +142,18 @@ echo {json.dumps(card.example, ensure_ascii=False)} | pellucid translate {comman
             "transformers does not normalize text as this model reads it: compose it (NFC) and make"
             " all white space ordinary spaces first.\n\n"
         )
+    # transformers would give as many translations as the model's settings ask for, by a beam alone
+    several = bundle.settings.get("decoding", {}).get("n_best", 1) > 1
+    alone = ", num_return_sequences=1" if several else ""
+    translation = translation_of_export(bundle, card.example)
     return f"""```python
 from transformers import MarianMTModel, MarianTokenizer
 
 model = MarianMTModel.from_pretrained({_quoted(place)})
 tokenizer = MarianTokenizer.from_pretrained({_quoted(place)})
 batch = tokenizer([{_quoted(card.example)}], return_tensors="pt")
-print(tokenizer.batch_decode(model.generate(**batch, num_beams=1), skip_special_tokens=True))
-# [{_quoted(card.translation)}]
+print(tokenizer.batch_decode(model.generate(**batch, num_beams=1{alone}), skip_special_tokens=True))
+# [{_quoted(translation)}]
 ```
 
 {normalized}With Pellucid:

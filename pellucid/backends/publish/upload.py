@@ -63,7 +63,8 @@ class Uploader:
     def send(self, folder: Path, kind: Kind, *, public: bool, update: bool) -> str:
         """Send the files of ``folder`` in one commit; returns the address of the commit.
 
-        A new repository is private unless it is to be ``public``. Of one that is updated, files of
+        A new repository is private unless it is to be ``public``, and one that is updated becomes
+        public, or stays as it is. Of one that is updated, files of
         an earlier model that the new one does not have are removed; all others stay.
         Raises as ``check``.
         """
@@ -91,6 +92,9 @@ class Uploader:
                 commit_message=f"Published with Pellucid {__version__}",
                 repo_type=kind,
             )
+            if public and update:
+                # one that was there has kept its visibility
+                self._api.update_repo_settings(self.repository, private=False, repo_type=kind)
         return str(commit.commit_url)
 
     def _shown(self, kind: Kind) -> str:
