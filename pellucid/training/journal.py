@@ -79,6 +79,23 @@ def read_journal(path: Path) -> list[Event]:
     return [event for line in _lines(path) if (event := _event(line)) is not None]
 
 
+def read_on(path: Path, start: int) -> tuple[list[Event], int]:
+    """The events after byte ``start`` of a journal, and the byte after its last whole line."""
+    if not path.exists():
+        return [], start
+
+    events = []
+    with path.open("rb") as file:
+        file.seek(start)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break  # it is being written
+            start += len(line)
+            if (event := _event(line)) is not None:
+                events.append(event)
+    return events, start
+
+
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:

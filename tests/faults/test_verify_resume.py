@@ -1,8 +1,10 @@
 """``verify-resume`` holds where resuming is exact, and says what differs where it is not."""
 
+import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from click.testing import CliRunner
@@ -11,12 +13,12 @@ from tiny_runs import SETTINGS
 
 from pellucid.cli.main import cli
 from pellucid.core.config import write_toml
-from pellucid.core.errors import PellucidError
+from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.model.dropout import DropoutSource
 from pellucid.text.batching import BatchSampler
 from pellucid.training.config import RunConfig
 from pellucid.training.presets import read_config
-from pellucid.training.resume_check import Kill, ResumeProof, verify_resume
+from pellucid.training.resume_check import Kill, ResumeProof, differences, verify_resume
 from pellucid.training.run import Run
 
 STEPS = 10
@@ -123,6 +125,92 @@ def test_the_command_prints_a_table_and_its_exit_code_tells(
     assert lines[1].startswith("  after update ")
     assert any(each.startswith("differs: model.safetensors: ") for each in lines) == bool(code)
     assert lines[-1] == last
+
+
+class Ended:
+    """A run that ends before it has written anything."""
+
+    code: int
+    left: list["Ended"]
+
+    def __init__(self, config: Path, run: Path) -> None:
+        self.left.append(self)
+        self.was_ended = False
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def kill(self) -> None:
+        self.was_ended = True
+
+    def wait(self) -> int:
+        return self.code
+
+
+def test_a_run_that_dies_by_a_signal_of_its_own_is_no_kill(tmp_path: Path):
+    """As the kernel ends one for its memory."""
+
+    class Dies(Ended):
+        left: ClassVar[list[Ended]] = []
+
+        def __init__(self, config: Path, run: Path) -> None:
+            super().__init__(config, run)
+            self.code = -9
+            if run.name == "unbroken":
+                self.code = 0
+                run.mkdir()
+                (run / "journal.jsonl").write_text('{"event": "start", "precision": "fp32"}\n')
+
+    with pytest.raises(PellucidError, match="ended with exit code -9"):
+        verify_resume(config(), tmp_path, steps=STEPS, kills=1, start=Dies)
+    assert len(Dies.left) == 2
+
+
+def test_a_signal_ends_the_training_run_too(tmp_path: Path):
+    class Waits(Ended):
+        left: ClassVar[list[Ended]] = []
+
+        def wait(self) -> int:
+            if self.was_ended:
+                return -9
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify_resume(config(), tmp_path, steps=STEPS, kills=1, start=Waits)
+    assert [each.was_ended for each in Waits.left] == [True]
+
+
+def test_kills_need_two_updates_each_and_runs_are_not_logged_elsewhere(tmp_path: Path):
+    class Fails(Ended):
+        code = 1
+        left: ClassVar[list[Ended]] = []
+
+    with pytest.raises(ConfigError) as caught:
+        verify_resume(config(), tmp_path, steps=9, kills=5, start=Fails)
+    assert str(caught.value) == (
+        "steps must be at least two for each kill, got 9 steps and 5 kills"
+    )
+    assert Fails.left == []
+    with pytest.raises(PellucidError, match="exit code 1"):
+        verify_resume(config("training.log_to=mlflow"), tmp_path, steps=10, kills=5, start=Fails)
+    assert "mlflow" not in (tmp_path / "config.toml").read_text()
+
+
+def test_an_update_that_was_rolled_back_counts_each_time(tmp_path: Path, tiny_run: Path):
+    """Both runs make it again at half the rate."""
+    for name in ("one", "other"):
+        shutil.copytree(tiny_run, tmp_path / name)
+        journal = tmp_path / name / "journal.jsonl"
+        events = [json.loads(line) for line in journal.read_text().splitlines()]
+        last = [each for each in events if each["event"] == "train"][-1]
+        again = {**last, "learning_rate": last["learning_rate"] / 2}
+        with journal.open("a") as file:
+            file.write(json.dumps(again) + "\n")
+    assert list(differences(tmp_path / "one", tmp_path / "other")) == []
+    with (tmp_path / "other" / "journal.jsonl").open("a") as file:
+        file.write(json.dumps({**again, "loss": 0.5}) + "\n")
+    [difference] = differences(tmp_path / "one", tmp_path / "other")
+    assert difference.startswith(f"train {last['step']}: [0.5, ")
 
 
 def test_nothing_is_proven_by_a_run_that_was_never_killed():
