@@ -180,7 +180,10 @@ def number(event: Event, key: str) -> float | None:
     # bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if math.isfinite(value) else None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # an integer of hundreds of digits
+        return None
 
 
 def _drop(events: list[Event], *, beyond: float) -> None:
@@ -191,6 +194,6 @@ def _drop(events: list[Event], *, beyond: float) -> None:
 def _event(line: bytes) -> dict[str, Any] | None:
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # also of a line of nothing but brackets
         return None
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None

@@ -24,7 +24,7 @@ from pellucid.core.run_names import (
     steps_in,
 )
 from pellucid.evaluation.scoring import rank
-from pellucid.training.journal import LIMITS, History, number, read_history
+from pellucid.training.journal import LIMITS, Event, History, number, read_history
 from pellucid.training.verdict import verdict
 
 State = Literal["running", "finished", "stopped", "damaged"]
@@ -102,8 +102,9 @@ def summarize(run: Path) -> RunSummary:
     history = _history(run, problems)
     bundle = _newest_bundle(run, problems)
 
-    figure = _figure(history)
-    best, best_step = _best(history, figure)
+    validations = _comparable(history)
+    figure = _figure(validations)
+    best, best_step = _best(validations, figure)
     found = verdict(figure, best)
     state, reason = _state(run, history, problems)
     parameters = number(history.start or {}, "parameters")
@@ -146,13 +147,15 @@ def _config(run: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def _history(run: Path, problems: list[str]) -> History:
-    if not (run / JOURNAL_FILE).exists():  # a run writes it when its data is ready
-        return History()
-
     try:
+        if not (run / JOURNAL_FILE).exists():  # a run writes it when its data is ready
+            return History()
         history = read_history(run)
     except InputMissingError as error:
         problems.append(str(error))
+        return History()
+    except OSError as error:  # a folder of another user
+        problems.append(f"cannot read {run}: {error.strerror}")
         return History()
     problems += history.problems
     return history
@@ -160,7 +163,13 @@ def _history(run: Path, problems: list[str]) -> History:
 
 def _newest_bundle(run: Path, problems: list[str]) -> str | None:
     """The newest bundle with a whole manifest and files of the right sizes."""
-    for _, folder in reversed(steps_in(run / BUNDLES_FOLDER)):
+    try:
+        saved = steps_in(run / BUNDLES_FOLDER)
+    except OSError as error:  # a folder of another user
+        problems.append(f"cannot read {run / BUNDLES_FOLDER}: {error.strerror}")
+        return None
+
+    for _, folder in reversed(saved):
         try:
             files = read_manifest(folder)["files"]
 
@@ -190,30 +199,35 @@ def _setting(table: dict[str, Any], section: str, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _figure(history: History) -> str | None:
+def _comparable(history: History) -> list[Event]:
+    """The validations on the text, and by the figure, of the last one."""
+    if not history.validations:
+        return []
+    ranking = history.validations[-1].get("ranking")
+    return [each for each in history.validations if each.get("ranking", ranking) == ranking]
+
+
+def _figure(validations: Sequence[Event]) -> str | None:
     # What the last validation was decided by, unless the journal never had it.
-    decided = [event.get("decided_by") for event in history.validations[-1:]]
+    decided = [event.get("decided_by") for event in validations[-1:]]
     return next(
         (
             figure
             for figure in [*decided, *FIGURES]
-            if figure in FIGURES
-            and any(number(event, figure) is not None for event in history.validations)
+            if figure in FIGURES and any(number(event, figure) is not None for event in validations)
         ),
         None,
     )
 
 
-def _best(history: History, figure: str | None) -> tuple[float | None, int | None]:
+def _best(validations: Sequence[Event], figure: str | None) -> tuple[float | None, int | None]:
     if figure is None:
         return None, None
 
     scored = []
-    ranking = history.validations[-1].get("ranking")
-    for event in history.validations:
+    for event in validations:
         figures = {name: value for name in FIGURES if (value := number(event, name)) is not None}
-        # What was decided on other text, or by another figure, is not comparable.
-        if figure in figures and event.get("ranking", ranking) == ranking:
+        if figure in figures:
             scored.append((rank(figures, figure), int(event["step"]), figures[figure]))
 
     # Of equal figures the latest, as for the best bundle.

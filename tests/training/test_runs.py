@@ -127,6 +127,42 @@ def test_a_run_is_running_while_its_lock_is_held(tmp_path: Path):
     assert summarize(run).state == "finished"
 
 
+def test_a_score_on_other_text_than_the_last_validation_s_is_none(tmp_path: Path):
+    """And the last one has none itself."""
+    events = [
+        start(),
+        {**validated_text(1, 3.0), "ranking": "loss valid:a"},
+        {**validated_text(2, 3.0), "ranking": "loss valid:b", "loss": None},
+    ]
+    summary = summarize(make_run(tmp_path / "r", events, kind="decoder"))
+    assert (summary.figure, summary.best, summary.best_step) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "line", [b"[" * 100_000, b'{"event": "train", "step": ' + b"9" * 400 + b"}"]
+)
+def test_lines_that_no_run_writes_are_passed_over(line: bytes, tmp_path: Path):
+    run = make_run(tmp_path / "r", [start(), trained(1)])
+    with (run / "journal.jsonl").open("ab") as file:
+        file.write(line + b"\n")
+    assert summarize(run).step == 1
+
+
+def test_a_folder_that_may_not_be_read_is_a_problem_of_its_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A patch and no mode of the folder: the administrator may read all."""
+    run = make_run(tmp_path / "r", [start()])
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    summary = summarize(run)
+    assert summary.state == "damaged"
+    assert summary.problems == (f"cannot read {run / 'bundles'}: Permission denied",)
+
+
 def test_looking_does_not_keep_the_lock(tmp_path: Path):
     run = make_run(tmp_path / "r", [start()])
     (run / ".lock").touch()
