@@ -1,5 +1,6 @@
 """A store gives back what was tokenized, whole or not at all."""
 
+import dataclasses
 import hashlib
 import logging
 import os
@@ -133,8 +134,11 @@ def test_the_number_of_processes_and_cores_does_not_change_a_byte(tmp_path, monk
 
 
 def test_what_a_process_finds_wrong_is_said_as_if_it_were_found_here(tmp_path):
+    """Also of a file whose name is not UTF-8, and before that a later line is missing."""
     files = write_files(tmp_path, ["a b c"] * 20, ["x y"] * 20)
-    files.targets[0].write_bytes(b"x y\n" * 12 + b"x\xff\n" + b"x y\n" * 7)
+    target = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    target.write_bytes(b"x y\n" * 12 + b"x\xff\n" + b"x y\n" * 6)
+    files = dataclasses.replace(files, targets=(target,))
     with pytest.raises(DataError) as caught:
         build_store(tmp_path / "cache", files, TOKENIZERS, 4, workers=2, chunk_bytes=10)
     assert str(caught.value) == (

@@ -159,14 +159,21 @@ class _Workers:
     def in_order(self, chunks: Iterator[Chunk]) -> Iterator[TokenizedChunk]:
         """The tokenized chunks in the order of ``chunks``, however long each takes."""
         # A bounded number is submitted: reading must not run ahead of tokenizing and fill memory.
-        waiting: deque[Future[TokenizedChunk]] = deque()
-        for chunk in itertools.islice(chunks, self._count * _AHEAD):
-            waiting.append(self._threads.submit(self._ask, chunk))
-
+        futures = self._submitted(chunks)
+        waiting = deque(itertools.islice(futures, self._count * _AHEAD))
         while waiting:
             yield waiting.popleft().result()
-            for chunk in itertools.islice(chunks, 1):
-                waiting.append(self._threads.submit(self._ask, chunk))
+            waiting.extend(itertools.islice(futures, 1))
+
+    def _submitted(self, chunks: Iterator[Chunk]) -> Iterator[Future[TokenizedChunk]]:
+        try:
+            for chunk in chunks:
+                yield self._threads.submit(self._ask, chunk)
+        except PellucidError as error:
+            # What is wrong with the lines before is told first, as one process would tell it.
+            failed: Future[TokenizedChunk] = Future()
+            failed.set_exception(error)
+            yield failed
 
     def _ask(self, chunk: Chunk) -> TokenizedChunk:
         """Let an idle process tokenize ``chunk``; runs in one of the threads."""
@@ -188,7 +195,8 @@ class _Workers:
             )
 
         if answer[0] == _FAILED:
-            raise DataError(answer[1].decode(), hint=answer[2].decode())
+            message, hint = json.loads(answer[1])
+            raise DataError(message, hint=hint)
         return TokenizedChunk.from_message(answer, self._task.layout)
 
 
@@ -250,14 +258,17 @@ def main() -> None:
     layout = StoreLayout(*arguments["types"])
     set_thread_count(1)  # there is a process for every core
 
+    # Whatever a library prints goes to standard error, not between the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while message := _receive(sys.stdin.buffer):
         chunk = Chunk.from_message(message)
         try:
             done = tokenize_chunk(chunk, tokenizers, layout, arguments["max_length"])
             answer = done.to_message()
         except DataError as error:
-            answer = _FAILED, str(error).encode(), error.hint.encode()
+            # JSON writes any text in ASCII, also the name of a file that is not UTF-8.
+            answer = _FAILED, json.dumps([str(error), error.hint]).encode()
         _send(answers, answer)
 
 
