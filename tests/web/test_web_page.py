@@ -178,6 +178,15 @@ def test_why_a_translation_may_be_wrong_is_said_beside_it(visit: Callable[..., W
     watched.page.fill("#source", "a b c")
     expect(watched.page.locator("#doubts").get_by_text("does not know")).to_have_count(0)
 
+    watched.page.fill("#source", "")
+    watched.page.focus("#source")
+    watched.page.keyboard.insert_text("d e" + " " * 5000 + "f")  # as one types
+    expect(doubts.first).to_have_text("Only its first 5000 characters are read.")
+    expect(watched.page.locator("#target")).to_have_text(expected("d e"))
+    watched.page.fill("#source", " " * 5001 + "f")
+    expect(watched.page.locator("#target")).to_be_empty()
+    expect(watched.page.locator("#notice")).to_be_hidden()
+
 
 def test_every_line_is_translated_by_itself(visit: Callable[..., Watched]):
     seen = visit("translator")
@@ -186,6 +195,63 @@ def test_every_line_is_translated_by_itself(visit: Callable[..., Watched]):
     expect(seen.page.locator("#target")).to_have_text(
         "\n".join(line and expected(line) for line in lines), use_inner_text=True
     )
+
+
+def test_a_text_that_fails_does_not_keep_the_next_one_from_being_translated(
+    visit: Callable[..., Watched],
+):
+    page = visit("translator").page
+    break_engine = """() => {
+      const send = Worker.prototype.postMessage;
+      Worker.prototype.postMessage = () => {
+        Worker.prototype.postMessage = send;
+        throw new Error("the engine failed");
+      };
+    }"""
+    page.evaluate(break_engine)
+    page.evaluate(
+        """texts => {
+          const field = document.querySelector("#source");
+          for (const text of texts) {
+            field.value = text;
+            field.dispatchEvent(new Event("input"));
+          }
+        }""",
+        ["i h g", "d e f"],
+    )
+    expect(page.locator("#target")).to_have_text(expected("d e f"))
+    expect(page.locator("#notice")).to_be_hidden()
+    page.evaluate(break_engine)
+    page.fill("#source", "g h")
+    expect(page.locator("#notice-text")).to_have_text("the engine failed")
+    expect(page.locator("#target")).to_be_empty()
+
+
+def test_in_a_long_text_a_keystroke_computes_one_sentence(visit: Callable[..., Watched]):
+    page = visit("translator").page
+    page.evaluate(
+        """() => {
+          const send = Worker.prototype.postMessage;
+          globalThis.sentCount = 0;
+          Worker.prototype.postMessage = function (message) {
+            if (message.method === "translateLines") sentCount += message.parameters[0].length;
+            send.call(this, message);
+          };
+        }"""
+    )
+    pairs = [f"{one} {two}" for one in "abcdefghi" for two in "abcdefghi"]
+    lines = [
+        *"abcdefghi",
+        *pairs,
+        *(f"a {pair}" for pair in pairs),
+        *(f"b {pair}" for pair in pairs),
+    ]
+    page.check("#greedy", force=True)  # as it is fast
+    for text, count in (("\n".join(lines[:201]), 201), ("\n".join(lines[:202]), 202)):
+        page.fill("#source", text)
+        page.wait_for_function("count => sentCount === count", arg=count)
+        page.wait_for_selector("#result[aria-busy=false]")
+        expect(page.locator("#target")).to_contain_text(expected(lines[count - 1], beam_size=1))
 
 
 def test_words_light_up_and_alternatives_open(visit: Callable[..., Watched]):

@@ -14,14 +14,15 @@ const WAYS = 3;
 const NEW_TOKENS = 30;
 const MOST_CHARACTERS = 5000;
 const TOGETHER = 8; // sentences that are translated at once: between, the page sees whether someone typed on
-const REMEMBERED = 200; // sentences whose translations are kept
+const REMEMBERED = 200; // sentences whose translations are kept, or twice those of a longer text
 const BUSY_AFTER_MS = 250;
 
 const field = byId("source");
 const header = JSON.parse(take("pellucid-model"));
 const isTranslator = header.source_reads === "pairs";
 const listeners = [];
-const known = new Map();
+const known = new Map(); // what was used last comes last
+let mostKnown = REMEMBERED;
 let engine = null;
 let isAsking = false;
 
@@ -57,35 +58,36 @@ async function askNow() {
   isAsking = true;
   const busy = setTimeout(() => byId("result").setAttribute("aria-busy", "true"), BUSY_AFTER_MS);
   let text = null;
-  try {
-    while (text !== field.value || isStale) {
-      text = field.value;
-      isStale = false;
+  while (text !== field.value || isStale) {
+    text = field.value;
+    isStale = false;
+    try {
       await answer(text);
+      byId("notice").hidden = true;
+    } catch (problem) {
+      showTranslation(null); // that of an earlier text
+      byId("notice-text").textContent = problem.message;
+      byId("notice").hidden = false;
     }
-    byId("notice").hidden = true;
-  } catch (problem) {
-    byId("notice-text").textContent = problem.message;
-    byId("notice").hidden = false;
-  } finally {
-    isAsking = false;
-    clearTimeout(busy);
-    byId("result").setAttribute("aria-busy", "false");
   }
+  isAsking = false;
+  clearTimeout(busy);
+  byId("result").setAttribute("aria-busy", "false");
 }
 
 let isStale = false; // the way to search changed, and not the text
 
 async function answer(text) {
-  if (text.trim() === "") {
+  const limited = [...text].slice(0, MOST_CHARACTERS).join("");
+  if (limited.trim() === "") {
     showTranslation(null);
     tell(text, null);
     return;
   }
-  const limited = [...text].slice(0, MOST_CHARACTERS).join("");
   const places = isTranslator ? sentencesOf(limited, header.languages[0].code) : [{ before: "", source: limited, after: "" }];
   const answers = new Map([["", BLANK]]);
   const asked = [...new Set(places.map(({ source }) => source).filter((source) => source !== ""))];
+  mostKnown = Math.max(REMEMBERED, 2 * asked.length);
   for (let from = 0; from < asked.length; from += TOGETHER) {
     const sources = asked.slice(from, from + TOGETHER);
     (await ask(sources)).forEach((each, at) => answers.set(sources[at], each));
@@ -121,11 +123,12 @@ async function ask(sources) {
   const answers = new Map(sources.map((source) => [source, known.get(key(source))]));
   const others = sources.filter((source) => answers.get(source) === undefined);
   const found = others.length === 0 ? [] : await compute(others, way ? { beam_size: 1 } : { n_best: WAYS + 1 });
-  others.forEach((source, at) => {
-    answers.set(source, found[at]);
-    if (known.size >= REMEMBERED) known.delete(known.keys().next().value);
-    known.set(key(source), found[at]);
-  });
+  others.forEach((source, at) => answers.set(source, found[at]));
+  for (const [source, answer] of answers) {
+    known.delete(key(source));
+    known.set(key(source), answer);
+  }
+  while (known.size > mostKnown) known.delete(known.keys().next().value);
   return sources.map((source) => answers.get(source));
 }
 
