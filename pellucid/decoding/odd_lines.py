@@ -9,7 +9,9 @@ without a letter is its own translation.
 
 import bisect
 import dataclasses
+import itertools
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from pellucid.core.special import UNK_ID
@@ -17,7 +19,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.text.normalization import CLASSES, check_text
-from pellucid.text.scripts import is_of_word, is_wide
+from pellucid.text.scripts import combining_marks, is_mark, is_wide
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MARIAN_KIND
@@ -25,21 +27,30 @@ from pellucid.text.tokenizers.marian import MARIAN_KIND
 _SPACE = f"[ {CLASSES['spaces']}]"
 _PICTURE = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff\u3030\u303d\u3297\u3299]"
-    "|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u25aa-\u25fe\u24c2]\ufe0f"
+    "|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u25aa-\u25fe\u24c2\u2934\u2935]\ufe0f"
     "|[0-9#*]\ufe0f?\u20e3)"
 )
 """A character that is a picture by itself, or by the sign that follows it."""
-_EMOJI = f"{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
+_EMOJI = f"{_PICTURE}[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
 """A picture with its variation, tone of skin or tags. Source: Unicode Technical Standard 51."""
 _JOINED = f"{_EMOJI}(?:\u200d{_EMOJI})*"
 EMOJI = f"{_JOINED}(?:{_SPACE}*{_JOINED})*"
 """Emoji in a row, joined ones included; an expression that browsers read as well."""
 _SIGN = re.compile(EMOJI)
 _ONE_SIGN = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINED}")
+FINAL_MARKS = ".,;:!?…‥。、，；：！？．｡､؟،؛۔।॥։።။၊។།"
+"""Marks that end a sentence or a part of one, before which an emoji may stand."""
+_CLOSING = (
+    "Pe",
+    "Pf",
+    "Pi",
+)  # Pi: a German quotation is closed by the mark that opens an English one
+_MOST_MARKS = 8
+"""Marks behind an emoji that are counted."""
 _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
-_LETTERS = re.compile(rf"[^\W\d_]{{{_LEAST_LETTERS},}}")
-_ANY_LETTERS = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
+_ANY_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*)+")
 _TITLE_WORDS, _LONG_WORD = 4, 4
 """Words of a title, at least, and the length from which all of its words begin in upper case."""
 
@@ -66,8 +77,10 @@ class _Sign:
     """White space to its right."""
     share: float
     """How much of the other text stands before it, from 0 to 1."""
-    tail: str
-    """The marks that end the text, if it stands before them."""
+    finals: int
+    """How many final marks end the text behind it, if no word does."""
+    closers: int
+    """How many brackets or quotation marks close there."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +140,7 @@ class OddLine:
         """A translation of the request as the model would have written that of ``plain``."""
         if self.signs:
             text = without_emoji(text)
-        return text.lower() if self.is_upper else text
+        return _lower(text) if self.is_upper else text
 
     def restored(self, found: Translation) -> Translation:
         """The translation of the request, from that of ``plain``."""
@@ -143,7 +156,14 @@ class OddLine:
 
     def target_offsets(self, text: str) -> Offsets:
         """How far the characters of ``text``, the translation of ``plain``, are moved."""
-        return _with_signs(text, self.signs)[1] if self.signs else []
+        if not self.is_upper:
+            return _with_signs(text, self.signs)[1] if self.signs else []
+
+        upper, grown = text.upper(), _grown(text)
+        inserted = _with_signs(upper, self.signs)[1]
+        if not grown:
+            return inserted
+        return [(at, moved(moved(at, grown), inserted) - at) for at in range(len(text) + 1)]
 
     def _restored(self, found: Translation) -> Translation:
         if self.is_copied:
@@ -192,21 +212,29 @@ def _without_signs(text: str) -> tuple[str, tuple[_Sign, ...]]:
         return text, ()
 
     plain, ends = _joined(parts)
-    signs = []
-    for number, (each, end) in enumerate(zip(found, ends, strict=True)):
-        before, after = parts[number], parts[number + 1]
-        rest = "".join(parts[number + 1 :]).strip()
-        is_last = not any(map(str.isalnum, rest))
+    signs, is_last, finals, closers = [], True, 0, 0
+    for number in reversed(range(len(found))):
+        before, after = parts[number : number + 2]
+
+        # Counted from the end, so that each part is looked at once.
+        is_last = is_last and not any(map(str.isalnum, after))
+        finals += sum(mark in FINAL_MARKS for mark in after)
+        closers += sum(map(_is_closing, after))
         signs.append(
             _Sign(
-                each,
+                found[number],
                 before[len(before.rstrip()) :],
                 after[: len(after) - len(after.lstrip())],
-                1.0 if is_last and end else end / max(1, len(plain)),
-                rest if is_last else "",
+                1.0 if is_last and ends[number] else ends[number] / max(1, len(plain)),
+                min(finals, _MOST_MARKS) if is_last else 0,
+                min(closers, _MOST_MARKS) if is_last else 0,
             )
         )
-    return plain, tuple(signs)
+    return plain, tuple(reversed(signs))
+
+
+def _is_closing(mark: str) -> bool:
+    return mark in "\"'" or unicodedata.category(mark) in _CLOSING
 
 
 def _joined(parts: Sequence[str]) -> tuple[str, list[int]]:
@@ -245,29 +273,38 @@ def _cuts(text: str) -> Offsets:
 def _with_signs(text: str, signs: Sequence[_Sign]) -> tuple[str, Offsets]:
     """The text with emoji put in: at the ends as in the source, else at the same share of it.
 
-    Inside the text an emoji follows the word that ends nearest to its share.
+    Inside the text an emoji stands at the nearest of its ``_gaps``, at its end before as many marks
+    as in the source. The space to its left is that of the source, but none stands beside a
+    wide character inside the text.
     """
-    ends = [each.end() for each in re.finditer(r"\S+", text)]
-    if len(ends) == 1 and is_wide(text[ends[0] - 1]):
-        ends = list(range(1, ends[0] + 1))  # a text without spaces is cut anywhere
     bare = len(text.rstrip())
+    gaps = _gaps(text[:bare]) if any(0.0 < sign.share < 1.0 for sign in signs) else []
+    ends: dict[tuple[int, int], int] = {}
 
     placed: list[tuple[int, str]] = []
     for sign in signs:
         if not bare:
             placed.append((0, sign.text))
-        elif sign.share <= 0.0:
-            placed.append((0, sign.text + (sign.after or " ")))
-        elif sign.share >= 1.0:
-            # Before the final marks only where the source has it there.
-            marks = bare
-            while sign.tail and marks and not is_of_word(text[marks - 1]):
-                marks -= 1
-            placed.append((marks or bare, sign.before + sign.text))
+            continue
+        if sign.share <= 0.0:
+            needs_space = text[0].isalnum() and not is_wide(text[0])
+            placed.append((0, sign.text + (sign.after or " " * needs_space)))
+            continue
+
+        if sign.share >= 1.0 or not gaps:
+            marks = sign.finals, sign.closers
+            if marks not in ends:
+                ends[marks] = _before_marks(text[:bare], *marks)
+            position = ends[marks]
         else:
-            inner = ends[:-1] or ends
-            position = min(inner, key=lambda end: abs(end - sign.share * len(text)))
-            placed.append((position, sign.before + sign.text))
+            wanted = sign.share * len(text)
+            after = bisect.bisect_left(gaps, wanted)
+            nearest = gaps[max(0, after - 1) : after + 1]
+            position = min(nearest, key=lambda gap: abs(gap - wanted))
+
+        beside = text[position - 1 : position + 1]
+        needs_none = len(beside) > 1 and not beside[1].isspace() and any(map(is_wide, beside))
+        placed.append((position, sign.text if needs_none else sign.before + sign.text))
 
     made, done, offsets = "", 0, []
     # Stable, so that signs at the same position keep their order.
@@ -276,6 +313,42 @@ def _with_signs(text: str, signs: Sequence[_Sign]) -> tuple[str, Offsets]:
         done = position
         offsets.append((position, len(made) - position))
     return made + text[done:], [(0, 0), *offsets]
+
+
+def _gaps(text: str) -> list[int]:
+    """Where an emoji may stand inside a text: behind a word, and beside a wide character.
+
+    A number keeps the counter behind it.
+    """
+    wide = [is_wide(character) for character in text]
+    return [
+        at
+        for at, (before, after) in enumerate(itertools.pairwise(text), start=1)
+        if not before.isspace()
+        and (
+            after.isspace()
+            or ((wide[at - 1] or (wide[at] and not before.isdecimal())) and not is_mark(after))
+        )
+    ]
+
+
+def _before_marks(text: str, finals: int, closers: int) -> int:
+    """Where a text ends before so many final marks, and closing brackets or quotation marks.
+
+    A mark that is repeated counts as one where the number is too small. It is the end of the text
+    if that has nothing but marks.
+    """
+    at = len(text)
+    while at:
+        mark = text[at - 1]
+        if mark in FINAL_MARKS and (finals or text[at : at + 1] == mark):
+            finals = max(0, finals - 1)
+        elif _is_closing(mark) and closers:
+            closers -= 1
+        elif not mark.isspace():
+            break
+        at -= 1
+    return at or len(text)
 
 
 def _word_numbers(shorter: str, longer: str, offsets: Offsets) -> list[int]:
@@ -292,7 +365,7 @@ def _recased(
     is_upper = _is_upper(text)
     is_whole = is_upper or _is_title(text)
     if recase and is_whole:
-        return text.lower(), is_upper
+        return _lower(text), is_upper
     if tokenizer is None:
         return text, False
     if recase is None:
@@ -307,7 +380,7 @@ def _recased(
         if not (is_whole or word.isupper()) or (seen is not None and seen.unseen(word)):
             return word
         # The first of equals: a word that is known in upper case too stays as it is.
-        return min((word, word.lower(), word[0] + word[1:].lower()), key=cost)
+        return min((word, _lower(word), word[0] + _lower(word[1:])), key=cost)
 
     def cost(word: str) -> tuple[int, int, int]:
         ids = tokenizer.encode(word)
@@ -317,6 +390,21 @@ def _recased(
 
     made = (_ANY_LETTERS if is_whole else _LETTERS).sub(best_case, text)
     return made, made != text and text.isupper()
+
+
+def _lower(text: str) -> str:
+    """The text in lower case, with as many characters."""
+    return text.replace("\u0130", "i").lower()  # İ alone would become two
+
+
+def _grown(text: str) -> Offsets:
+    """How far the characters of a text are moved by those that are several in upper case."""
+    offsets, more = [], 0
+    for at, character in enumerate(text, start=1):
+        if len(character.upper()) > 1:
+            more += len(character.upper()) - 1
+            offsets.append((at, more))
+    return offsets
 
 
 def _is_upper(text: str) -> bool:

@@ -11,13 +11,14 @@ SPACELESS = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff{CHINESE_OR_JAPANESE}"
 """Thai, Lao, Burmese, Khmer, Chinese and Japanese, as in a class of ``re``: written without spaces
 between words."""
 SPACELESS_LETTER = re.compile(f"[{SPACELESS}]")
+_HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]")
 
 
 def is_wide(character: str) -> bool:
     """Whether it belongs to Chinese or Japanese text, which has no spaces between words."""
-    # emoji are as wide
-    is_sign = unicodedata.category(character) in ("So", "Sk")
-    return unicodedata.east_asian_width(character) in "WF" and not is_sign
+    # Emoji are as wide, and so is Korean, which has spaces.
+    is_other = unicodedata.category(character) in ("So", "Sk") or _HANGUL.match(character)
+    return unicodedata.east_asian_width(character) in "WF" and not is_other
 
 
 def is_mark(character: str) -> bool:

@@ -1,12 +1,17 @@
 """Emoji come back at their place, capitals are read as lower case, symbols are copied."""
 
+import collections
 import functools
+import unicodedata
+from collections.abc import Callable
 
 import pytest
+from emoji_places import EMOJI_PLACES, with_emoji
 from small_bundle import small_bundle
 
+from pellucid.decoding import odd_lines
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.odd_lines import OddLine, emoji_of, without_emoji
+from pellucid.decoding.odd_lines import OddLine, emoji_of, moved, without_emoji
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
@@ -52,6 +57,54 @@ def test_an_emoji_before_the_final_mark_parts_no_vowel_sign_from_its_word():
 
 def test_text_without_spaces_needs_none():
     assert restored("你好😀世界", "こんにちは") == ("你好世界", "こん😀にちは")
+
+
+@pytest.mark.parametrize(("source", "translation", "text"), EMOJI_PLACES)
+def test_an_emoji_parts_no_word_number_or_bracket(source: str, translation: str, text: str):
+    assert with_emoji(source, translation) == text
+
+
+def test_a_line_of_thousands_of_emoji_takes_no_more_for_each(monkeypatch: pytest.MonkeyPatch):
+    """Counted in questions about characters, each of which is asked a few times."""
+    asked = collections.Counter[str]()
+
+    def counted(name: str, ask: Callable[[str], bool]) -> None:
+        def count(character: str) -> bool:
+            asked[name] += 1
+            return ask(character)
+
+        monkeypatch.setattr(odd_lines, name, count)
+
+    counted("is_wide", odd_lines.is_wide)
+    counted("_is_closing", odd_lines._is_closing)
+    with_emoji("a 😀. " * 400, "好. " * 400)
+    few = asked.copy()
+    asked.clear()
+    with_emoji("a 😀. " * 1600, "好. " * 1600)
+    assert asked.keys() == few.keys() == {"is_wide", "_is_closing"}
+    assert all(asked[name] < 5 * few[name] for name in few)
+
+
+def test_capitals_whose_accents_are_apart_are_read_as_those_of_one_character():
+    words = train_tokenizer(["l'école fermée est là"], TokenizerConfig(kind="bpe"))
+    source = unicodedata.normalize("NFD", "L'ÉCOLE EST FERMÉE")
+    line = OddLine.of(Request(source), DecodingConfig(), words)
+    assert line.plain.source == source.lower()
+
+
+def test_what_case_lengthens_does_not_move_what_follows():
+    """İ has two characters in lower case, ß in upper case."""
+    source = "İSTANBUL İÇİN 😀 HABER"
+    line = OddLine.of(Request(source), RECASE)
+    assert line.plain.source == "istanbul için haber"
+    at = moved(line.plain.source.index("haber"), line.source_offsets())
+    assert source[at:] == "HABER"
+
+    target = "straße des haber"
+    upper = restored(source, target)[1]
+    assert upper == "STRASSE DES 😀 HABER"
+    assert upper[moved(target.index("haber"), line.target_offsets(target)) :] == "HABER"
+    assert upper[moved(target.index("des"), line.target_offsets(target)) :] == "DES 😀 HABER"
 
 
 def test_an_empty_translation_still_has_the_emoji():
@@ -178,10 +231,10 @@ def test_words_are_aligned_by_their_numbers_among_emoji():
     small = Translator(small_bundle(), DecodingConfig(beam_size=2, max_length=6, align=True))
     plain, odd = small.translate(["il pleut", "😀 il 😀 pleut"])
     # 0 and 1 became 1 and 3 in the source.
-    moved = [1, 3]
+    numbers = [1, 3]
     assert odd.word_alignment is not None
     assert [source for source, _ in odd.word_alignment] == [
-        moved[source] for source, _ in plain.word_alignment or ()
+        numbers[source] for source, _ in plain.word_alignment or ()
     ]
     words, without = odd.text.split(), plain.text.split()
     assert [words[target] for _, target in odd.word_alignment] == [

@@ -100,6 +100,7 @@ def written(text: str) -> Translation:
         ("One. Two.", ("一。", "二。"), "一。二。"),
         ("一。二。", ("One.", "Two."), "One. Two."),
         ("One. Two.", ("Eins.", "二。"), "Eins.二。"),
+        ("One. Two.", ("안녕하세요.", "반갑습니다."), "안녕하세요. 반갑습니다."),
         ("One. Two.", ("一 a", "b"), "一 a b"),
         ("One. Two.", ("一 a", "二。"), "一 a二。"),
         ("One. Two.", ("a 一", "b"), "a 一b"),

@@ -2,15 +2,19 @@
 
 import dataclasses
 import functools
+import itertools
+import random
 import statistics
 import unicodedata
 from typing import Any
 
 import pytest
+from emoji_places import EMOJI_PLACES, with_emoji
 from opened_models import Opened
 from playwright.sync_api import Page
 from test_web_tokenizers import odd_lines
 
+from pellucid.backends.web.content import web_content
 from pellucid.backends.web.scripts import join_modules
 from pellucid.backends.web.tokenizers import normalization_rule
 from pellucid.bundle import UNSURE_KEY, Bundle
@@ -33,6 +37,10 @@ LINES = (
         "je suis 😀.",
         "1️⃣ le chat ©️",
         "你好😀世界",
+        "(je suis 😀).",
+        "😀你好",
+        "le ☎︎ chat ⤴️ ici",
+        "je 😀, suis 😃!",
     ),
     *(
         "猫 😀 猫",
@@ -47,6 +55,8 @@ LINES = (
         "JE VOIS UN CHAT",
         "La Femme Mange Une Pomme",
         "l'ÉTÉ",
+        "L'E\u0301TE\u0301 EST LA\u0300",
+        "İSTANBUL EST LÀ",
         "ΑΣ",
         "ǄAB",
         "ßA",
@@ -110,6 +120,35 @@ def test_odd_lines_and_their_warnings(opened: Opened, changes: dict[str, Any]) -
     if not changes:
         copied, shouted = (plain[LINES.index(each)] for each in ("42", "CHAT"))
         assert (copied.text, copied.tokens, "".join(shouted.source_tokens)) == ("42", (), "▁chat")
+
+
+PLACES = """
+([header, pairs]) => {
+  const settings = { copy_symbols: true, recase: false };
+  return pairs.map(([source, text]) => odd.oddLine(source, settings, { header }).restored(text));
+}
+"""
+
+
+def test_emoji_stand_in_any_translation_as_in_python(engine_page: Page) -> None:
+    lines = odd_lines(200)
+    draw = random.Random(1)
+    pairs = [(source, text) for source, text, _ in EMOJI_PLACES]
+    for line in lines:
+        places = sorted(draw.randint(0, len(line)) for _ in range(draw.randint(1, 4)))
+        parts = [line[a:b] for a, b in itertools.pairwise([0, *places, len(line)])]
+        pairs.append(("😀".join(parts), draw.choice(lines)))
+
+    header = {"odd_lines": web_content(bundle(), "a", "float32").header["odd_lines"]}
+    script = join_modules("engine/odd_lines.js", "odd")
+    engine_page.evaluate(f"() => {{ {script} globalThis.odd = odd; }}")
+    found = engine_page.evaluate(PLACES, [header | {"usual_warnings": []}, pairs])
+    wrong = [
+        (*pair, ours, with_emoji(*pair))
+        for pair, ours in zip(pairs, found, strict=True)
+        if ours != with_emoji(*pair)
+    ]
+    assert wrong == []
 
 
 UNSEEN = """

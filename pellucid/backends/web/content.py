@@ -13,7 +13,7 @@ from pellucid.backends.web.weights import WeightsType, as_stored, pack_tensors
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.odd_lines import EMOJI
+from pellucid.decoding.odd_lines import EMOJI, FINAL_MARKS
 from pellucid.decoding.suspicious import usual_of
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
@@ -90,7 +90,7 @@ def web_content(
         "usual_warnings": sorted(usual_of(bundle.manifest)),
         "unsure_below": bundle.unsure_below,
         "seen_words": _seen_words(bundle),
-        "odd_lines": {"emoji": EMOJI, "wide": wide_characters()},
+        "odd_lines": {"emoji": EMOJI, "wide": wide_characters(), "final_marks": FINAL_MARKS},
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
         "check": _check(bundle, weights),
     }

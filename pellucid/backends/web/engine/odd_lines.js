@@ -6,8 +6,12 @@ const LETTER = /\p{L}/gu;
 const ALPHABETIC = /\p{L}/u;
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const FIRST = /[\p{L}\p{Nl}\p{No}]/u; // as Python's [^\W\d_]
-const LETTERS = /[\p{L}\p{Nl}\p{No}]{2,}/gu;
-const ANY_LETTERS = /[\p{L}\p{Nl}\p{No}]+/gu;
+const MARK = "(?![\u{e0100}-\u{e01ef}])\\p{M}"; // without variation selectors of Chinese characters, as in Python
+const LETTERS = new RegExp(`(?:[\\p{L}\\p{Nl}\\p{No}](?:${MARK})*){2,}`, "gu");
+const ANY_LETTERS = new RegExp(`(?:[\\p{L}\\p{Nl}\\p{No}](?:${MARK})*)+`, "gu");
+const DIGIT = /\p{Nd}/u;
+const CLOSING = /[\p{Pe}\p{Pf}\p{Pi}"']/u;
+const MOST_MARKS = 8; // behind an emoji that are counted
 const SPACES = new RegExp(`${SPACE}+`, "u");
 const AT_START = new RegExp(`^${SPACE}+`, "u");
 const AT_END = new RegExp(`${SPACE}+$`, "u");
@@ -22,6 +26,8 @@ const trimEnd = (text) => text.replace(AT_END, "");
 const trim = (text) => trimStart(trimEnd(text));
 const isSpace = (character) => character !== undefined && SPACES.test(character);
 const isWord = (character) => character !== undefined && LETTER_OR_NUMBER.test(character);
+const isMark = (character) => /\p{M}/u.test(character) && character !== "\ufe0e" && character !== "\ufe0f";
+const lower = (text) => text.replaceAll("\u0130", "i").toLowerCase(); // İ alone would become two
 
 /**
  * A text as `plain`, what the model reads of it, and `restored`, which makes the translation of the text from that
@@ -30,21 +36,21 @@ const isWord = (character) => character !== undefined && LETTER_OR_NUMBER.test(c
 export function oddLine(text, settings, { source, seen, header }) {
   let plain = text;
   let signs = [];
-  const { emoji, wide } = header.odd_lines;
+  const { emoji, wide, final_marks: finalMarks } = header.odd_lines;
   const wideOne = new RegExp(`[${wide}]`, "u");
   const isWide = (character) => wideOne.test(character);
   if (settings.copy_symbols) {
     const copiesNumbers = !header.usual_warnings.includes("digits");
     const isOwn = trim(text) !== "" && !(copiesNumbers ? ALPHABETIC : LETTER_OR_NUMBER).test(text);
     if (isOwn) return { plain: "", isCopied: true, restored: () => trim(text) };
-    [plain, signs] = withoutSigns(text, new RegExp(emoji, "gu"), isWide);
+    [plain, signs] = withoutSigns(text, new RegExp(emoji, "gu"), finalMarks, isWide);
   }
   let isUpper = false;
   if (settings.recase !== false) {
     const { kind } = header.source_tokenizer ?? header.target_tokenizer;
     [plain, isUpper] = recased(plain, source, seen, settings.recase, kind);
   }
-  const restored = (found) => withSigns(isUpper ? found.toUpperCase() : found, signs, isWide);
+  const restored = (found) => withSigns(isUpper ? found.toUpperCase() : found, signs, finalMarks, isWide);
   return { plain, isCopied: false, restored };
 }
 
@@ -52,7 +58,7 @@ export function oddLine(text, settings, { source, seen, header }) {
 function recased(text, tokenizer, seen, recase, kind) {
   const isUpper = isUpperLine(text);
   const isWhole = isUpper || isTitle(text);
-  if (recase && isWhole) return [text.toLowerCase(), isUpper];
+  if (recase && isWhole) return [lower(text), isUpper];
   // A Marian model reads text as its own files say. A single word of capitals may be a name, which only a list of
   // the words of the training text tells from others.
   if (recase === null && (kind === "marian" || (seen === null && !isWhole))) return [text, false];
@@ -67,7 +73,7 @@ function recased(text, tokenizer, seen, recase, kind) {
     const [first, ...rest] = word;
     // the first of equals: a word that is known in upper case too stays as it is
     let best = [word, cost(word)];
-    for (const other of [word.toLowerCase(), first + rest.join("").toLowerCase()]) {
+    for (const other of [lower(word), first + lower(rest.join(""))]) {
       const own = cost(other);
       const at = own.findIndex((value, index) => value !== best[1][index]);
       if (at >= 0 && own[at] < best[1][at]) best = [other, own];
@@ -88,70 +94,93 @@ function isTitle(text) {
 }
 
 /** The text without emoji, and these as they stand in it. */
-function withoutSigns(text, emoji, isWide) {
+function withoutSigns(text, emoji, finalMarks, isWide) {
   const found = text.match(emoji) ?? [];
   if (found.length === 0) return [text, []];
   const parts = text.split(emoji);
   const [plain, ends] = joined(parts, isWide);
   const length = Math.max(1, characters(plain).length);
-  const signs = found.map((each, number) => {
-    const [before, after] = [parts[number], parts[number + 1]];
-    const rest = trim(parts.slice(number + 1).join(""));
-    const isLast = !LETTER_OR_NUMBER.test(rest);
-    return {
-      text: each,
+  const signs = [];
+  let isLast = true;
+  let [finals, closers] = [0, 0];
+  // counted from the end, so that each part is looked at once
+  for (let number = found.length - 1; number >= 0; number--) {
+    const [before, after] = parts.slice(number, number + 2);
+    isLast &&= !LETTER_OR_NUMBER.test(after);
+    for (const mark of after) {
+      finals += Number(finalMarks.includes(mark));
+      closers += Number(CLOSING.test(mark));
+    }
+    signs.push({
+      text: found[number],
       before: before.slice(trimEnd(before).length),
       after: after.slice(0, after.length - trimStart(after).length),
       share: isLast && ends[number] > 0 ? 1 : ends[number] / length,
-      tail: isLast ? rest : "",
-    };
-  });
-  return [plain, signs];
+      finals: isLast ? Math.min(finals, MOST_MARKS) : 0,
+      closers: isLast ? Math.min(closers, MOST_MARKS) : 0,
+    });
+  }
+  return [plain, signs.reverse()];
 }
 
 /** The parts between emoji as one text, and where each part but the last ends in it. */
 function joined(parts, isWide) {
-  let made = trimEnd(parts[0]);
+  let [made, length, last] = ["", 0, ""];
+  const add = (some) => {
+    made += some;
+    const added = characters(some);
+    length += added.length;
+    last = added.at(-1) ?? last;
+  };
+  add(trimEnd(parts[0]));
   let spaced = made !== parts[0];
   const ends = [];
   parts.slice(1).forEach((part, at) => {
-    ends.push(characters(made).length);
+    ends.push(length);
     const bare = at + 2 < parts.length ? trim(part) : trimStart(part);
-    const hasSpace = isSpace(characters(part)[0]);
-    const first = characters(bare)[0];
+    const [hasSpace, next] = [isSpace(characters(part)[0]), characters(bare)[0]];
     // one space where two words would touch; none at the ends, before a mark, and between wide characters
-    if (made !== "" && bare !== "" && ((spaced && hasSpace) || isWord(first))) {
-      const bothWide = isWide(characters(made).at(-1)) && isWide(first);
-      made += bothWide && !(spaced && hasSpace) ? "" : " ";
+    if (made !== "" && bare !== "" && ((spaced && hasSpace) || isWord(next))) {
+      const bothWide = isWide(last) && isWide(next);
+      add(bothWide && !(spaced && hasSpace) ? "" : " ");
     }
-    made += bare;
+    add(bare);
     spaced = bare !== "" ? isSpace(characters(part).at(-1)) : spaced || hasSpace;
   });
   return [made, ends];
 }
 
-/** The text with emoji put in: at the ends as in the source, else behind the word nearest to their share of it. */
-function withSigns(text, signs, isWide) {
+/**
+ * The text with emoji put in: at the ends as in the source, else at the gap nearest to their share of it; at its end
+ * before as many marks as in the source. The space to the left is that of the source, but none stands beside a wide
+ * character inside the text.
+ */
+function withSigns(text, signs, finalMarks, isWide) {
   if (signs.length === 0) return text;
   const all = characters(text);
-  const count = (units) => characters(text.slice(0, units)).length;
-  let ends = [...text.matchAll(NO_SPACES)].map((word) => count(word.index + word[0].length));
-  if (ends.length === 1 && isWide(all[ends[0] - 1])) ends = Array.from({ length: ends[0] }, (_, at) => at + 1);
   const bare = characters(trimEnd(text)).length;
+  const inside = signs.some((sign) => sign.share > 0 && sign.share < 1) ? gaps(all.slice(0, bare), isWide) : [];
+  const ends = new Map();
+
   const placed = signs.map((sign) => {
     if (bare === 0) return [0, sign.text];
-    if (sign.share <= 0) return [0, sign.text + (sign.after || " ")];
-    if (sign.share >= 1) {
-      // before the final marks only where the source has it there
-      let marks = bare;
-      while (sign.tail !== "" && marks > 0 && !isWord(all[marks - 1])) marks--;
-      return [marks || bare, sign.before + sign.text];
+    if (sign.share <= 0) {
+      const needsSpace = isWord(all[0]) && !isWide(all[0]);
+      return [0, sign.text + (sign.after || (needsSpace ? " " : ""))];
     }
-    const inner = ends.length > 1 ? ends.slice(0, -1) : ends;
-    const distance = (end) => Math.abs(end - sign.share * all.length);
-    const position = inner.reduce((best, end) => (distance(end) < distance(best) ? end : best));
-    return [position, sign.before + sign.text];
+    let position;
+    if (sign.share >= 1 || inside.length === 0) {
+      const marks = `${sign.finals} ${sign.closers}`;
+      if (!ends.has(marks)) ends.set(marks, beforeMarks(all.slice(0, bare), sign, finalMarks));
+      position = ends.get(marks);
+    } else {
+      position = nearest(inside, sign.share * all.length);
+    }
+    const [before, after] = all.slice(position - 1, position + 1);
+    const needsNone = position < bare && !isSpace(after) && (isWide(before) || isWide(after));
+    return [position, needsNone ? sign.text : sign.before + sign.text];
   });
+
   let made = "";
   let done = 0;
   for (const [position, inserted] of placed.sort(([a], [b]) => a - b)) {
@@ -159,4 +188,39 @@ function withSigns(text, signs, isWide) {
     done = position;
   }
   return made + all.slice(done).join("");
+}
+
+/** Where an emoji may stand inside a text: behind a word, and beside a wide character, but a number keeps its counter. */
+function gaps(all, isWide) {
+  const wide = all.map(isWide);
+  return all.flatMap((after, at) => {
+    if (at === 0 || isSpace(all[at - 1])) return [];
+    const isBeside = wide[at - 1] || (wide[at] && !DIGIT.test(all[at - 1]));
+    return isSpace(after) || (isBeside && !isMark(after)) ? [at] : [];
+  });
+}
+
+/** The one of `positions`, which are in order, that is nearest to `wanted`; of two the first. */
+function nearest(positions, wanted) {
+  let [low, high] = [0, positions.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (positions[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  const near = positions.slice(Math.max(0, low - 1), low + 1);
+  return near.reduce((best, each) => (Math.abs(each - wanted) < Math.abs(best - wanted) ? each : best));
+}
+
+/** Where a text ends before so many final marks, one that is repeated counted once if need be, and so many closing. */
+function beforeMarks(all, { finals, closers }, finalMarks) {
+  let at = all.length;
+  while (at > 0) {
+    const mark = all[at - 1];
+    if (finalMarks.includes(mark) && (finals > 0 || all[at] === mark)) finals = Math.max(0, finals - 1);
+    else if (CLOSING.test(mark) && closers > 0) closers--;
+    else if (!isSpace(mark)) break;
+    at--;
+  }
+  return at || all.length;
 }
