@@ -321,6 +321,23 @@ def test_a_search_can_be_watched_step_by_step(visit: Callable[..., Watched]):
     assert pruned["reason"] in page.locator(".inspector").inner_text()
 
 
+def test_the_tree_of_a_search_is_reached_by_tab_at_every_step(visit: Callable[..., Watched]):
+    """Also where the token that was reached last is not there yet. Alt with an arrow is the
+    browser's."""
+    page = visit("own", at="search").page
+    page.locator(".beam-board .beam-box[tabindex='0']").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.locator("input[type=range]").fill("1")
+    reached = page.locator(".beam-board .beam-box[tabindex='0']")
+    assert reached.count() == 1
+    assert reached.is_visible()
+    press = """(box, altKey) => box.dispatchEvent(new KeyboardEvent(
+        "keydown", { key: "ArrowRight", altKey, bubbles: true, cancelable: true }))"""
+    assert reached.evaluate(press, True)
+    assert not reached.evaluate(press, False)
+
+
 def test_hostile_words_are_shown_and_do_nothing(visit: Callable[..., Watched]):
     page = visit("hostile").page
     assert HOSTILE in page.locator("h1").inner_text()

@@ -125,7 +125,7 @@ function onKey(event) {
     event.preventDefault();
     take(active);
   } else {
-    const to = moved(event.key, active, options.length);
+    const to = moved(event, active, options.length);
     if (to < 0) return;
     event.preventDefault();
     activate(to);

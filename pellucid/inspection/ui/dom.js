@@ -35,8 +35,12 @@ export function makeSvg(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Move by arrow keys, Home and End; returns the new index, or -1 if `key` does not move. */
-export function moved(key, index, count, rightToLeft = false) {
+/** The key of an event; none with a modifier, as Alt and the left arrow lead back in history. */
+export const plainKey = (event) => (event.altKey || event.ctrlKey || event.metaKey ? "" : event.key);
+
+/** Move by arrow keys, Home and End; returns the new index, or -1 if the key does not move. */
+export function moved(event, index, count, rightToLeft = false) {
+  const key = plainKey(event);
   const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1 }[key];
   if (key === "Home") return 0;
   if (key === "End") return count - 1;

@@ -134,8 +134,8 @@ function headGrid(layers, headCount, open) {
   function onKey(event, layer, head) {
     const isUpDown = event.key === "ArrowUp" || event.key === "ArrowDown";
     const to = isUpDown
-      ? moved(event.key, layer, buttons.length)
-      : moved(event.key, head, buttons[0].length, isRightToLeft(event.target));
+      ? moved(event, layer, buttons.length)
+      : moved(event, head, buttons[0].length, isRightToLeft(event.target));
     if (to < 0) return;
     event.preventDefault();
     event.stopPropagation(); // arrow keys turn the pages of a report

@@ -222,7 +222,7 @@ function listen(parts, options) {
   });
   element.addEventListener("blur", leave);
   element.addEventListener("keydown", (event) => {
-    const next = cellAfter(event.key, at ?? [0, 0], matrix);
+    const next = cellAfter(event, at ?? [0, 0], matrix);
     if (next === null) return;
     event.preventDefault();
     event.stopPropagation();
@@ -233,9 +233,9 @@ function listen(parts, options) {
 }
 
 /** The cell that a key leads to, or null. */
-function cellAfter(key, [row, column], matrix) {
-  const isUpDown = key === "ArrowUp" || key === "ArrowDown";
-  const to = isUpDown ? moved(key, row, matrix.rows) : moved(key, column, matrix.columns);
+function cellAfter(event, [row, column], matrix) {
+  const isUpDown = event.key === "ArrowUp" || event.key === "ArrowDown";
+  const to = isUpDown ? moved(event, row, matrix.rows) : moved(event, column, matrix.columns);
   if (to < 0) return null;
   return isUpDown ? [to, column] : [row, to];
 }

@@ -1,6 +1,6 @@
 // A row of attention weights, held by hand: bars to drag, the rest of the row gives way.
 
-import { make, percent } from "./dom.js";
+import { make, percent, plainKey } from "./dom.js";
 import { inWords } from "./experiments.js";
 
 const HEIGHT = 84;
@@ -49,7 +49,7 @@ export function holdView(explorer, name) {
       if (handle.hasPointerCapture(event.pointerId)) drag(event);
     });
     handle.addEventListener("keydown", (event) => {
-      const by = { ArrowUp: STEP, ArrowRight: STEP, ArrowDown: -STEP, ArrowLeft: -STEP, Home: -1, End: 1 }[event.key];
+      const by = { ArrowUp: STEP, ArrowRight: STEP, ArrowDown: -STEP, ArrowLeft: -STEP, Home: -1, End: 1 }[plainKey(event)];
       if (by === undefined) return;
       event.preventDefault();
       event.stopPropagation();

@@ -30,7 +30,7 @@ export function watchTarget({ point, open }) {
       return;
     }
     const from = words.indexOf(word);
-    const to = moved(event.key, from, words.length, isRightToLeft(field));
+    const to = moved(event, from, words.length, isRightToLeft(field));
     if (to < 0) return;
     event.preventDefault();
     makeTabStop(words[to]);

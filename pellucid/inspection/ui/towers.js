@@ -544,8 +544,8 @@ export function rove(holder, selector) {
   holder.addEventListener("keydown", (event) => {
     const buttons = all();
     const index = buttons.indexOf(event.target.closest?.(selector));
-    if (index < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
-    const to = moved(event.key, index, buttons.length);
+    if (index < 0) return;
+    const to = moved(event, index, buttons.length);
     if (to < 0) return;
     event.preventDefault();
     event.stopPropagation(); // arrow keys turn the pages of a report

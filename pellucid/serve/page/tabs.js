@@ -11,7 +11,7 @@ export function watchTabs() {
   tabs.forEach((tab, index) => {
     tab.addEventListener("click", () => choose(index));
     tab.addEventListener("keydown", (event) => {
-      const to = moved(event.key, index, tabs.length);
+      const to = moved(event, index, tabs.length);
       if (to < 0) return;
       event.preventDefault();
       choose(to);

@@ -1,6 +1,6 @@
 // A beam search as a tree one can watch grow: step by step, what was kept, what was dropped and why.
 
-import { digits, equationNames, make, makeSvg, percent } from "../ui/dom.js";
+import { digits, equationNames, make, makeSvg, percent, plainKey } from "../ui/dom.js";
 import { scrolling } from "../ui/steps.js";
 
 const COLUMN = 116;
@@ -13,13 +13,16 @@ const SHOWN_ENDS = 6;
 export function beamPage(context) {
   const tree = context.report.search;
   const view = drawTree(context, tree);
+  const { beam_size: width, diverse_groups: groups } = tree.settings;
+  const kept = groups > 1 ? `${width / groups} in each of ${groups} groups` : width;
+  const penalty = groups > 1 ? ", less a penalty for tokens that earlier groups have chosen" : "";
   return [
     make(
       "p",
       { class: "about" },
-      `Each step extends every live hypothesis and keeps the best ${tree.settings.beam_size}. The number`,
+      `Each step extends every live hypothesis and keeps the best ${kept}. The number`,
       " of a candidate is the probability of its token given its prefix. Candidates are sorted by the sum",
-      ` of their log-probabilities (${equationNames(context.report.equations.search)}).`,
+      ` of their log-probabilities${penalty} (${equationNames(context.report.equations.search)}).`,
     ),
     key(),
     controls(view, tree),
@@ -95,6 +98,12 @@ function drawTree(context, tree) {
       line?.classList.toggle("unseen", !isSeen);
       box.classList.toggle("newest", node.length === step);
     }
+    // The box that Tab reaches must be there.
+    const reached = drawn.find(({ box }) => box.tabIndex === 0).box;
+    if (reached.hidden) {
+      reached.tabIndex = -1;
+      drawn[0].box.tabIndex = 0;
+    }
     if (follow) frame.scrollTo({ left: (step + 1.5) * COLUMN - frame.clientWidth });
   };
   return { element: frame, show };
@@ -154,8 +163,9 @@ function describe(node) {
 }
 
 function walk(event, drawn) {
+  const key = plainKey(event);
   const at = drawn.findIndex(({ box }) => box === event.target.closest(".beam-box"));
-  if (at < 0) return;
+  if (at < 0 || !key.startsWith("Arrow")) return;
   const here = drawn[at].node;
   const isSeen = ({ box }) => !box.hidden;
   const children = drawn.filter(({ node }) => node.parent === here.number).filter(isSeen);
@@ -166,8 +176,7 @@ function walk(event, drawn) {
     ArrowRight: children[0],
     ArrowUp: column[place - 1],
     ArrowDown: column[place + 1],
-  }[event.key];
-  if (next === undefined && !event.key.startsWith("Arrow")) return;
+  }[key];
   event.preventDefault();
   event.stopPropagation();
   if (!next) return;

@@ -5,7 +5,7 @@
 // needs no inline styles or scripts and asks for nothing. `renderReport(element, data, { hash: false })`
 // leaves the address alone.
 
-import { make } from "../ui/dom.js";
+import { make, plainKey } from "../ui/dom.js";
 import { forgetPictures } from "../ui/heatmap.js";
 import { beamPage } from "./beam.js";
 import { lensPage, rolloutPage, saliencyPage } from "./views.js";
@@ -270,9 +270,8 @@ function settle(main, step) {
 }
 
 function turnPage(event, views, state, go) {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  if (event.target.closest("input, select, textarea, .cells, .beam-board, .table-scroll, .formula")) return;
-  const next = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+  if (event.shiftKey || event.target.closest("input, select, textarea, .cells, .beam-board, .table-scroll, .formula")) return;
+  const next = { ArrowRight: 1, ArrowLeft: -1 }[plainKey(event)] ?? 0;
   const view = views[state.at + next];
   if (next === 0 || !view) return;
   event.preventDefault();
