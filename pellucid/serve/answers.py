@@ -42,7 +42,7 @@ def answer_sentence(
         text=text,
         after=sentence.place.after,
         score=0.0 if translation is None else translation.score,
-        truncated=sentence.is_truncated,
+        truncated=translation is not None and translation.truncated,
         tokens=tokens,
         source_tokens=sentence.tokens,
         warnings=[] if translation is None else warnings_of(translation),

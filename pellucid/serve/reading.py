@@ -8,7 +8,7 @@ import time
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import FieldProblem, InvalidError
-from pellucid.text.languages import leading_code
+from pellucid.text.languages import leading_code, with_code
 from pellucid.text.splitting import Sentence, split_sentences
 
 _CHEAP_CHARS = 2000
@@ -20,24 +20,16 @@ class ReadSentence:
     """A sentence and the tokens of it that the model reads."""
 
     place: Sentence
+    text: str
+    """The text that the model reads: behind the code of a target language, if it needs one."""
     ids: list[int]
     """The ids that are read; empty for a blank sentence."""
     tokens: list[str]
     is_truncated: bool
-    code: str = ""
-    """The code of the target language that a multilingual model needs in front of it."""
-
-    @property
-    def read(self) -> str:
-        """The text that the model reads."""
-        return f"{self.code} {self.place.text}" if self.code else self.place.text
 
 
-@dataclasses.dataclass(frozen=True)
-class ReadText:
-    """One text of a request."""
-
-    sentences: list[ReadSentence]
+ReadText = list[ReadSentence]
+"""The sentences of one text of a request."""
 
 
 async def read_texts(
@@ -72,7 +64,7 @@ async def read_texts(
                 "",
             )
             for index, text in enumerate(read)
-            for sentence in text.sentences
+            for sentence in text
             if sentence.is_truncated
         ]
         if problems:
@@ -106,31 +98,16 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
     # A code in front of the text holds for all its sentences.
     own = leading_code(text) if model.bundle.source_tokenizer.kind == "marian" else ""
     code = own or model.settings.target_code
-    has_own = [bool(own) and number == 0 for number in range(len(places))]
-    codes = [
-        code if place.text and not own_here else ""
-        for place, own_here in zip(places, has_own, strict=True)
-    ]
+    read = [with_code(place.text, code) for place in places]
     # All sentences in one call, which is faster than one call for each.
-    all_ids = model.source_ids(
-        [
-            f"{code} {place.text}" if code else place.text
-            for code, place in zip(codes, places, strict=True)
-        ]
-    )
+    all_ids = model.source_ids(read)
 
-    return ReadText(
-        [
-            ReadSentence(
-                place=place,
-                ids=ids[:limit] if place.text else [],
-                tokens=model.source_tokens(ids[:limit]) if place.text else [],
-                is_truncated=len(ids) > limit,
-                code=own,
-            )
-            for place, ids, own in zip(places, all_ids, codes, strict=True)
-        ]
-    )
+    found = []
+    for place, sentence, ids in zip(places, read, all_ids, strict=True):
+        kept = ids[:limit] if place.text else []
+        tokens = model.source_tokens(kept)
+        found.append(ReadSentence(place, sentence, kept, tokens, len(ids) > limit))
+    return found
 
 
 def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:

@@ -4,6 +4,8 @@ Unknown fields and wrong types are refused. The docstrings of messages and field
 descriptions in the OpenAPI document.
 """
 
+import math
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import pydantic
@@ -272,69 +274,59 @@ class ModelsResponse(_Message):
     models: list[ModelEntry]
 
 
-def problems_of_translate(request: TranslateRequest, limits: Limits) -> list[FieldProblem]:
-    """Every value beyond the limits; empty if there is none."""
-    problems = []
-    texts = [request.text] if isinstance(request.text, str) else request.text
-    if len(texts) > limits.max_texts:
-        problems.append(_beyond("text", f"must hold at most {limits.max_texts} texts", len(texts)))
-
-    # Only as many texts as are allowed: the check of a refused request must be bounded too.
-    for index, text in enumerate(texts[: limits.max_texts]):
-        place = "text" if isinstance(request.text, str) else f"text.{index}"
-        problems += _too_long(place, text, limits)
-    return problems + _above(
-        [
-            ("beam_size", request.beam_size, limits.max_beam_size),
-            ("n_best", request.n_best, limits.max_n_best),
-            ("alternatives", request.alternatives, limits.max_n_best - 1),
-            ("max_new_tokens", request.max_new_tokens, limits.max_new_tokens),
-        ]
-    )
+Bounds = Mapping[tuple[str, str], Mapping[str, int]]
+"""The bounds of fields by schema and field, as the OpenAPI document names them."""
+_ITEMS = {"text": "texts", "prefix": "tokens", "only": "names"}
 
 
-def problems_of_alternatives(request: AlternativesRequest, limits: Limits) -> list[FieldProblem]:
-    """Every value beyond the limits; empty if there is none."""
-    problems = _too_long("text", request.text, limits)
-    if len(request.prefix) > limits.max_new_tokens:
-        most = f"must hold at most {limits.max_new_tokens} tokens"
-        problems.append(_beyond("prefix", most, len(request.prefix)))
-    return problems + _above([("count", request.count, limits.max_n_best)])
+def bounds_of(limits: Limits) -> Bounds:
+    """The bounds that depend on the limits of a server: checked, and written in its document."""
+    text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
+
+    return {
+        ("TranslateRequest", "text"): text,
+        ("TranslateRequest", "beam_size"): {"maximum": limits.max_beam_size},
+        ("TranslateRequest", "n_best"): {"maximum": limits.max_n_best},
+        ("TranslateRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
+        ("TranslateRequest", "max_new_tokens"): {"maximum": limits.max_new_tokens},
+        ("AlternativesRequest", "text"): text,
+        ("AlternativesRequest", "prefix"): {"maxItems": limits.max_new_tokens},
+        ("AlternativesRequest", "count"): {"maximum": limits.max_n_best},
+        ("InspectRequest", "text"): text,
+        ("InspectRequest", "target"): text,
+        ("InspectRequest", "only"): {"maxItems": limits.max_texts, "maxLength": _LONGEST_NAME},
+        ("WalkRequest", "text"): text,
+        ("WalkRequest", "target"): text,
+    }
 
 
-def problems_of_inspect(
-    request: InspectRequest | WalkRequest, limits: Limits
-) -> list[FieldProblem]:
-    """Every value beyond the limits; empty if there is none."""
-    problems = _too_long("text", request.text, limits)
-    if request.target is not None:
-        problems += _too_long("target", request.target, limits)
-    if isinstance(request, WalkRequest):
-        return problems
-
-    if len(request.only) > limits.max_texts:
-        most = f"must hold at most {limits.max_texts} names"
-        problems.append(_beyond("only", most, len(request.only)))
-    for index, name in enumerate(request.only[: limits.max_texts]):
-        if len(name) > _LONGEST_NAME:
-            most = f"must have at most {_LONGEST_NAME} characters"
-            problems.append(_beyond(f"only.{index}", most, len(name)))
-    return problems
-
-
-def _too_long(place: str, text: str, limits: Limits) -> list[FieldProblem]:
-    if len(text) <= limits.max_text_chars:
-        return []
-    return [_beyond(place, f"must have at most {limits.max_text_chars} characters", len(text))]
-
-
-def _above(values: list[tuple[str, int | None, int]]) -> list[FieldProblem]:
+def problems_of(request: _Message, limits: Limits) -> list[FieldProblem]:
+    """Every value of a request beyond the limits; empty if there is none."""
     return [
-        _beyond(field, f"must be at most {most}", value)
-        for field, value, most in values
-        if value is not None and value > most
+        problem
+        for (schema, field), bounds in bounds_of(limits).items()
+        if schema == type(request).__name__
+        for problem in _beyond(field, getattr(request, field), bounds)
     ]
 
 
-def _beyond(field: str, rule: str, got: int) -> FieldProblem:
-    return FieldProblem(field, f"{rule}, got {shown(got)}", shown(got))
+def _beyond(field: str, value: object, bounds: Mapping[str, int]) -> Iterator[FieldProblem]:
+    """The problems of a value, and of each item of a list."""
+    problem = None
+    match value:
+        case str() if len(value) > bounds.get("maxLength", math.inf):
+            problem = f"must have at most {bounds['maxLength']} characters", len(value)
+        case list():
+            most = bounds["maxItems"]
+            if len(value) > most:
+                problem = f"must hold at most {most} {_ITEMS[field]}", len(value)
+        case int() if value > bounds["maximum"]:
+            problem = f"must be at most {bounds['maximum']}", value
+
+    if problem is not None:
+        rule, got = problem
+        yield FieldProblem(field, f"{rule}, got {shown(got)}", shown(got))
+    if isinstance(value, list):
+        # Only as many as are allowed: the check of a refused request must be bounded too.
+        for index, each in enumerate(value[: bounds["maxItems"]]):
+            yield from _beyond(f"{field}.{index}", each, bounds)

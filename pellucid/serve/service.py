@@ -32,9 +32,7 @@ from pellucid.serve.schema import (
     TranslateRequest,
     TranslateResponse,
     WalkRequest,
-    problems_of_alternatives,
-    problems_of_inspect,
-    problems_of_translate,
+    problems_of,
 )
 from pellucid.serve.server.errors import (
     ConflictError,
@@ -170,14 +168,14 @@ class Service:
         served, texts = await self._read(request, deadline, whole=whole)
 
         # Sentences finish in any order: collect them by number, then group them by text again.
-        found: list[SentenceAnswer | None] = [None] * sum(len(text.sentences) for text in texts)
+        found: list[SentenceAnswer | None] = [None] * sum(map(len, texts))
         async for index, answer in self._sentences(served, request, texts, deadline):
             found[index] = answer
 
         sentences = iter(found)
         answers = []
         for text in texts:
-            own = [each for each in (next(sentences) for _ in text.sentences) if each is not None]
+            own = [each for each in (next(sentences) for _ in text) if each is not None]
             answers.append(answer_text(own, request))
         return TranslateResponse(model=served.model.place.name, translations=answers)
 
@@ -190,7 +188,7 @@ class Service:
         """
         deadline = self._deadline()
         served, texts = await self._read(request, deadline)
-        places = [(t, s) for t, text in enumerate(texts) for s in range(len(text.sentences))]
+        places = [(t, s) for t, text in enumerate(texts) for s in range(len(text))]
         async for index, answer in self._sentences(served, request, texts, deadline):
             yield (*places[index], answer)
 
@@ -200,7 +198,7 @@ class Service:
         Raises as ``translate`` does, and NotFoundError for a prefix with a token that the model
         does not know. A blank text has no alternatives.
         """
-        _refuse(problems_of_alternatives(request, self.limits))
+        _refuse(problems_of(request, self.limits))
         served = self.find(request.model)
         model, limits = served.model, self.limits
         count = request.count or min(_ALTERNATIVES, limits.max_n_best)
@@ -235,7 +233,7 @@ class Service:
 
         Raises as ``translate`` does.
         """
-        _refuse(problems_of_inspect(request, self.limits))
+        _refuse(problems_of(request, self.limits))
         served = self.find(request.model)
         model, limits = served.model, self.limits
 
@@ -334,7 +332,7 @@ class Service:
         self, request: TranslateRequest, deadline: float, *, whole: bool = False
     ) -> tuple[Served, list[ReadText]]:
         if not whole:
-            _refuse(problems_of_translate(request, self.limits))
+            _refuse(problems_of(request, self.limits))
         served = self.find(request.model)
         glossary_of(served, request.glossary)
         require_quality(served, request.below)
@@ -360,14 +358,14 @@ class Service:
         deadline: float,
     ) -> AsyncIterator[tuple[int, SentenceAnswer]]:
         """Yield each sentence's number and answer, as they finish."""
-        sentences = [sentence for text in texts for sentence in text.sentences]
+        sentences = [sentence for text in texts for sentence in text]
 
         jobs = []
         glossary = glossary_of(served, request.glossary)
 
         for index, sentence in enumerate(sentences):
             if sentence.ids:
-                text = _with_terms(sentence.read, glossary)
+                text = _with_terms(sentence.text, glossary)
                 jobs.append(Job(index, text, len(sentence.ids)))
             else:
                 # A blank sentence needs no model.

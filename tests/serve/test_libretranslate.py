@@ -442,17 +442,17 @@ def test_a_sentence_too_long_for_the_model_is_translated_in_parts(client: TestCl
     text = "  " + "chat " * 40 + "\n" + "é" * 100
     body = {"q": text, "source": "fr", "target": "en"}
     [read] = asyncio.run(read_texts(model(), TranslateRequest(text=[text]), 63, whole=True))
-    assert len(read.sentences) == 4
-    assert not any(each.is_truncated for each in read.sentences)
-    for each in read.sentences:
+    assert len(read) == 4
+    assert not any(each.is_truncated for each in read)
+    for each in read:
         start = each.place.start
         assert text[start : start + len(each.place.text)] == each.place.text
-    whole = "".join(e.place.before + e.place.text + e.place.after for e in read.sentences)
+    whole = "".join(e.place.before + e.place.text + e.place.after for e in read)
     assert whole == text
-    said = translator().translate([each.place.text for each in read.sentences])
+    said = translator().translate([each.place.text for each in read])
     expected = "".join(
         each.place.before + one.text + each.place.after
-        for each, one in zip(read.sentences, said, strict=True)
+        for each, one in zip(read, said, strict=True)
     )
     assert client.post("/translate", json=body).json() == {"translatedText": expected}
 

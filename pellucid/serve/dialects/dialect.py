@@ -7,10 +7,8 @@ from typing import Any
 from fastapi import APIRouter
 
 from pellucid.serve.http.docs import Sample
+from pellucid.serve.schema import Bounds
 from pellucid.serve.server.rules import Rulebook
-
-Bounds = Mapping[tuple[str, str], Mapping[str, int]]
-"""The bounds of fields in the OpenAPI document, by schema and field."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from pellucid.core.version import __version__
 from pellucid.serve.dialects.deepl import deepl
-from pellucid.serve.dialects.dialect import Bounds, Dialect
+from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.inference import inference
 from pellucid.serve.dialects.libretranslate import libretranslate
 from pellucid.serve.documents import Documents
@@ -31,7 +31,7 @@ from pellucid.serve.http.docs import (
     sample_of,
 )
 from pellucid.serve.http.page import make_page_routes, read_page
-from pellucid.serve.limits import Limits
+from pellucid.serve.schema import Bounds, bounds_of
 from pellucid.serve.server.errors import (
     FieldProblem,
     InvalidError,
@@ -99,7 +99,7 @@ def make_routed_app(service: Service, kept: Documents, dialects: Sequence[Dialec
             app.include_router(router)
     _add_handlers(app)
 
-    bounds = dict(_bounds(service.limits))
+    bounds = dict(bounds_of(service.limits))
     for dialect in dialects:
         bounds |= dialect.bounds
 
@@ -157,27 +157,6 @@ def _methods_of(document: Mapping[str, Any]) -> list[tuple[re.Pattern[str], str]
         for path, operations in document["paths"].items()
         if len(operations) > 1
     ]
-
-
-def _bounds(limits: Limits) -> Bounds:
-    """The bounds of fields, by schema and field, that depend on the limits of this server."""
-    text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
-
-    return {
-        ("TranslateRequest", "text"): text,
-        ("TranslateRequest", "beam_size"): {"maximum": limits.max_beam_size},
-        ("TranslateRequest", "n_best"): {"maximum": limits.max_n_best},
-        ("TranslateRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
-        ("TranslateRequest", "max_new_tokens"): {"maximum": limits.max_new_tokens},
-        ("AlternativesRequest", "text"): text,
-        ("AlternativesRequest", "prefix"): {"maxItems": limits.max_new_tokens},
-        ("AlternativesRequest", "count"): {"maximum": limits.max_n_best},
-        ("InspectRequest", "text"): text,
-        ("InspectRequest", "target"): text,
-        ("WalkRequest", "text"): text,
-        ("WalkRequest", "target"): text,
-        ("InspectRequest", "only"): {"maxItems": limits.max_texts, "maxLength": 200},
-    }
 
 
 def _bound(schema: dict[str, Any], bounds: Mapping[str, int]) -> None:

@@ -18,7 +18,7 @@ from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.marked import MarkedTexts, TextsAnswer
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, problems_of_translate
+from pellucid.serve.schema import TranslateRequest, problems_of
 from pellucid.serve.server.body import VALUE, while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.server.strict_json import shown
@@ -199,7 +199,7 @@ def _texts_of(body: DeeplRequest) -> list[str]:
 
 def _check_limits(body: DeeplRequest, limits: Limits) -> None:
     """Raise InvalidError for texts beyond the limits."""
-    problems = problems_of_translate(TranslateRequest(text=_texts_of(body)), limits)
+    problems = problems_of(TranslateRequest(text=_texts_of(body)), limits)
     if problems:
         single = isinstance(body.text, str)
         raise InvalidError([_of_single(each) if single else each for each in problems])

@@ -17,7 +17,7 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import TextsAnswer
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, TranslateResponse, problems_of_translate
+from pellucid.serve.schema import TranslateRequest, TranslateResponse, problems_of
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError, UnavailableError
 from pellucid.serve.server.strict_json import shown
@@ -227,7 +227,7 @@ def _translate_request(
         split=body.parameters.split,
     )
     problems = []
-    for each in problems_of_translate(wanted, service.limits):
+    for each in problems_of(wanted, service.limits):
         field = (
             each.field.replace("text", "inputs.0.data", 1)
             if each.field.startswith("text")

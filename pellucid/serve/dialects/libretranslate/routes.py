@@ -18,7 +18,7 @@ from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.marked import MarkedTexts, TextsAnswer
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, problems_of_translate
+from pellucid.serve.schema import TranslateRequest, problems_of
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.service import Service
@@ -205,7 +205,7 @@ def _check_limits(body: LibreRequest, limits: Limits) -> None:
     request = TranslateRequest(text=body.q, alternatives=body.alternatives)
     problems = [
         dataclasses.replace(each, field=each.field.replace("text", "q", 1))
-        for each in problems_of_translate(request, limits)
+        for each in problems_of(request, limits)
     ]
     if problems:
         raise InvalidError(problems)
