@@ -8,12 +8,13 @@ import platform
 
 from pellucid.backends.ctranslate2.support import int8_problem
 from pellucid.core import system
-from pellucid.core.extras import requirements, version_of
 from pellucid.core.installation import (
     TORCH_EXTRA,
     cpu_index,
     install_command,
     kind_of_installation,
+    requirements,
+    version_of,
 )
 from pellucid.core.system import processor_name, thread_count
 from pellucid.core.version import __version__

@@ -148,12 +148,13 @@ def _advice(diagnosis: "Diagnosis") -> str:
 
 
 def _report(diagnosis: "Diagnosis") -> str:
+    from pellucid.core.texts import counted
     from pellucid.text.check.check import UNRELATED
 
     lines = [f"{diagnosis.source_lines:,} source lines, {diagnosis.target_lines:,} target lines"]
     found = diagnosis.misalignment
     if found is not None:
-        further = f"{abs(found.slip):,} line{'' if abs(found.slip) == 1 else 's'}"
+        further = counted(abs(found.slip), "line")
         side = "source" if found.slip > 0 else "target"
         lines.append(
             f"misaligned from about line {found.line:,} to {found.last_line:,}:"

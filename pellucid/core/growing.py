@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from pellucid.core import system
@@ -69,12 +68,7 @@ class GrowingFile:
 
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file; if it is still empty, remove it."""
         # Removed while the lock is held, before another process can find it.
         if self._size == 0 and self._partial.exists() and not self.path.exists():

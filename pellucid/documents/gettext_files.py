@@ -13,10 +13,11 @@ from typing import Any
 
 from pellucid.core.errors import DataError, MissingExtraError
 from pellucid.documents.containers import LARGEST_TEXT
-from pellucid.documents.plain import TaggedText, byte_order_mark, decode, encode
+from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.plurals import header_of, numbers_of_forms
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import Segment
+from pellucid.text.corpus.dialects import byte_order_mark
 from pellucid.text.languages import UNKNOWN
 
 

@@ -1,23 +1,97 @@
 """HTML and XHTML: every byte stays but the text between tags.
 
 The source is read as tokens with their places (``html_tokens``), so that what is not translated is
-copied and not written again; ``html_groups`` divides them into sentences.
+copied and not written again; ``html_groups`` divides them into sentences. The encoding is what the
+file names in its first bytes, as browsers read that.
 """
 
+import codecs
 import dataclasses
 import html
+import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
-from pellucid.documents.html_encodings import CONVERT, encoding_of
 from pellucid.documents.html_groups import groups, with_opaque
-from pellucid.documents.html_outline import mark_outline
+from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_rules import PAGE, TagRules
 from pellucid.documents.html_tokens import Token, tokens_of
-from pellucid.documents.plain import byte_order_mark
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, joined
+from pellucid.text.corpus.dialects import byte_order_mark
+
+_CODECS = frozenset(
+    (
+        *("ascii", "utf-8", "iso8859-2", "iso8859-3", "iso8859-4", "iso8859-5", "iso8859-6"),
+        *("iso8859-7", "iso8859-8", "iso8859-10", "iso8859-13", "iso8859-14", "iso8859-15"),
+        *("iso8859-16", "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "cp866", "cp874"),
+        *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257"),
+        *("cp1258", "gbk", "gb18030", "big5hkscs", "euc_jp", "iso2022_jp", "cp932", "cp949"),
+    )
+)
+"""Encodings of WHATWG's Encoding Standard, which keep the bytes of ASCII, so that a file can be
+read before it is decoded. Others of Python, such as UTF-7, are not safe to read from strangers."""
+_READ_AS = {
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    **dict.fromkeys(("iso8859-11", "tis-620"), "cp874"),
+    "gb2312": "gbk",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    # A file that could be read as far as this name is not in UTF-16.
+    **dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "utf-8"),
+}
+"""The encoding that browsers use in place of a named one, by the same standard."""
+_LABEL = re.compile(r"[A-Za-z0-9][\w.:+-]{0,39}", re.ASCII)
+_IN_CONTENT = re.compile(r"""charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
+_XML_ENCODING = re.compile(r"""<\?xml\s[^>]{0,200}?\sencoding\s*=\s*["']([^"'<>]{0,40})["']""")
+_CONVERT = "iconv -f {} -t UTF-8 converts it; then change its <meta charset> to utf-8"
+"""The hint for an encoding that cannot be used."""
+
+
+def _encoding_of(data: bytes, what: str) -> str:
+    """The encoding that a file names in its first bytes, as HTML's standard looks for it; UTF-8 if
+    it names none.
+
+    Raises DataError for one that is not supported: in UTF-8 its text might be read as something
+    else.
+    """
+    head = data[:1024].decode("latin-1")
+    found = _MetaReader(head)
+    found.read()
+    in_xml = _XML_ENCODING.match(head)
+    label = (found.charset or (in_xml[1] if in_xml else "")).strip()
+    if not _LABEL.fullmatch(label):
+        return "utf-8"  # none, or the variable of a template
+
+    try:
+        name = codecs.lookup(label).name
+    except LookupError:
+        name = ""
+    name = _READ_AS.get(name, name)
+    if name not in _CODECS:
+        raise DataError(
+            f"{what} is in the encoding {label}, which is not supported",
+            hint=_CONVERT.format(label),
+        )
+    return name
+
+
+class _MetaReader(PlacedParser):
+    """Finds ``<meta charset>`` and its older form."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self.charset = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "meta" and not self.charset:
+            values = {name: value or "" for name, value in attrs}
+            named = _IN_CONTENT.search(values.get("content", ""))
+            self.charset = values.get("charset", "") or (named[1] if named else "")
+
 
 _BLANKS = " \t\r\n\f"
 """White space as HTML defines it; a no-break space is text."""
@@ -51,7 +125,7 @@ class HtmlDocument:
         tokens = tokens_of(source, rules)
         if rules.finds_outline:
             read = list(tokens)
-            mark_outline(read)
+            _mark_outline(read)
             tokens = iter(read)
         self._add_all(tokens, 0)
 
@@ -217,7 +291,7 @@ class HtmlFile:
 
         self._mark, self._encoding = byte_order_mark(data)
         if not self._mark:
-            self._encoding = encoding_of(data, what)
+            self._encoding = _encoding_of(data, what)
         written = data[len(self._mark) :]
         try:
             source = written.decode(self._encoding)
@@ -231,7 +305,7 @@ class HtmlFile:
         if source.encode(self._encoding) != written:
             raise DataError(
                 f"{what} cannot be written again in {self._encoding} to the same bytes",
-                hint=CONVERT.format(self._encoding),
+                hint=_CONVERT.format(self._encoding),
             )
 
         rules = dataclasses.replace(PAGE, language=target_language)
@@ -242,3 +316,44 @@ class HtmlFile:
         """The file with other segments, in the same encoding."""
         text = self._document.text_with(translated)
         return self._mark + text.encode(self._encoding, "xmlcharrefreplace")
+
+
+_DEEPEST = 60
+"""Open elements that an end tag is looked for in; more would take quadratic time."""
+
+
+def _mark_outline(tokens: Sequence[Token]) -> None:
+    """Mark the tags that end a sentence because they divide a document into its parts."""
+    # For each open element, that of the whole first: the numbers of its tags, and of the tags of
+    # each element in it.
+    own_tags: list[list[int]] = [[]]
+    inner_tags: list[list[list[int]]] = [[]]
+    has_text = [False]
+    names: list[str] = []
+
+    def close() -> None:
+        own, children = own_tags.pop(), inner_tags.pop()
+        if has_text.pop():
+            return
+        for tags in (*children, own if children else []):
+            for number in tags:
+                tokens[number].divides = True
+
+    for number, token in enumerate(tokens):
+        if token.kind == "text":
+            has_text[-1] = has_text[-1] or bool(token.text.strip())
+        elif token.kind == "start":
+            tags = [number]
+            inner_tags[-1].append(tags)
+            own_tags.append(tags)
+            inner_tags.append([])
+            has_text.append(False)
+            names.append(token.name)
+        elif token.kind == "end" and token.name in names[-_DEEPEST:]:
+            # What was not closed inside it ends with it.
+            while names.pop() != token.name:
+                close()
+            own_tags[-1].append(number)
+            close()
+    while own_tags:
+        close()

@@ -1,15 +1,22 @@
 """Word and PowerPoint files (Office Open XML): their parts, and the texts in them.
 
+Parts are found by their relationships, as Office itself finds them: no part has a name that all
+programs give it, and Word on the web writes ``word/document2.xml``.
+
 Paragraphs are read by ``office_reader`` and written by ``office_writer``. Parts without paragraphs
 are copied.
 """
 
+import collections
 import dataclasses
 import itertools
+import posixpath
 import re
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import counted
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.office_paragraphs import (
     PARAGRAPHS,
@@ -17,12 +24,24 @@ from pellucid.documents.office_paragraphs import (
     Paragraph,
     value_of,
 )
-from pellucid.documents.office_parts import EMBEDDED, has_text, related_parts
 from pellucid.documents.office_reader import ParagraphReader
 from pellucid.documents.office_writer import ParagraphWriter
 from pellucid.documents.segments import Segment
 from pellucid.text.scripts import any_letter
 
+_MAIN = "officeDocument"
+_TEXTS = frozenset(
+    (
+        *("header", "footer", "footnotes", "endnotes", "comments", "glossaryDocument"),
+        *("slide", "notesSlide", "slideLayout", "slideMaster"),
+        *("diagramData", "diagramDrawing", "chart", "chartEx", "chartUserShapes"),
+    )
+)
+"""Relationships to parts with text; each is the end of an address, which differs among the two
+standards and Microsoft's additions."""
+_STYLES = frozenset(("styles", "numbering"))
+_EMBEDDED = frozenset(("package", "oleObject", "aFChunk"))
+"""Relationships to documents of their own, such as the worksheet of a chart."""
 _SHOWN_ATTRIBUTES = ("descr", "title")
 """The attributes of a picture, a chart or a shape that are read aloud."""
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}|\w:\\.*|\w+:\S*")
@@ -76,7 +95,7 @@ class OfficeDocument:
                 f"{what} holds macros, which are programs",
                 hint="save it without macros, as docx or pptx",
             )
-        parts = related_parts(self._archive, form.main, what)
+        parts = _related_parts(self._archive, form.main, what)
         if not parts:
             raise DataError(f"{what} must hold {form.main}, which it does not")
 
@@ -84,7 +103,7 @@ class OfficeDocument:
         self._texts: list[Paragraph | _String] = []
         self._roots: dict[str, Element] = {}
         for name, kind in parts.items():
-            if kind not in EMBEDDED:
+            if kind not in _EMBEDDED:
                 self._roots[name] = parse_xml(self._archive.read(name), f"{what}: {name}")
         main = next(iter(self._roots.values()))
         if local_name(main) != form.root:
@@ -100,7 +119,7 @@ class OfficeDocument:
             for style in _styles_of_scripts(root)
         )
         for name, root in self._roots.items():
-            if has_text(parts[name]):
+            if _has_text(parts[name]):
                 self._read_part(root)
         self._notes = _left_out(parts, self._roots)
 
@@ -187,7 +206,7 @@ def _styles_of_scripts(root: Element) -> Iterator[str]:
 
 def _left_out(parts: Mapping[str, str], roots: Mapping[str, Element]) -> list[str]:
     """Return notes on text that is not translated though people read it, a line each."""
-    embedded = sum(kind in EMBEDDED for kind in parts.values())
+    embedded = sum(kind in _EMBEDDED for kind in parts.values())
     charts = sum(kind in ("chart", "chartEx") for kind in parts.values())
     numberings = {
         value
@@ -201,16 +220,66 @@ def _left_out(parts: Mapping[str, str], roots: Mapping[str, Element]) -> list[st
     notes = []
     if embedded:
         charted = ", the worksheets of charts among them" if charts else ""
-        notes.append(f"{_counted(embedded, 'embedded file')} not translated{charted}")
+        notes.append(f"{counted(embedded, 'embedded file')} not translated{charted}")
     if numberings:
         shown = ", ".join(map(repr, sorted(numberings)[:3]))
-        notes.append(f"{_counted(len(numberings), 'numbering')} not translated: {shown}")
+        notes.append(f"{counted(len(numberings), 'numbering')} not translated: {shown}")
     if bound:
         notes.append(
-            f"{_counted(bound, 'field')} bound to data of the file: Word may show the original"
+            f"{counted(bound, 'field')} bound to data of the file: Word may show the original"
         )
     return notes
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def _related_parts(archive: Archive, main: str, what: str) -> dict[str, str]:
+    """The parts of an archive by name, with the kind of relationship that leads to each.
+
+    The main part comes first: it is ``main`` where no relationship says which it is. Empty if there
+    is none. Raises DataError for relationships that cannot be read.
+    """
+    names = frozenset(archive.names)
+    relations = _relations(archive, "", names, what)
+    first = next((name for kind, name in relations if kind == _MAIN), main)
+    if first not in names:
+        return {}
+
+    found = {first: _MAIN}
+    waiting = collections.deque(found)
+    while waiting:
+        part = waiting.popleft()
+        for kind, name in _relations(archive, part, names, what):
+            if name not in found and kind in _TEXTS | _STYLES | _EMBEDDED:
+                found[name] = kind
+                if kind in _TEXTS:
+                    waiting.append(name)
+    return found
+
+
+def _has_text(kind: str) -> bool:
+    """Whether a part that this relationship leads to has text to translate."""
+    return kind == _MAIN or kind in _TEXTS
+
+
+def _relations(
+    archive: Archive, part: str, names: frozenset[str], what: str
+) -> Iterator[tuple[str, str]]:
+    """The kind and the part of each relationship within the archive that a part has."""
+    folder, name = posixpath.split(part)
+    place = posixpath.join(folder, "_rels", f"{name}.rels")
+    if place not in names:
+        return
+
+    try:
+        root = parse_xml(archive.read(place), f"{what}: {place}")
+    except DataError:
+        if not part:
+            raise
+        return  # Office leaves out what such a part refers to
+
+    for each in root.iter("{*}Relationship"):
+        if each.get("TargetMode") == "External":
+            continue
+        target = urllib.parse.unquote(each.get("Target", ""))
+        full = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+        if full in names:
+            yield each.get("Type", "").rpartition("/")[2], full

@@ -1,6 +1,5 @@
 """Plain text, and strings of programs that may hold tags."""
 
-import codecs
 import dataclasses
 import html
 import re
@@ -12,24 +11,11 @@ from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
-
-_MARKS = {
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-    codecs.BOM_UTF8: "utf-8",
-    b"": "utf-8",
-}
-"""Encodings by byte order mark."""
-
-
-def byte_order_mark(data: bytes) -> tuple[bytes, str]:
-    """The byte order mark at the start, and its encoding; UTF-8 where there is none."""
-    mark = next((each for each in _MARKS if each and data.startswith(each)), b"")
-    return mark, _MARKS[mark]
+from pellucid.text.corpus.dialects import BYTE_ORDER_MARKS, byte_order_mark
 
 
 def decode(data: bytes, what: str) -> tuple[str, str]:
-    """The text of a file and its encoding: UTF-8, or UTF-16 if it begins with that byte order mark.
+    """The text of a file and its encoding: UTF-8, or the one of its byte order mark.
 
     An encoding that ends in ``-sig`` has a byte order mark. Raises DataError.
     """
@@ -48,8 +34,8 @@ def decode(data: bytes, what: str) -> tuple[str, str]:
 def encode(text: str, encoding: str) -> bytes:
     """Text as ``decode`` read it."""
     codec = encoding.removesuffix("-sig")
-    mark = next((each for each, name in _MARKS.items() if each and name == codec), b"")
-    return (mark if encoding.endswith("-sig") else b"") + text.encode(codec)
+    marks = {name: mark for mark, name in BYTE_ORDER_MARKS.items()}
+    return (marks[codec] if codec != encoding else b"") + text.encode(codec)
 
 
 class TextDocument:

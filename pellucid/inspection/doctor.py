@@ -6,8 +6,7 @@ import platform
 
 import torch
 
-from pellucid.core.extras import requirements, version_of
-from pellucid.core.installation import PACKAGE
+from pellucid.core.installation import PACKAGE, requirements, version_of
 from pellucid.core.system import usable_cores
 
 

@@ -133,6 +133,10 @@ _OF_THREE_LETTERS = {
     "cmn": "zh",
     **{three: two for two, three in _THREE_LETTERS.items() if len(two) == 2},
 }
+LANGUAGE_WORDS = TWO_LETTERS.union(
+    (code for codes in _THREE_LETTERS.items() for code in codes), map(str.lower, _NAMES.values())
+)
+"""What people call languages: codes of two and three letters, English names."""
 _SUFFIXES_OF_TEXT = frozenset((".txt", ".jsonl", ".json", ".tsv", ".csv"))
 _CODE = re.compile(r"\s*>>([^<>\s]*)<<")
 _CODES_SHOWN, _NEAR_SHOWN = 30, 3

@@ -9,8 +9,13 @@ import pytest
 from pellucid.core.errors import DataError
 from pellucid.documents.formats import ReadOptions
 from pellucid.documents.markup import Counts
-from pellucid.documents.plural_expression import read_expression
-from pellucid.documents.plurals import _HEADER, _HEADERS, header_of, numbers_of_forms
+from pellucid.documents.plurals import (
+    _HEADER,
+    _HEADERS,
+    header_of,
+    numbers_of_forms,
+    read_expression,
+)
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 

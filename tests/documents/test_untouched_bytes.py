@@ -72,8 +72,8 @@ def test_an_identity_gives_back_every_byte(name: str):
     assert said(data, name, Identity()) == data
 
 
-@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
-def test_a_text_in_utf_16_stays_in_it(codec: str):
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_text_in_utf_16_or_32_stays_in_it(codec: str):
     data = ("\ufeff1\r\n00:00:01,000 --> 00:00:02,000\r\nzoë\r\n").encode(codec)
     assert said(data, "a.srt", Identity()) == data
     assert said(data, "a.srt", Capitals()) == data.decode(codec).replace("zoë", "ZOË").encode(codec)

@@ -20,6 +20,7 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, MissingExtraError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.core.system import thread_count
+from pellucid.core.texts import counted
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import ReadLine
@@ -57,7 +58,7 @@ class Workers:
     @property
     def description(self) -> str:
         """How it computes, in a few words."""
-        return f"{self.compute_type}, {self.count} worker{'s' if self.count > 1 else ''}"
+        return f"{self.compute_type}, {counted(self.count, 'worker')}"
 
 
 def onnxruntime_is_loaded() -> bool:

@@ -14,6 +14,7 @@ from pellucid.backends.kernels.weights import MOST_POSITIONS, Numbers
 from pellucid.bundle import Bundle
 from pellucid.core.errors import PellucidError
 from pellucid.core.system import thread_count
+from pellucid.core.texts import counted
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import ReadLine
@@ -72,8 +73,7 @@ class KernelEngine(CopiedEngine):
     @property
     def reason(self) -> str:
         """Why this engine was chosen, and how it computes."""
-        count = thread_count()
-        workers = f"{count} worker{'s' if count > 1 else ''}"
+        workers = counted(thread_count(), "worker")
         return f"{self._reason}; int8 by {self._model.instructions}, {workers}"
 
     def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pellucid.core.errors import DataError
-from pellucid.text.languages import TWO_LETTERS
+from pellucid.text.languages import LANGUAGE_WORDS
 
 SAMPLE = 1 << 20
 """Bytes from the beginning of a file that are enough for ``dialect_of``."""
 DELIMITERS = ",;\t|"
-_BYTE_ORDER_MARKS = {
+BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
     # Before UTF-16, whose mark begins that of UTF-32.
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -88,6 +88,12 @@ def dialect_of(
     )
 
 
+def byte_order_mark(begin: bytes) -> tuple[bytes, str]:
+    """The byte order mark that text begins with, and its encoding; UTF-8 where there is none."""
+    found = (each for each in BYTE_ORDER_MARKS.items() if begin.startswith(each[0]))
+    return next(found, (b"", "utf-8"))
+
+
 def encoding_of(begin: bytes, what: str, *, is_whole: bool = False) -> tuple[str, bytes]:
     """The encoding of text that begins with these bytes, and its byte order mark.
 
@@ -95,9 +101,9 @@ def encoding_of(begin: bytes, what: str, *, is_whole: bool = False) -> tuple[str
     Other bytes are UTF-8 if they can be, and read as Windows-1252 if they look like it: no UTF-8
     among them, and few letters outside ASCII. Raises DataError for what is none of these.
     """
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if begin.startswith(mark):
-            return encoding, mark
+    mark, encoding = byte_order_mark(begin)
+    if mark:
+        return encoding, mark
 
     # Without a mark UTF-16 is valid UTF-8 in which nearly every second byte is a NUL.
     found = [
@@ -200,31 +206,28 @@ _PAIRS = (
 )
 """Names of both columns that tools and people use, source first, as ``_plain`` leaves them."""
 _MORE_LANGUAGES = (
-    "afr afrikaans alb albanian amh amharic ara arabic armenian asm assamese aze "
-    "azerbaijani baq basque bel belarusian ben bengali bod bos bosnian bre breton bul "
-    "bulgarian burmese castellano cat catalan català ceb cebuano ces chi chinese ckb cmn "
-    "croatian cym cze czech dan danish dansk deu deutsch dut dutch eesti ell eng english "
-    "epo español esperanto est estonian eus euskara farsi fas fil filipino fin finnish "
-    "fra français fre french frisian fry gaeilge galego galician georgian ger german gle "
-    "glg gre greek guj gujarati hau hausa heb hebrew hin hindi hrv hrvatski hun "
-    "hungarian hye ibo ice icelandic igbo ind indonesian irish isl ita italian italiano "
-    "japanese jav javanese jpn kan kannada kat kaz kazakh khm khmer kin kinyarwanda kir "
-    "kmr kor korean kur kurdish kyrgyz lao lat latin latvian latviešu lav lietuvių lit "
-    "lithuanian ltz luxembourgish luxemburgish macedonian magyar mal malagasy malay "
-    "malayalam maltese mandarin mar marathi mkd mlg mlt mon mongolian msa mya nederlands "
-    "nep nepali nld nno nob nor norsk norwegian occitan oci odia ori oriya ory pan pashto "
-    "per persian plt pol polish polski por portuguese português punjabi pus quechua "
-    "romanian română ron rum rus russian serbian shqip sin sindhi sinhala slk slo slovak "
-    "slovene slovenian slovenčina slovenščina slv snd som somali spa spanish sqi srp "
-    "srpski suomi svenska swa swahili swe swedish swh tagalog tajik tam tamil tat tatar "
-    "tel telugu tgk tgl tha thai tib tibetan tigrinya tir tuk tur turkish turkmen türkçe "
-    "uig ukr ukrainian urd urdu uyghur uzb uzbek vie vietnamese welsh wol wolof xho xhosa "
-    "yid yiddish yor yoruba zho zul zulu íslenska čeština ελληνικά български русский "
-    "српски українська עברית العربية فارسی हिन्दी ไทย ქართული 中文 日本語 한국어"
+    "afr afrikaans amh amharic armenian asm assamese aze azerbaijani bel belarusian bos "
+    "bosnian bre breton burmese castellano català ceb cebuano ckb dansk deutsch eesti epo "
+    "español esperanto euskara farsi fil filipino français frisian fry gaeilge galego "
+    "georgian guj gujarati hau hausa hrvatski ibo igbo italiano jav javanese kan kannada kaz "
+    "kazakh khm khmer kin kinyarwanda kir kmr kur kurdish kyrgyz lao lat latin latviešu "
+    "lietuvių ltz luxembourgish luxemburgish magyar mal malagasy malay malayalam maltese "
+    "mandarin mar marathi mlg mlt mon mongolian nederlands nep nepali norsk occitan oci odia "
+    "ori oriya ory pan pashto plt polski português punjabi pus quechua română shqip sin "
+    "sindhi sinhala slovene slovenčina slovenščina snd som somali srpski suomi svenska swa "
+    "swahili swh tagalog tajik tat tatar tel telugu tgk tgl tibetan tigrinya tir tuk turkmen "
+    "türkçe uig uyghur uzb uzbek welsh wol wolof xho xhosa yid yiddish yor yoruba zul zulu "
+    "íslenska čeština ελληνικά български русский српски українська עברית العربية فارسی हिन्दी "
+    "ไทย ქართული 中文 日本語 한국어"
 )
-"""Languages by their codes of three letters (ISO 639-3, or 639-2/B) and names."""
-_LANGUAGE_NAMES = TWO_LETTERS.union(_MORE_LANGUAGES.split())
-_NOT_SURELY = frozenset(("as", "id", "io", "is", "it", "na", "no", "nr", "or", "sn", "to", "ts"))
+"""Other languages by their codes of three letters (ISO 639-3), and names in their own language."""
+_LANGUAGE_NAMES = LANGUAGE_WORDS.union(_MORE_LANGUAGES.split())
+_NOT_SURELY = frozenset(
+    (
+        *("as", "id", "io", "is", "it", "na", "no", "nr", "or", "sn", "to", "ts"),
+        *("arm", "geo", "mac", "may"),
+    )
+)
 """Codes of languages that are as often something else as the name of a column, such as the number
 of a row; they count only where there is no other column."""
 _BESIDE_LANGUAGES = frozenset(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pellucid.core.errors import DataError, InputMissingError
+from pellucid.core.texts import counted
 from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.readers import open_table
 from pellucid.text.corpus.unpacking import open_unpacked
@@ -186,7 +187,7 @@ def _refuse_carriage_returns(only: bytes, name: str) -> None:
     if count:
         raise DataError(
             f"{name} must have lines that end with a line feed, has one line with"
-            f" {count:,} carriage return{'' if count == 1 else 's'} in it, as old Macs ended lines",
+            f" {counted(count, 'carriage return')} in it, as old Macs ended lines",
             hint="convert the file, for example: tr '\\r' '\\n' < OLD > NEW",
         )
 

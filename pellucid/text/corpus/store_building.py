@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -194,12 +193,7 @@ class _RowWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for file in (self._ids, self._lengths, self._begins):
             file.close()
 
