@@ -9,7 +9,7 @@ from typing import Any
 from throughput import Point
 
 from pellucid.core.special import SPECIAL_COUNT
-from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.training.config import RunConfig
 
 _NEVER = 100_000_000

@@ -45,8 +45,7 @@ from pellucid.core.files import (
     write_folder,
 )
 from pellucid.core.limits import LOAD_SECONDS, Deadline
-from pellucid.core.run_names import BUNDLES_FOLDER as BUNDLES_FOLDER
-from pellucid.core.run_names import CONFIG_FILE as CONFIG_FILE
+from pellucid.core.run_names import BUNDLES_FOLDER, CONFIG_FILE
 from pellucid.core.system import after_fork
 from pellucid.model.config import ModelConfig, parse_model_config
 from pellucid.text.seen_words import WORDS_FILE, SeenWords

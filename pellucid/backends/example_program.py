@@ -8,7 +8,8 @@ not import torch: a model is converted for CTranslate2 without it.
 import dataclasses
 from collections.abc import Iterator
 
-from pellucid.bundle import BUNDLES_FOLDER, Bundle
+from pellucid.bundle import Bundle
+from pellucid.core.run_names import BUNDLES_FOLDER
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.languages import UNKNOWN, language_name, languages_of, sentence_in
 from pellucid.text.tokenizers.interface import Tokenizer

@@ -25,7 +25,8 @@ from pellucid.text.config import DataConfig
 from pellucid.text.corpus.facts import CorpusFacts, PairSample
 from pellucid.text.corpus.rows import Indices, Selection
 from pellucid.text.corpus.store import StoreReport, TokenStore
-from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.data import Drawing, TrainingData
 from pellucid.training.held_out import nothing_is_left

@@ -40,8 +40,7 @@ from pellucid.core.files import (
     write_folder,
 )
 from pellucid.core.limits import parse_json
-from pellucid.core.run_names import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
-from pellucid.core.run_names import STATE_FILE, step_of, steps_in
+from pellucid.core.run_names import CHECKPOINTS_FOLDER, STATE_FILE, step_of, steps_in
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
 from pellucid.core.world import World
 from pellucid.model.seq2seq import SequenceModel

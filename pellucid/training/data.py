@@ -38,12 +38,12 @@ from pellucid.text.languages import UNKNOWN
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.shuffling import Mixture
 from pellucid.text.splitting import split_sentences
+from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.resampling import (
     PLANNED_PAIRS,
     NoisyRows,
     Resampling,
 )
-from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.training.config import RunConfig
 
 _ROWS_AT_ONCE = 8192

@@ -25,9 +25,9 @@ from pellucid.training.checkpoint import load_checkpoint, save_checkpoint
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.folder import RunFolder, refuse_if_used
 from pellucid.training.journal import Journal
-from pellucid.training.loop import Run
 from pellucid.training.measure import timed_update, timed_validation
 from pellucid.training.pair_vectors import seconds_of_vectors
+from pellucid.training.run import Run
 from pellucid.training.teacher_tokens import AskedTeachers
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.train import set_up_run

@@ -15,7 +15,6 @@ import os
 import shutil
 import socket
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pellucid.bundle import best_first
@@ -41,14 +40,14 @@ from pellucid.core.run_names import (
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
     CONFIG_FILE,
+    DATA_FOLDER,
     FILM_FOLDER,
     JOURNAL_FILE,
     LOCK_FILE,
+    TOKENIZER_FOLDER,
     step_name,
     steps_in,
 )
-from pellucid.core.run_names import DATA_FOLDER as DATA_FOLDER
-from pellucid.core.run_names import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.text.config import file_format
 from pellucid.text.corpus.addresses import address_of
 from pellucid.training.config import RunConfig
@@ -142,12 +141,7 @@ class RunFolder:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Release the lock; if the run failed before it saved anything, clear the folder."""
         # Text that is not the run's is noticed when it has been read.
         if isinstance(error, ConfigError | DataError) and self._former is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pellucid.core.errors import InputMissingError
 from pellucid.core.files import write_errors
-from pellucid.core.run_names import JOURNAL_FILE as JOURNAL_FILE
+from pellucid.core.run_names import JOURNAL_FILE
 
 Event = dict[str, Any]
 """``event`` is its kind; the other keys are figures, whose units are in the docs."""

@@ -31,8 +31,7 @@ from pellucid.training.config import validation_search
 from pellucid.training.distributed import whole_model
 from pellucid.training.failures import Drawn, go_back, may_apply, note_update, why_to_go_back
 from pellucid.training.folder import remove_worse
-from pellucid.training.run import Progress
-from pellucid.training.run import Run as Run
+from pellucid.training.run import Progress, Run
 from pellucid.training.step import (
     GradientNoiseMeter,
     StepReport,

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from pellucid.bundle import BUNDLES_FOLDER, Bundle, save_bundle
+from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import ConfigError, list_problems
 from pellucid.core.files import read_manifest, refuse_to_overwrite
+from pellucid.core.run_names import BUNDLES_FOLDER
 from pellucid.decoding.sentences import SHARE_KEY
 from pellucid.decoding.suspicious import USUAL_KEY
 from pellucid.equations.averages import mean_of_parameters

@@ -11,7 +11,7 @@ from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
 from pellucid.model.seq2seq import PredictsTokens, SequenceModel
 from pellucid.model.stored import load_model_tensors, model_tensors
-from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.training.config import RunConfig
 from pellucid.training.parent import fixed_settings, parent_hash
 

@@ -21,6 +21,7 @@ from pellucid.core.errors import DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
 from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
+from pellucid.core.run_names import DATA_FOLDER, TOKENIZER_FOLDER
 from pellucid.text.check.check import warn_of_problems
 from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
 from pellucid.text.corpus.chunks import InOrder
@@ -44,7 +45,6 @@ from pellucid.text.tokenizers.resampling import Stream, row_seeds
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.config import PhrasebookConfig, RunConfig
 from pellucid.training.data import Drawing, Tokenizers, TrainingData, marked_terms
-from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
 from pellucid.training.held_out import comparable, draw_held_out, keys_of
 from pellucid.training.unknown import judge_text
 

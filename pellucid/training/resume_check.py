@@ -14,11 +14,11 @@ from typing import Protocol
 from pellucid.core.config import write_toml
 from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.files import read_manifest, write_errors
-from pellucid.core.run_names import STATE_FILE
+from pellucid.core.run_names import CHECKPOINTS_FOLDER, JOURNAL_FILE, STATE_FILE
 from pellucid.evaluation.metrics import VALIDATED
-from pellucid.training.checkpoint import CHECKPOINTS_FOLDER, newest_intact
+from pellucid.training.checkpoint import newest_intact
 from pellucid.training.config import RunConfig
-from pellucid.training.journal import JOURNAL_FILE, Event, read_journal, read_on
+from pellucid.training.journal import Event, read_journal, read_on
 
 _PAUSE = 0.001
 """Seconds between two readings of a run in progress: a small checkpoint takes some milliseconds."""

@@ -22,6 +22,7 @@ from torch.nn import functional
 from pellucid.core.errors import CorruptError
 from pellucid.core.files import open_or_make, verify_folder
 from pellucid.core.phases import begin_phase
+from pellucid.core.run_names import DATA_FOLDER
 from pellucid.core.special import PAD_ID
 from pellucid.decoding.engine import token_batches
 from pellucid.model.seq2seq import SequenceModel
@@ -30,7 +31,6 @@ from pellucid.text.corpus.rows import FileIds, Indices
 from pellucid.text.corpus.store import TokenStore
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TokensOfPairs, TrainingData
-from pellucid.training.folder import DATA_FOLDER
 from pellucid.training.objective import Teacher
 from pellucid.training.precision import Precision, autocast
 

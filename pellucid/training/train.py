@@ -15,6 +15,7 @@ import torch
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.limits import shown
 from pellucid.core.phases import begin_phase
+from pellucid.core.run_names import CHECKPOINTS_FOLDER
 from pellucid.core.world import World, joined, local_rank, world_of_environment
 from pellucid.evaluation.scoring import TITLES
 from pellucid.model.build import build_any_model
@@ -22,7 +23,6 @@ from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import (
-    CHECKPOINTS_FOLDER,
     load_checkpoint,
     newest_intact,
     saved_precision,

@@ -15,8 +15,9 @@ from pellucid.core.special import UNK_ID
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.languages import code_problem
+from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
-from pellucid.text.tokenizers.tokenizer import Tokenizer, unknown_parts
+from pellucid.text.tokenizers.tokenizer import unknown_parts
 
 _MOST = 1 / 3
 """The largest share of unknown tokens on a side; a text with more is not of the vocabulary's

@@ -15,7 +15,6 @@ import torch
 from forks import fork
 
 from pellucid.bundle import (
-    CONFIG_FILE,
     MODEL_FILE,
     Bundle,
     StoredModel,
@@ -34,6 +33,7 @@ from pellucid.core.errors import (
     OutputExistsError,
 )
 from pellucid.core.files import MANIFEST_NAME, manifest_text, read_manifest, write_folder
+from pellucid.core.run_names import CONFIG_FILE
 from pellucid.core.tensors import fingerprint
 from pellucid.equations import transformer
 from pellucid.equations.weights import Transformer, count_parameters, parameter_sets

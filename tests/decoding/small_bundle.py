@@ -6,7 +6,8 @@ from pellucid.bundle import Bundle
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig, TokenizerKind
-from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 SENTENCES = (
     "je suis étudiant",

@@ -16,12 +16,13 @@ from pellucid.core import world
 from pellucid.core.config import read_toml
 from pellucid.core.errors import CorruptError
 from pellucid.core.files import read_manifest, sha256_of, verify_folder
+from pellucid.core.run_names import JOURNAL_FILE
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_any_model
 from pellucid.model.skipgram import SkipGram
 from pellucid.training import pair_vectors
 from pellucid.training.checkpoint import checkpoints_of, read_part
-from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.training.journal import read_journal
 from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 from pellucid.training.train import train

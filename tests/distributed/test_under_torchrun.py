@@ -17,10 +17,10 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from pellucid.cli import main
 from pellucid.core.errors import OutputExistsError
 from pellucid.core.files import sha256_of
-from pellucid.core.run_names import LOCK_FILE
+from pellucid.core.run_names import JOURNAL_FILE, LOCK_FILE
 from pellucid.training.checkpoint import checkpoints_of
 from pellucid.training.folder import goes_on
-from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 

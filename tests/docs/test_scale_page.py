@@ -19,7 +19,8 @@ import tritonclient.http as triton
 import yaml
 
 from pellucid.cli.main import cli
-from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.core.run_names import JOURNAL_FILE
+from pellucid.training.journal import read_journal
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")

@@ -12,7 +12,8 @@ from pellucid.decoding.result import Translation
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 FRENCH = (
     "je suis étudiant le petit chat noir ne dort pas sur la grande table rouge nous parlons où est"

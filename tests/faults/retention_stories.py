@@ -14,8 +14,8 @@ import torch
 from crash_points import die_at
 from hypothesis import strategies as st
 
-from pellucid.bundle import BUNDLES_FOLDER
 from pellucid.core.files import remove_leftovers, write_file, write_folder
+from pellucid.core.run_names import BUNDLES_FOLDER
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config

@@ -12,8 +12,9 @@ from commands import pellucid
 from tiny_runs import SETTINGS, set_options
 
 from pellucid.core.files import verify_folder
+from pellucid.core.run_names import JOURNAL_FILE
 from pellucid.training.checkpoint import newest_intact
-from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.training.journal import read_journal
 
 LONGER = ["train", "demo", *set_options([*SETTINGS, "training.max_steps=5"])]
 

@@ -6,7 +6,7 @@ from tiny_models import sources, targets, tiny_model
 
 from pellucid.core.special import PAD_ID
 from pellucid.equations.averages import ensemble_log_probs, mean_of_parameters, moving_average
-from pellucid.equations.transformer import shift_right
+from pellucid.equations.embedding import shift_right
 from pellucid.model.ensemble import Ensemble
 from pellucid.text.batching import Batch
 from pellucid.training.averaging import Average

@@ -14,6 +14,7 @@ from test_resumed_equals_unbroken import SETTINGS
 from tiny_models import EVERY_KIND, sources, targets, tiny_model
 
 from pellucid import load
+from pellucid.core.run_names import JOURNAL_FILE
 from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.beam import beam_search
@@ -21,7 +22,7 @@ from pellucid.decoding.search.greedy import greedy_search
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
-from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.training.journal import read_journal
 from pellucid.training.objective import build_objective
 from pellucid.training.presets import read_config
 from pellucid.training.step import build_optimizer, find_gradient

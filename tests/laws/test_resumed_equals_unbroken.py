@@ -11,8 +11,9 @@ import pytest
 from commands import pellucid, running
 from tiny_runs import ONE_LAYER, set_options
 
+from pellucid.core.run_names import JOURNAL_FILE
 from pellucid.core.tensors import fingerprint, load_tensors
-from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 

@@ -7,14 +7,8 @@ import pytest
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizers.interface import SAVED_AS
-from pellucid.text.tokenizers.tokenizer import (
-    Tokenizer,
-    check_fingerprint,
-    load_tokenizer,
-    train_tokenizer,
-    train_tokenizers,
-)
+from pellucid.text.tokenizers.interface import SAVED_AS, Tokenizer, check_fingerprint
+from pellucid.text.tokenizers.tokenizer import load_tokenizer, train_tokenizer, train_tokenizers
 
 KINDS = ["bpe", "unigram", "word", "punctuation", "rules", "character", "wordpiece"]
 TEXTS = ["we walk , you don't talk", "we talk ! é", "they walked"] * 10

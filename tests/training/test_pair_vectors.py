@@ -9,11 +9,11 @@ import torch
 
 from pellucid.bundle import load_any_bundle
 from pellucid.core.errors import ConfigError
+from pellucid.core.run_names import CHECKPOINTS_FOLDER
 from pellucid.core.world import World
 from pellucid.model.build import build_any_model
 from pellucid.text.corpus.rows import IdRows, Selection
 from pellucid.text.corpus.store import StoreReport, TokenStore
-from pellucid.training.checkpoint import CHECKPOINTS_FOLDER
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.dry_run import dry_run

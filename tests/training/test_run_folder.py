@@ -14,7 +14,6 @@ import tiny_runs
 import torch
 from forks import fork
 
-from pellucid.bundle import BUNDLES_FOLDER
 from pellucid.core.errors import (
     ConfigError,
     DataError,
@@ -23,6 +22,7 @@ from pellucid.core.errors import (
     OutputExistsError,
     WriteError,
 )
+from pellucid.core.run_names import BUNDLES_FOLDER
 from pellucid.training.checkpoint import checkpoints_of, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.folder import RunFolder, remove_worse

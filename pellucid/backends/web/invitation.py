@@ -1,8 +1,9 @@
 """The text a page opens with: a sentence that the run has shown, or words that the model knows."""
 
 from pellucid.backends.example_program import whole_words
-from pellucid.bundle import BUNDLES_FOLDER, Bundle
+from pellucid.bundle import Bundle
 from pellucid.core.errors import DataError, InputMissingError
+from pellucid.core.run_names import BUNDLES_FOLDER
 from pellucid.core.special import UNK_ID
 from pellucid.decoding.plain_text import MASK
 from pellucid.model.config import DecoderConfig

@@ -6,21 +6,12 @@ from pathlib import Path
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError
 from pellucid.text.config import WORD_KINDS, TokenizerConfig
-from pellucid.text.tokenizers.interface import Tokenizer, check_fingerprint
+from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import load_marian
 from pellucid.text.tokenizers.sentencepiece_tokenizer import load_sentencepiece, train_sentencepiece
 from pellucid.text.tokenizers.vocabulary import VocabularyFile, VocabularyTokenizer
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer, train_words
 from pellucid.text.tokenizers.wordpiece import WordPieceTokenizer, train_wordpiece
-
-__all__ = [
-    "Tokenizer",
-    "check_fingerprint",
-    "load_tokenizer",
-    "train_tokenizer",
-    "train_tokenizers",
-    "unknown_parts",
-]
 
 
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
