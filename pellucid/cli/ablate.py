@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import Choices, json_option, open_translator, search_options
+from pellucid.cli.options import (
+    Choices,
+    json_option,
+    open_translator,
+    require_model,
+    search_options,
+)
 
 if TYPE_CHECKING:
     from pellucid.inspection.ablation import AblationStudy
@@ -51,6 +57,7 @@ def ablate(
     if picture is not None:
         # A study takes minutes: a wrong suffix must not cost it.
         check_picture(picture)
+    require_model(bundle)
 
     from pellucid.evaluation.metrics import check_lines
     from pellucid.inspection.ablation import ablate as ablate_parts

@@ -153,9 +153,10 @@ def verify_resume(
       pellucid verify-resume my.toml --steps 100 --kills 10
     """
     from pellucid.training.presets import read_config
-    from pellucid.training.resume_check import verify_resume as verify
 
     run_config = read_config(config, overrides, init)
+    from pellucid.training.resume_check import verify_resume as verify
+
     with tempfile.TemporaryDirectory(prefix="pellucid-") as folder:
         proof = verify(run_config, Path(folder), steps=steps, kills=kills, seed=seed)
 

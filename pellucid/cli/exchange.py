@@ -55,6 +55,7 @@ def import_huggingface(folder: str, out: Path) -> None:
     Otherwise nothing is downloaded. Nothing in FOLDER is run. The bundle is held to Marian's own
     definition on a few sentences before it is written.
     """
+    require_model(folder)
     from pellucid.backends.hub import folder_of
     from pellucid.backends.huggingface.import_folder import import_huggingface as read_and_write
 
@@ -261,6 +262,7 @@ def web(
     Any model but word vectors can be exported. Open the file in a browser, also from a disk or a
     phone: nothing is loaded and nothing is sent.
     """
+    require_model(bundle)
     from pellucid.backends.web.export import export_web
     from pellucid.backends.web.invitation import sample_of_run
     from pellucid.bundle import load_any_bundle

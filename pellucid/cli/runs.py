@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import FiniteRange, json_option
+from pellucid.cli.options import FiniteRange, json_option, require_model
 from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
@@ -182,9 +182,6 @@ def average(
       pellucid average runs/de/bundles/step-* --out runs/mean
       pellucid average runs/news runs/tuned --weight 1 --weight 3 --out runs/between
     """
-    from pellucid.bundle import open_any_bundle
-    from pellucid.training.merging import save_average
-
     if len(models) < 2:
         raise click.UsageError(
             "an average needs at least two models: name the bundles of a run one by one, such as"
@@ -197,6 +194,11 @@ def average(
         )
     if weights and not 0 < sum(weights) < math.inf:  # NaN is in no range
         raise click.UsageError("the weights must be finite, and not all 0.")
+    for model in models:
+        require_model(model)
+
+    from pellucid.bundle import open_any_bundle
+    from pellucid.training.merging import save_average
 
     bundle = save_average(out, [open_any_bundle(each) for each in models], weights or None)
     if not obj["quiet"]:

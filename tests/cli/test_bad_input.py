@@ -40,6 +40,35 @@ def test_a_file_to_translate_that_is_not_there(tiny_run: Path, tmp_path: Path):
     assert not (tmp_path / "out.txt").exists()
 
 
+def test_a_model_that_is_not_there_is_told_before_pytorch_is_imported():
+    """Which takes seconds: so PyTorch cannot be imported in that process."""
+    lines = [
+        *(f"export {each} none out" for each in ("web", "ctranslate2", "onnx", "huggingface")),
+        "export marian none out",
+        "import huggingface none out",
+        "average none other --out out",
+        "ablate none source target",
+        "distill none source --out out",
+        "backtranslate none source --out out",
+        "vectors nearest none word",
+        "verify-resume none",
+        *(f"{each} none" for each in ("fill", "continue", "doctor", "serve", "translate")),
+        "score none source target",
+        "inspect none text",
+        "train none",
+    ]
+    code = (
+        "import json, sys; sys.modules['torch'] = None\n"
+        "from click.testing import CliRunner; from pellucid.cli.main import cli\n"
+        "answers = [CliRunner().invoke(cli, each).exception for each in json.loads(sys.argv[1])]\n"
+        "print(json.dumps([type(each).__name__ for each in answers]))\n"
+    )
+    command = [sys.executable, "-c", code, json.dumps([line.split() for line in lines])]
+    answers = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    told = dict(zip(lines, answers, strict=True))
+    assert {line: name for line, name in told.items() if name != "InputMissingError"} == {}
+
+
 def test_a_folder_in_the_place_of_a_file(tiny_run: Path, tmp_path: Path):
     """A folder holds documents, and their translations need a folder too."""
     result = pellucid("translate", tiny_run, tmp_path)
