@@ -4,9 +4,8 @@ import ast
 import graphlib
 from pathlib import Path
 
+from package_trees import FILES, PACKAGE, nodes_of
 from statements import statements
-
-PACKAGE = Path(__file__).parents[2] / "pellucid"
 
 
 def name_of(path: Path) -> str:
@@ -22,7 +21,7 @@ def is_run(node: ast.AST) -> bool:
 def imported_by(path: Path, names: set[str]) -> set[str]:
     """The files of the package that a file imports anywhere but for the type checker."""
     found: set[str] = set()
-    for node in statements(ast.parse(path.read_text(encoding="utf-8")), is_run):
+    for node in statements(nodes_of(path)[0], is_run):
         if isinstance(node, ast.ImportFrom) and node.module:
             # ``from pellucid.decoding import rewriting`` names a file by its last word.
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
@@ -33,7 +32,7 @@ def imported_by(path: Path, names: set[str]) -> set[str]:
 
 
 def test_imports_form_no_circle():
-    files = {name_of(path): path for path in PACKAGE.rglob("*.py")}
+    files = {name_of(path): path for path in FILES}
     graph = {name: imported_by(path, set(files)) for name, path in files.items()}
     assert graph["pellucid.decoding.torch_engine"] >= {"pellucid.decoding.search.search"}
 

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from package_trees import FILES, PACKAGE, nodes_of
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "pellucid"
-FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = {
     "core": 0,
@@ -111,7 +110,7 @@ def dotted(node: ast.expr) -> str:
 def sources() -> tuple[Source, ...]:
     found = []
     for path in FILES:
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))))
+        nodes = nodes_of(path)
         calls = [
             (
                 node.lineno,

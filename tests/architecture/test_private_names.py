@@ -5,12 +5,9 @@ import functools
 import importlib
 import textwrap
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import pytest
-
-PACKAGE = Path(__file__).parents[2] / "pellucid"
-FILES = sorted(PACKAGE.rglob("*.py"))
+from package_trees import FILES, PACKAGE, nodes_of
 
 DOCUMENTED = {"_exit", "_replace", "_asdict", "_fields"}
 """Names of the standard library that its documentation has, in ``os`` and in named tuples."""
@@ -67,7 +64,7 @@ def taken() -> frozenset[tuple[str, str]]:
     own: set[str] = set()
     used = set()
     for path in FILES:
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        nodes = nodes_of(path)
         own.update(filter(is_private, defined_in(nodes)))
         names = used_in(nodes, frozenset())
         used |= {(path.relative_to(PACKAGE).as_posix(), name) for name in names}

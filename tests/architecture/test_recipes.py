@@ -1,14 +1,12 @@
 """The recipes of CONTRIBUTING.md, applied to a copy of the package: each adds what it says."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forks import run_script
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -329,24 +327,8 @@ def test_a_heading_says_how_many_files_its_recipe_touches():
 
 
 def test_what_the_recipes_add_is_trained_and_equals_its_equation(patched: Path):
-    script = patched / "try_recipes.py"
-    script.write_text(TRY, "utf-8")
-    paths = os.pathsep.join(
-        [
-            str(patched),
-            str(ROOT / "tests"),
-            str(ROOT / "tests/evaluation"),
-            str(ROOT / "tests/decoding"),
-        ]
-    )
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=patched,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=800,
-        check=False,
-    )
+    tests = ROOT / "tests"
+    paths = [patched, tests, tests / "evaluation", tests / "decoding"]
+    done = run_script(TRY, patched, paths)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("trained"), done.stdout
