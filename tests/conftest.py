@@ -9,6 +9,7 @@ import asyncio
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -95,8 +96,14 @@ def pytest_configure(config: pytest.Config) -> None:
     side_by_side.register(config)
 
 
-def pytest_collection_finish() -> None:
-    """Take what all tests together have imported out of every later collection of garbage."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Take what all tests together have imported out of every later collection of garbage.
+
+    Forks share also what PyTorch imports late: with the first optimizer, and to compare tensors.
+    """
+    if session.config.getoption("--workers") and "torch" in sys.modules:
+        import torch._dynamo
+        import torch.distributed.tensor  # noqa: F401
     gc.enable()
     gc.collect()
     gc.freeze()

@@ -4,12 +4,11 @@ import logging
 import os
 import pty
 import re
-import subprocess
-import sys
+import select
 from pathlib import Path
 
 import pytest
-from commands import pellucid
+from commands import pellucid, running
 from journals import validated, validated_text
 from tiny_runs import SETTINGS, set_options
 
@@ -164,23 +163,26 @@ def test_on_a_terminal_a_run_is_shown_from_its_first_second_to_its_last(tmp_path
     settings = [*SETTINGS, "tokenizer.kind=bpe", "training.max_steps=4"]
     settings += ["tokenizer.shared=true", "tokenizer.vocabulary_size=5000"]
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "pellucid", "train", "demo", *set_options(settings)]
     leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [*command, "--out", str(out)],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-    )
-    os.close(follower)
+    terminal = Path(os.ttyname(follower))
     received = b""
-    try:
-        while chunk := os.read(leader, 1 << 16):
-            received += chunk
-    except OSError:
-        pass  # how a terminal ends on Linux
-    assert process.wait() == 0
+    with running(
+        *("train", "demo", *set_options(settings), "--out", out),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        environment={"TERM": "xterm", "COLUMNS": "120"},
+    ) as command:
+        while True:
+            is_there, _, _ = select.select([leader], [], [], 0.05)
+            if is_there:
+                received += os.read(leader, 1 << 16)
+            elif not Path(f"/proc/{command.pid}").exists():
+                break
+    assert command.result is not None
+    assert command.result.code == 0
+    os.close(follower)
+    os.close(leader)
 
     lines = re.split(r"[\r\n]+", TEXT_OF_TERMINAL.sub("", received.decode()))
     names = [line[2:].split(" ━")[0] for line in lines if "━" in line]

@@ -64,7 +64,7 @@ BOTH = """
 
 @functools.cache
 def text() -> list[str]:
-    return [line for pair in generate(1500, seed=1) for line in (pair.source, pair.target)]
+    return [line for pair in generate(400, seed=1) for line in (pair.source, pair.target)]
 
 
 def odd_lines(count: int) -> list[str]:
