@@ -58,6 +58,9 @@ WHOLE_RUNS = {
 """Folders of tests that train or serve whole models, in which checking would take most of the time.
 The other folders run every function that has a shape in its signature."""
 
+OWN_SHAPES = {"architecture", "decoding", "equations", "laws", "model"}
+"""Folders whose tests are about functions with shapes: each test begins the count of checked calls.
+Elsewhere a file does: a tenth of the time of its tests would be checks of the same."""
 
 FEW_VARIANTS = {"paper", "alibi, pre-norm", "additive, not fed"}
 FEW_SETTINGS = 3
@@ -112,7 +115,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    shapes.check(is_on=folder not in WHOLE_RUNS and "resumed_equals" not in item.path.name)
+    shapes.check(
+        is_on=folder not in WHOLE_RUNS and "resumed_equals" not in item.path.name,
+        scope=item.nodeid if folder in OWN_SHAPES else str(item.path),
+    )
 
 
 @pytest.hookimpl(wrapper=True)

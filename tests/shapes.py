@@ -25,14 +25,16 @@ _SHAPED = {"Bool", "Float", "Int", "Num", "Shaped", "UInt8"}
 _OF_FUNCTIONS = "@__import__('shapes').checked"
 _OF_CLASSES = "@__import__('jaxtyping').jaxtyped(typechecker=__import__('beartype').beartype)"
 MOST_CALLS = 2
-"""As many calls of each function are checked in a test; each takes twenty times an addition."""
+"""As many calls of each function are checked in a scope, which is a test or a file of tests; each
+takes twenty times an addition."""
 
 _calls: dict[Callable[..., Any], int] = {}
 _is_on = True
+_scope: str | None = None
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Check the shapes of ``function`` in its first calls of each test.
+    """Check the shapes of ``function`` in its first calls of each scope.
 
     What was found right is not checked again: shapes are right or wrong whatever the numbers are.
     """
@@ -99,11 +101,16 @@ def install(packages: Sequence[str]) -> None:
     sys.meta_path.insert(0, _Finder(tuple(packages)))
 
 
-def check(*, is_on: bool) -> None:
-    """Switch the checks on or off, for whatever is called from now on, and count calls anew."""
-    global _is_on
+def check(*, is_on: bool, scope: str | None = None) -> None:
+    """Switch the checks on or off, for whatever is called from now on.
+
+    Calls are counted anew, unless what was checked before had the same ``scope``.
+    """
+    global _is_on, _scope
     _is_on = is_on
-    _calls.clear()
+    if scope is None or scope != _scope:
+        _calls.clear()
+    _scope = scope
     jaxtyping.config.update("jaxtyping_disable", not is_on)
 
 
