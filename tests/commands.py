@@ -57,7 +57,7 @@ class _Server:
                 self._start(folder / f"{run}")
                 self._socket.connect(str(folder / f"{run}"))
         self.requests, self.answers = self._socket.makefile("w"), self._socket.makefile("r")
-        atexit.register(self._leave)
+        atexit.register(self.leave)
 
     def _start(self, path: Path) -> None:
         # sets have an order of their own in it: that of this process is drawn, or given by seed 0
@@ -72,9 +72,12 @@ class _Server:
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         if os.getpid() == self._worker:  # and not a fork of it
+            atexit.unregister(self.leave)
             self._socket.shutdown(socket.SHUT_RDWR)
+            for each in (self.requests, self.answers, self._socket):
+                each.close()
 
 
 _server = functools.cache(_Server)
@@ -92,8 +95,12 @@ def running(
     umask: int | None = None,
     obeys_modes: bool = False,
     closed: tuple[int, ...] = (),
+    others_run: bool = False,
 ) -> Iterator[Running]:
-    """Run ``pellucid`` with ``arguments`` beside the block; ``result`` is there when it ends."""
+    """Run ``pellucid`` with ``arguments`` beside the block; ``result`` is there when it ends.
+
+    Inside the block no other command runs, unless ``others_run``.
+    """
     with tempfile.TemporaryDirectory() as name:
         streams = Path(name)
         (streams / "in").write_bytes(stdin if isinstance(stdin, bytes) else b"")
@@ -114,6 +121,8 @@ def running(
             "obeys_modes": obeys_modes,
         }
         server = _server()
+        if others_run:
+            server = _Server()
         server.requests.write(json.dumps(request) + "\n")
         server.requests.flush()
         command = Running(pid=int(server.answers.readline()))
@@ -121,6 +130,8 @@ def running(
             yield command
         finally:
             code = int(server.answers.readline())
+            if others_run:
+                server.leave()
             command.result = Result(
                 code=code,
                 out=(streams / "out").read_text(encoding="utf-8"),

@@ -39,7 +39,7 @@ def run_script(
             try:
                 os.dup2(out.fileno(), 1)
                 os.dup2(err.fileno(), 2)
-                sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
+                sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # not what pytest captures
                 os.chdir(folder)
                 _forget_repository()
                 sys.path[:0] = map(str, paths)

@@ -214,7 +214,7 @@ def test_a_wide_beam_finds_the_best_sentence_that_holds_every_word(seed, phrases
     assert found.ids == fits[0]
 
 
-@pytest.mark.parametrize("beam_size", [1, 2, 3, 8])
+@pytest.mark.parametrize("beam_size", [1, 2, pytest.param(3, marks=pytest.mark.nightly), 8])
 @pytest.mark.parametrize("phrases", PHRASES, ids=str)
 def test_no_beam_is_too_narrow_for_its_required_phrases(beam_size, phrases):
     """Even where there is room for nothing else; each sentence has constraints of its own."""

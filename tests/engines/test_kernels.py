@@ -602,7 +602,7 @@ def one_word_less(matrix: Matrix) -> Matrix:
     return Rounded(matrix.whole[:-1], matrix.scale[:-1])
 
 
-@pytest.mark.parametrize("models", [60, pytest.param(300, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("models", [20, pytest.param(300, marks=pytest.mark.nightly)])
 def test_random_models_run_clean_under_sanitizers(models: int, tmp_path: Path):
     """Addresses, undefined behavior and leaks; and all sets of instructions give the same bits."""
     program = build_module().build(tmp_path / "fuzz", fuzzer=True)

@@ -169,9 +169,13 @@ def test_a_shorter_list_is_the_beginning_of_a_longer_one():
     assert generate(0, seed=5) == []
 
 
-def test_no_sentence_stands_in_two_parts_on_either_side():
-    splits = split(40_000, 1_500, seed=1)
-    assert [len(part) for part in splits] == [40_000, 1_500, 1_500]
+@pytest.mark.parametrize(
+    ("train_count", "held_out_count"),
+    [(10_000, 800), pytest.param(40_000, 1_500, marks=pytest.mark.nightly)],
+)
+def test_no_sentence_stands_in_two_parts_on_either_side(train_count: int, held_out_count: int):
+    splits = split(train_count, held_out_count, seed=1)
+    assert [len(part) for part in splits] == [train_count, held_out_count, held_out_count]
     for side in (0, 1):
         train, valid, test = ({pair[side] for pair in part} for part in splits)
         assert not train & valid
@@ -180,9 +184,12 @@ def test_no_sentence_stands_in_two_parts_on_either_side():
     assert all(len(set(part)) == len(part) for part in splits)
 
 
-def test_a_pair_never_changes_sides_with_the_seed_or_the_sizes():
-    learned = {p for s, n in ((1, 20_000), (2, 5_000)) for p in split(n, 10, seed=s).train}
-    held_out = {p for s, n in ((3, 10), (4, 900)) for part in split(10, n, s)[1:] for p in part}
+@pytest.mark.parametrize("scale", [1, pytest.param(4, marks=pytest.mark.nightly)])
+def test_a_pair_never_changes_sides_with_the_seed_or_the_sizes(scale: int):
+    sizes = (1, 5_000 * scale), (2, 1_250 * scale)
+    learned = {p for s, n in sizes for p in split(n, 10, seed=s).train}
+    sizes = (3, 10), (4, 225 * scale)
+    held_out = {p for s, n in sizes for part in split(10, n, s)[1:] for p in part}
     assert not learned & held_out
 
 

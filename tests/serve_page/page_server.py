@@ -2,14 +2,16 @@
 
 import asyncio
 import contextlib
-import re
+import os
 import signal
 import socket
-import subprocess
-import sys
+import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from commands import running
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.model.build import build_model
@@ -58,24 +60,18 @@ def write_model(folder: Path, seed: int, table: Mapping[str, object] = _TABLE) -
 @contextlib.contextmanager
 def serving(*arguments: str) -> Iterator[str]:
     """``pellucid serve`` on a free port; gives its address and ends it afterwards."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pellucid", "serve", *arguments, "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/?", address), "the server did not start"
-        yield address.rstrip("/")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.communicate(timeout=25)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
+        out.touch()
+        with running("serve", *arguments, "--port", 0, stdout=out, others_run=True) as command:
+            try:
+                while not (address := out.read_text()).endswith("\n"):
+                    assert Path(f"/proc/{command.pid}").exists(), "the server did not start"
+                    time.sleep(0.01)
+                yield address.strip().rstrip("/")
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(command.pid, signal.SIGTERM)
 
 
 @contextlib.contextmanager
