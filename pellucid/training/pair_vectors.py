@@ -60,7 +60,8 @@ def start_from_pairs(
 
     def learn() -> None:
         began = time.monotonic()
-        skipgram = _learn(text, size, width, epochs, seed)
+        skipgram = _skipgram(text, size, width, seed)
+        _learn(skipgram, text, epochs, seed)
         learned.copy_(torch.cat([skipgram.w_in.detach(), skipgram.counts[:, None]], dim=1))
         known, seconds = int((skipgram.counts > 0).sum()), time.monotonic() - began
         _log.info("%d of %d tokens begin with a vector, after %.0f s", known, size, seconds)
@@ -89,8 +90,10 @@ def seconds_of_vectors(model: SequenceModel, data: TrainingData, epochs: int, se
     store = data.store.some(data.rows[some])
     text = Interleaved(store, Selection.of_all(len(store)), _first_target(source, target))
 
+    # Built before, as it is only once, whatever the number of pairs and epochs.
+    skipgram = _skipgram(text, text.first_target + len(target), model.config.d_model, seed)
     began = time.monotonic()
-    _learn(text, text.first_target + len(target), model.config.d_model, 1, seed)
+    _learn(skipgram, text, 1, seed)
     return (time.monotonic() - began) * epochs * len(data.rows) / len(store)
 
 
@@ -151,17 +154,23 @@ class Interleaved:
             yield torch.from_numpy(self.gather(indices)[0])
 
 
-def _learn(text: Interleaved, size: int, width: int, epochs: int, seed: int) -> SkipGram:
-    """Skip-gram's vectors after so many epochs, each in batches of its preset."""
-    config = read_config(_PRESET).training
+def _skipgram(text: Interleaved, size: int, width: int, seed: int) -> SkipGram:
+    """A model that knows how often each token occurs."""
     skipgram = build_any_model(SkipGramConfig(d_model=width), size, size, seed=seed)
     assert isinstance(skipgram, SkipGram)
     skipgram.count(text.blocks())
+    return skipgram
+
+
+def _learn(skipgram: SkipGram, text: Interleaved, epochs: int, seed: int) -> None:
+    """Let it learn for so many epochs, each in batches of its preset."""
+    config = read_config(_PRESET).training
     begin_stream(skipgram, seed, World())
+    width = skipgram.config.d_model
 
     optimizer, objective = build_optimizer(skipgram, config), CrossEntropy(config.label_smoothing)
-    both = fixed_lengths(text.lengths(), text.lengths())
-    sampler = BatchSampler(*both, config.batch_tokens, seed)
+    lengths = text.lengths()
+    sampler = BatchSampler(*fixed_lengths(lengths, lengths), config.batch_tokens, seed)
     step = done = 0
     while done < epochs * len(text):
         indices = next(sampler)
@@ -169,4 +178,3 @@ def _learn(text: Interleaved, size: int, width: int, epochs: int, seed: int) -> 
         rows = text.gather(indices)
         rate = learning_rate(config, width, step, done / (epochs * len(text)))
         update(skipgram, optimizer, [collate_gathered(rows, rows)], objective, config, rate)
-    return skipgram

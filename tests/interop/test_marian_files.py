@@ -337,6 +337,12 @@ def test_a_shape_that_is_too_large_for_its_data_is_told():
         read_binary(bytes(content), "model.bin")
 
 
+def test_settings_that_are_there_twice_are_told():
+    content = write_binary(Items("a: 1", {"special:model.yml": _row(1.0)}))
+    with pytest.raises(CorruptError, match=r"it has special:model\.yml twice"):
+        read_binary(content, "model.bin")
+
+
 def test_an_archive_that_unpacks_to_more_than_it_can_hold_is_refused():
     packed = io.BytesIO()
     np.savez_compressed(packed, x=np.zeros(1 << 22, np.float32))

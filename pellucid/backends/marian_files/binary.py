@@ -73,15 +73,15 @@ def read_binary(content: bytes, origin: str) -> Items:
     Raises CorruptError for a file that is damaged or has items of other types than float32, int8
     and intgemm8.
     """
-    settings, arrays = "", {}
+    settings, arrays = None, {}
     for each in _headers(_Reader(content, origin)):
+        if each.name in arrays or (each.name == MODEL_YML and settings is not None):
+            raise CorruptError(f"{origin} is not a Marian model: it has {each.name} twice")
         if each.name == MODEL_YML:
             settings = bytes(each.data).rstrip(b"\0").decode("utf-8", "replace")
-        elif each.name in arrays:
-            raise CorruptError(f"{origin} is not a Marian model: it has {each.name} twice")
         else:
             arrays[each.name] = _array(each, origin)
-    return Items(settings, arrays)
+    return Items(settings or "", arrays)
 
 
 def _headers(reader: _Reader) -> Iterator[_Header]:
