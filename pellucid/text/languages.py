@@ -136,7 +136,7 @@ _OF_THREE_LETTERS = {
 LANGUAGE_WORDS = TWO_LETTERS.union(
     (code for codes in _THREE_LETTERS.items() for code in codes), map(str.lower, _NAMES.values())
 )
-"""What people call languages: codes of two and three letters, English names."""
+"""Names of languages: codes of two and three letters, English names."""
 _SUFFIXES_OF_TEXT = frozenset((".txt", ".jsonl", ".json", ".tsv", ".csv"))
 _CODE = re.compile(r"\s*>>([^<>\s]*)<<")
 _CODES_SHOWN, _NEAR_SHOWN = 30, 3

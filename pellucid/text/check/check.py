@@ -96,7 +96,7 @@ Kind = Literal[
 ]
 
 KEPT_KINDS: frozenset[Kind] = frozenset(("unusual", "mojibake", "invisible", "other_script"))
-"""What ``check --fix`` leaves as it is, because it may be intended, or nobody knows what was."""
+"""The kinds that ``check --fix`` leaves: they may be intended, or nobody knows what was."""
 
 _Rows = npt.NDArray[np.int64]
 _FIRST_LINES = 10

@@ -26,14 +26,14 @@ PLANNED_PAIRS = 1 << 13
 
 
 class Stream(enum.IntEnum):
-    """What a row's random numbers are for; two uses of the same numbers would be correlated."""
+    """The purpose of a row's random numbers; two that shared them would be correlated."""
 
     SOURCE = 0
-    """The segmentation of its source."""
+    """The segmentation of the source."""
     COPY = 1
-    """Its copy with noise."""
+    """The copy with noise."""
     TARGET = 2
-    """The segmentation of its target."""
+    """The segmentation of the target."""
     TOKENIZER = 3
     """The copy with noise that the tokenizers learn from."""
 
