@@ -6,6 +6,7 @@ neither reports its own use or errors, unless their environment variables say ot
 """
 
 import contextlib
+import logging
 import os
 import sys
 import time
@@ -13,12 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, assert_never
 
-from pellucid.core.errors import MissingExtraError
+from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.core.files import write_errors
 from pellucid.core.run_names import BOARD_FOLDER
 from pellucid.training import LoggerName
 from pellucid.training.config import RunConfig
 from pellucid.training.journal import Event, Listener, number
+
+_log = logging.getLogger("pellucid")
 
 SHOWN = ("train", "validation")
 """Events whose figures are shown."""
@@ -45,9 +48,11 @@ class Writer(Protocol):
 def with_loggers(run: Path, config: RunConfig, listener: Listener | None) -> Listener:
     """A listener that writes for each of ``training.log_to`` and then calls ``listener``.
 
-    Raises MissingExtraError if one is not installed.
+    Raises MissingExtraError if one is not installed, ConfigError for a run folder in which one
+    cannot write.
     """
-    loggers = [Logger(run, writer_for(name, run, config)) for name in config.training.log_to]
+    names = dict.fromkeys(config.training.log_to)  # each once
+    loggers = [Logger(run, writer_for(name, run, config)) for name in names]
 
     def hear(event: Event) -> None:
         for logger in loggers:
@@ -59,7 +64,7 @@ def with_loggers(run: Path, config: RunConfig, listener: Listener | None) -> Lis
 
 
 def writer_for(name: LoggerName, run: Path, config: RunConfig) -> Writer:
-    """The writer of that name for the run in a folder. Raises MissingExtraError."""
+    """The writer of that name for the run in a folder. Raises MissingExtraError, ConfigError."""
     try:
         match name:
             case "tensorboard":
@@ -78,28 +83,52 @@ def writer_for(name: LoggerName, run: Path, config: RunConfig) -> Writer:
 
 
 class Logger:
-    """A listener for the events of a run, which begin with ``start``."""
+    """A listener for the events of a run, which begin with ``start``.
+
+    If its program fails later, it is warned of and left out: training goes on without it.
+    """
 
     def __init__(self, run: Path, writer: Writer) -> None:
         self._run, self._writer = run, writer
         self._last_step = 0
+        self._has_failed = False
 
     def hear(self, event: Event) -> None:
-        """Record an event if it has figures to show. Raises WriteError if that fails."""
+        """Record an event if it has figures to show. Raises WriteError if ``start`` fails."""
         step = int(number(event, "step") or 0)
-        with write_errors(self._run):
-            if event["event"] == "start":
-                self._writer.begin(step + 1)
-            elif event["event"] in SHOWN:
-                if step < self._last_step:  # rolled back
-                    self._writer.begin(step)
-                self._writer.write(_figures(event), step)
-            elif event["event"] == "end":
-                self._writer.close()
-            else:
-                return
+        if event["event"] == "start":
+            self._begin(step + 1)
+        elif event["event"] not in (*SHOWN, "end") or self._has_failed:
+            return
+        else:
+            try:
+                self._hear(event, step)
+            except Exception as error:  # each of these programs has errors of its own
+                self._has_failed = True
+                name = type(self._writer).__name__
+                _log.warning("no more figures for %s, which failed: %s", name, error)
+                with contextlib.suppress(Exception):
+                    self._writer.close()
 
         self._last_step = step
+
+    def _begin(self, step: int) -> None:
+        try:
+            with write_errors(self._run):
+                self._writer.begin(step)
+        except WriteError:
+            raise
+        except Exception as error:
+            name = type(self._writer).__name__
+            raise WriteError(f"cannot write figures for {name}: {error}") from error
+
+    def _hear(self, event: Event, step: int) -> None:
+        if event["event"] == "end":
+            self._writer.close()
+            return
+        if step < self._last_step:  # rolled back
+            self._writer.begin(step)
+        self._writer.write(_figures(event), step)
 
 
 def _figures(event: Event) -> dict[str, float]:
@@ -228,6 +257,11 @@ class MLflow:
 
         self._open: Any = MlflowClient
         self._metric, self._param = Metric, Param
+        if "?" in str(run.resolve()) and "MLFLOW_TRACKING_URI" not in os.environ:
+            raise ConfigError(
+                f"training.log_to=mlflow must have a run folder without a question mark, got {run}",
+                hint="MLflow addresses its file by a URL, which a question mark ends",
+            )
         self._folder, self._settings = run, config.to_table()
         self._client: Any = None
         self._id = ""

@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from commands import pellucid
 from journals import ended, start, trained, validated
 from tiny_runs import ONE_LAYER, SETTINGS, set_options
 
-from pellucid.core.errors import MissingExtraError, WriteError
+from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.core.installation import install_command
 from pellucid.training.journal import Event, read_journal
 from pellucid.training.loggers import Logger, TensorBoard, with_loggers
@@ -138,6 +138,38 @@ def test_a_disk_that_does_not_take_it_is_told(read: Reader, tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(WriteError, match=r"cannot write .*file: Not a directory"):
         board(tmp_path / "file" / "b").hear(start())
+
+
+def test_a_program_that_fails_ends_no_training(caplog: pytest.LogCaptureFixture, tmp_path: Path):
+    """But a run that begins is refused, before it has trained."""
+
+    class Failing:
+        def __init__(self, fails_at: str) -> None:
+            self.fails_at = fails_at
+            self.calls: list[str] = []
+
+        def call(self, name: str) -> None:
+            self.calls.append(name)
+            if name == self.fails_at:
+                raise RuntimeError("database is locked")
+
+        def begin(self, _step: int, /) -> None:
+            self.call("begin")
+
+        def write(self, figures: Mapping[str, float], step: int) -> None:
+            self.call("write")
+
+        def close(self) -> None:
+            self.call("close")
+
+    writing, closing = Failing("write"), Failing("close")
+    for each in (writing, closing):
+        tell(Logger(tmp_path, each), start(), trained(2), trained(4), ended(4, "max_steps"))
+    assert writing.calls == ["begin", "write", "close"]
+    assert closing.calls == ["begin", "write", "write", "close", "close"]
+    assert caplog.messages == ["no more figures for Failing, which failed: database is locked"] * 2
+    with pytest.raises(WriteError, match="cannot write figures for Failing: database is locked"):
+        Logger(tmp_path, Failing("begin")).hear(start())
 
 
 def test_without_the_extra_the_command_says_what_to_install(
@@ -261,9 +293,13 @@ def test_mlflow_gets_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    hear = with_loggers(tmp_path / "r", read_config("demo", ["training.log_to=mlflow"]), None)
+    config = read_config("demo", ['training.log_to=["mlflow", "mlflow"]'])
+    with pytest.raises(ConfigError, match="must have a run folder without a question mark, got"):
+        with_loggers(tmp_path / "r?", config, None)
+    hear = with_loggers(tmp_path / "r", config, None)
     for event in EVENTS:
         hear(event)
+    assert len([call for call in calls if call[0] == "open"]) == 1, "named twice, opened once"
     assert calls[:2] == [("open", f"sqlite:///{tmp_path}/r/mlflow.db"), ("run", "7", "r")]
     assert calls[-1] == ("end", "r")
     figures = [each for call in calls if call[0] == "log" for each in call[2]]
