@@ -7,10 +7,13 @@ not import torch: a model is converted for CTranslate2 without it.
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
+from pellucid.backends.capability import Backend, shown_setting
 from pellucid.bundle import Bundle
 from pellucid.core.run_names import BUNDLES_FOLDER
 from pellucid.core.special import SPECIAL_COUNT
+from pellucid.decoding.config import DecodingConfig
 from pellucid.text.languages import UNKNOWN, language_name, languages_of, sentence_in
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
@@ -57,6 +60,41 @@ def example_of(bundle: Bundle, text: str = "") -> Example:
     if isinstance(source, MarianTokenizer) and isinstance(target, MarianTokenizer):
         return _of_marian(source, text, names)
     return _of_words(source, text, names[1])
+
+
+@dataclasses.dataclass(frozen=True)
+class GreedySearch:
+    """What a program that searches greedily takes of a model's search settings."""
+
+    source: int
+    """Tokens of a source that are read, without the stop."""
+    ratio: float
+    extra: int
+    """A translation has at most ``ratio`` times as many tokens as its source, and these."""
+    target: int
+    """Tokens of the longest translation."""
+    lost: str
+    """The settings that the program lacks, as they are written for ``--set``."""
+
+    def gives(self) -> str:
+        """The end of a sentence that says what the program gives."""
+        command = "gives what `pellucid translate --beam-size 1` gives"
+        lost = f", but for these settings of the model, which it lacks: {self.lost}"
+        return command + (lost if self.lost else "")
+
+
+def greedy_search_of(bundle: Bundle[Any], backend: Backend, longest: int) -> GreedySearch:
+    """The search of a program by ``backend``, which numbers ``longest`` positions."""
+    settings = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
+    lost = (shown_setting(name, getattr(settings, name)) for name in backend.lacking(settings))
+    fixed = settings.max_length
+    return GreedySearch(
+        source=min(settings.max_source_tokens, longest - 1),
+        ratio=settings.max_length_ratio if fixed is None else 0,
+        extra=settings.max_length_extra if fixed is None else fixed,
+        target=longest - 1,
+        lost=", ".join(lost),
+    )
 
 
 def model_name(bundle: Bundle) -> str:

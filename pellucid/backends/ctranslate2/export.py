@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.backends.capability import KERNELS
+from pellucid.backends.capability import CTRANSLATE2, KERNELS
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
-from pellucid.backends.example_program import example_of, pair_in_words
+from pellucid.backends.example_program import example_of, greedy_search_of, pair_in_words
 from pellucid.backends.kernels.equation import forced_log_probs as in_numpy
 from pellucid.backends.kernels.weights import Exact, Numbers, read_weights, sinusoids, t2t_sinusoids
 from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
@@ -27,9 +27,14 @@ _PROGRAM = """
 import ctranslate2
 {imports}
 
-{opened}pieces = {pieces}
+{opened}pieces = {pieces}[:{search.source}]
 [found] = ctranslate2.Translator(".").translate_batch(
-    [pieces], beam_size=1, min_decoding_length=0, suppress_sequences=[["{pad}"], ["{start}"]]
+    [pieces],
+    beam_size=1,
+    min_decoding_length=0,
+    max_decoding_length=min(int(len(pieces) * {search.ratio}) + {search.extra}, {search.target}),
+    max_input_length=0,
+    suppress_sequences=[["{pad}"], ["{start}"]],
 )
 print({text}(found.hypotheses[0]))
 """
@@ -39,10 +44,12 @@ def readme(bundle: Bundle, quantization: Quantization, example: str = "") -> str
     """The page of an export as Markdown: what is in the folder, and a program that translates."""
     shown = example_of(bundle, example)
     pieces = vocabulary_pieces(bundle.target_tokenizer)
+    search = greedy_search_of(bundle, CTRANSLATE2, bundle.max_length or POSITIONS)
     program = _PROGRAM.strip().format(
         imports="\n".join(f"import {each}" for each in shown.imports),
         opened=shown.opened,
         pieces=shown.pieces,
+        search=search,
         text=shown.text_of_pieces,
         pad=pieces[PAD_ID],
         start=pieces[BOS_ID],
@@ -56,8 +63,9 @@ Exported by Pellucid {__version__}, weights in {quantization}. Without Pellucid,
 {program}
 ```
 
-It is a greedy search, and gives what `pellucid translate --beam-size 1` gives. Padding and start
-are never generated: rule them out, as here. The stop is added to the source by CTranslate2.
+It is a greedy search, and {search.gives()}.
+Padding and start are never generated: rule them out, as here. A source is cut, and the length of a
+translation limited, as the model's settings say. CTranslate2 adds the stop to the source.
 """
 
 

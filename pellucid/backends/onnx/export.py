@@ -13,8 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.backends.capability import ONNX, SENTENCES, shown_setting
-from pellucid.backends.example_program import example_of, pair_in_words
+from pellucid.backends.capability import ONNX, SENTENCES
+from pellucid.backends.example_program import (
+    GreedySearch,
+    example_of,
+    greedy_search_of,
+    pair_in_words,
+)
 from pellucid.backends.onnx.graphs import (
     DECODER,
     ENCODER,
@@ -28,7 +33,6 @@ from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from pellucid.core.version import __version__
-from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import TransformerConfig
 
 _PROGRAM = """
@@ -79,11 +83,8 @@ print({text})
 """
 
 
-def readme(bundle: Bundle, example: str = "", lost: str = "") -> str:
-    """The page as Markdown, with a program that translates ``example`` and needs no torch.
-
-    ``lost`` names the model's search settings that the program does not have.
-    """
+def readme(bundle: Bundle, search: GreedySearch, example: str = "") -> str:
+    """The page as Markdown, with a program that translates ``example`` and needs no torch."""
     config = bundle.model.config
     shown = example_of(bundle, example)
     own = [each for each in shown.imports if each != "sentencepiece"]
@@ -96,7 +97,6 @@ def readme(bundle: Bundle, example: str = "", lost: str = "") -> str:
         text=shown.text_of_ids,
     )
     pair = pair_in_words(bundle)
-    but = f", but for these settings of the model, which it lacks: {lost}" if lost else ""
     return f"""# A translation model as ONNX graphs{pair and f": {pair}"}
 
 Exported by Pellucid {__version__}: {config.summary()}, float32, opset 17. All weights are inside
@@ -117,8 +117,8 @@ the limits of a search: tokens of a source that are read, and of a translation, 
 `ratio` times as many as its source and `extra` more.
 A source ends with the stop. Padding and start are never generated: rule them out, as below.
 
-A greedy search without Pellucid and without PyTorch, in this folder; it gives what
-`pellucid translate --beam-size 1` gives{but}:
+A greedy search without Pellucid and without PyTorch, in this folder; it
+{search.gives()}:
 
 ```python
 {program}
@@ -168,19 +168,20 @@ def export_onnx(bundle: Bundle, out: Path, example: str = "") -> None:
     models = _models(onnx, config, tensors)
     _prove(bundle, {name: onnx.reference.ReferenceEvaluator(each) for name, each in models.items()})
 
-    searching = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
-    about = _about(bundle, searching, models)
-    lost = ", ".join(
-        shown_setting(name, getattr(searching, name)) for name in ONNX.lacking(searching)
-    )
-    if lost:
-        _log.warning("not exported of the search settings, as graphs only compute scores: %s", lost)
+    # A learned table ends where training ended it; the other tables end where the graph's does.
+    longest = config.max_positions if config.positions == "learned" else SINUSOIDS
+    search = greedy_search_of(bundle, ONNX, longest)
+    about = _about(bundle, longest, search, models)
+    if search.lost:
+        _log.warning(
+            "not exported of the search settings, as graphs only compute scores: %s", search.lost
+        )
 
     def fill(folder: Path) -> None:
         for name, model in models.items():
             (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
         (folder / "onnx.json").write_text(json.dumps(about, indent=2), encoding="utf-8")
-        (folder / "README.md").write_text(readme(bundle, example, lost), encoding="utf-8")
+        (folder / "README.md").write_text(readme(bundle, search, example), encoding="utf-8")
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
 
     write_folder(out, fill, details={"kind": "onnx"})
@@ -280,12 +281,12 @@ def _as_past(outputs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _about(bundle: Bundle, searching: DecodingConfig, models: Mapping[str, Any]) -> dict[str, Any]:
+def _about(
+    bundle: Bundle, longest: int, search: GreedySearch, models: Mapping[str, Any]
+) -> dict[str, Any]:
     """The content of ``onnx.json``: what a program needs to run the graphs."""
     config = bundle.model.config
     assert isinstance(config, TransformerConfig)
-    # A learned table ends where training ended it; the other tables end where the graph's does.
-    longest = config.max_positions if config.positions == "learned" else SINUSOIDS
 
     return {
         "made_by": f"pellucid {__version__}",
@@ -296,10 +297,10 @@ def _about(bundle: Bundle, searching: DecodingConfig, models: Mapping[str, Any])
         "decoder_layers": config.decoder_layers,
         "longest": longest,
         "limits": {
-            "source": min(searching.max_source_tokens, longest - 1),
-            "ratio": 0 if searching.max_length else searching.max_length_ratio,
-            "extra": searching.max_length or searching.max_length_extra,
-            "target": longest - 1,
+            "source": search.source,
+            "ratio": search.ratio,
+            "extra": search.extra,
+            "target": search.target,
         },
         "graphs": {
             f"{name}.onnx": {
