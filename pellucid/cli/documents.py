@@ -188,16 +188,20 @@ def _translate_one(
         raise click.UsageError(f"-o must name a file: a {kind} is nothing for a terminal.")
 
     counts = Counts()
-    translated = translate_document(
-        _bytes_of(file),
-        translator,
-        name,
-        kind=kind,
-        options=options,
-        keep_numbers=keep_numbers,
-        progress=None if quiet else _Reports(name),
-        counts=counts,
-    )
+    reports = _Reports(name)
+    try:
+        translated = translate_document(
+            _bytes_of(file),
+            translator,
+            name,
+            kind=kind,
+            options=options,
+            keep_numbers=keep_numbers,
+            progress=None if quiet else reports,
+            counts=counts,
+        )
+    finally:
+        reports.end_line()
     if output == "-":
         with write_errors(Path("standard output")):
             standard_output().write(translated)
@@ -254,6 +258,7 @@ class _Reports:
         self._name = visible(name)
         self._last = time.monotonic()
         self._shows = sys.stderr is not None and sys.stderr.isatty()
+        self._is_in_line = False
 
     def __call__(self, done: int, total: int) -> None:
         """Take a count of translated sentences, and show it if enough time has passed."""
@@ -266,5 +271,11 @@ class _Reports:
         text = f"{self._name}: {done:,} of {total:,} {noun}"
         if self._shows:
             click.echo(f"\r{text}", err=True, nl=is_end)
+            self._is_in_line = not is_end
         else:
             click.echo(text, err=True)
+
+    def end_line(self) -> None:
+        """End a line that an error left, so that its message has one of its own."""
+        if self._is_in_line:
+            click.echo(err=True)

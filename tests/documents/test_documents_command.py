@@ -36,6 +36,7 @@ def run(
     *,
     kind: Format | None = None,
     guard_cells: bool = False,
+    quiet: bool = True,
 ) -> int:
     return translate_files(
         translator,  # type: ignore[arg-type]  # it translates sentences, as a Translator does
@@ -45,7 +46,7 @@ def run(
         columns=columns,
         keep_numbers=False,
         guard_cells=guard_cells,
-        quiet=True,
+        quiet=quiet,
     )
 
 
@@ -193,6 +194,22 @@ def test_a_folder_that_cannot_be_read_is_named_and_fails(
 def test_columns_are_refused_for_a_folder_without_tables(page: Path):
     with pytest.raises(click.UsageError, match="csv, json, tsv, yaml, not html"):
         run(Capitals(), page.parent, page.parent / "out", columns=["fr"])
+
+
+def test_an_error_has_a_line_of_its_own_on_a_terminal(
+    page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    class Failing(Capitals):
+        def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
+            raise DataError("no numbers")
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    (page.parent / "b.html").write_text("<p>un chien</p>")
+    assert run(Failing(), page.parent, page.parent / "out", quiet=False) == 1
+    assert capsys.readouterr().err == "".join(
+        f"\r{name}: 0 of 1 sentence\nerror: {page.parent / name}: no numbers\n"
+        for name in ("b.html", "page.html")
+    )
 
 
 def test_a_document_may_come_out_of_a_pipe(tmp_path: Path):
