@@ -264,17 +264,22 @@ def open_user_file(path: Path) -> Iterator[BinaryIO]:
     """Open a replacement as ``open_replacement`` does, for an output that the user named.
 
     A symbolic link is followed: the file that it names is replaced. A pipe or a device cannot be
-    replaced, and is written to.
+    replaced, and is written to. What replaces a file may be read by those who may read that.
     """
+    mode: int | None = None
     with write_errors(path):
         # A folder is refused here, before there is anything to lose.
         if path.exists() and not path.is_file():
             with path.open("wb") as file:
                 yield file
             return
+        if path.exists():
+            mode = path.stat().st_mode & 0o777
 
     # Not Path.resolve, which raises RuntimeError for a link to itself.
     with open_replacement(Path(os.path.realpath(path))) as file:
+        if mode is not None:
+            Path(file.name).chmod(mode)
         yield file
 
 
@@ -321,8 +326,10 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
     ``fill`` writes the files into an empty temporary folder. Their hashes go into
     ``manifest.json`` beside ``details``, everything is synced, and the folder is renamed to
     ``path``; a folder that was there before is removed after that, of a link to one the link.
-    Raises WriteError, also for a file of that name; what was there before is then unharmed.
+    Raises WriteError, also for a file of that name; what was there before is then unharmed, unless
+    it is the last sync that failed, after which ``path`` is the new folder.
     """
+    path = path.absolute()  # the folder . has no name, and none above it
     temporary = path.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     with write_errors(path):
         if not path.is_dir() and (path.exists() or path.is_symlink()):
@@ -390,9 +397,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         well_formed = manifest["version"] == MANIFEST_VERSION and all(
             isinstance(entry["size"], int)
             and isinstance(entry["sha256"], str)
-            and (name.isascii() and name.isprintable())
+            and name.isprintable()
             for name, entry in files.items()
         )
+        is_whole = text == manifest_text(manifest)
 
     except FileNotFoundError:
         raise InputMissingError(f"{folder} has no {MANIFEST_NAME}") from None
@@ -406,7 +414,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
     if not well_formed:
         raise CorruptError(f"{path} is damaged or of an unknown version")
-    if text != manifest_text(manifest):
+    if not is_whole:
         raise CorruptError(f"{path} is damaged: its SHA-256 is not the one it ends with")
 
     return dict(manifest)
@@ -553,7 +561,8 @@ def remove_leftovers(folder: Path, *, unless_held: bool = False) -> list[Path]:
     """Delete the temporary files and folders that a killed process left behind.
 
     Only what has a name that this package gives is deleted: others may be the user's. With
-    ``unless_held`` what another process is writing stays, whatever the clocks say.
+    ``unless_held`` what another process is writing stays, whatever the clocks say. Returns what is
+    gone.
     """
     found = list(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
     leftovers = [
@@ -565,8 +574,9 @@ def remove_leftovers(folder: Path, *, unless_held: bool = False) -> list[Path]:
         if leftover.is_dir() and not leftover.is_symlink():
             shutil.rmtree(leftover, ignore_errors=True)
         else:
-            leftover.unlink(missing_ok=True)
-    return leftovers
+            with contextlib.suppress(OSError):  # the folder may be somebody else's
+                leftover.unlink()
+    return [path for path in leftovers if not os.path.lexists(path)]
 
 
 def _hold(path: Path) -> int | None:
@@ -615,6 +625,11 @@ def _write_manifest(folder: Path, details: dict[str, Any]) -> None:
     """Sync and hash the files of ``folder``, and list them in its manifest."""
     # Sorted, so that equal files give equal manifests.
     names = sorted(path.name for path in folder.iterdir())
+    for name in names:
+        if not name.isprintable():
+            raise WriteError(
+                f"a file of a folder must have a name that can be printed, got {name!r}"
+            )
     _sync_files(folder / name for name in names)
 
     files = {

@@ -90,7 +90,7 @@ class Output:
     @functools.cached_property
     def edits(self) -> tuple[int, int]:
         """Word edits to the nearest references, and the words of these."""
-        return _edits(self.hypotheses, self.alternatives)
+        return _edits(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,40 +225,6 @@ def accepted(references: References) -> list[list[str]]:
     return lines
 
 
-def word_error_rate(hypotheses: Sequence[str], references: Alternatives) -> float:
-    """Words to insert, delete or replace per 100 words of the nearest accepted references.
-
-        WER = 100 · Σ edits / Σ reference words
-
-    Words are separated by spaces; over lines of phones this is the phone error rate (PER). Of a
-    line's alternatives the one with the fewest edits counts, and of those the longest.
-
-    Differs: for pronunciations, papers call ``line_error_rate`` the word error rate.
-    Raises DataError if counts differ, a line accepts nothing, or no reference holds a word.
-    """
-    _check_alternatives(hypotheses, references)
-    edits, words = _edits(hypotheses, references)
-    if words == 0:
-        raise DataError("an error rate needs a reference with a word in it, all are empty")
-    return 100.0 * edits / words
-
-
-def line_error_rate(hypotheses: Sequence[str], references: Alternatives) -> float:
-    """Percent of lines that equal none of their accepted references; spacing does not matter.
-
-    Over one pronunciation a line, this is what the literature calls the word error rate.
-    Raises DataError if counts differ or a line accepts nothing.
-    """
-    _check_alternatives(hypotheses, references)
-
-    # Split and compared as lists: how phones are spaced says nothing.
-    wrong = sum(
-        hypothesis.split() not in [alternative.split() for alternative in alternatives]
-        for hypothesis, alternatives in zip(hypotheses, references, strict=True)
-    )
-    return 100.0 * wrong / len(references)
-
-
 def edit_distance(found: Sequence[str], right: Sequence[str]) -> int:
     """The fewest insertions, deletions and replacements that turn one sequence into the other.
 
@@ -266,20 +232,27 @@ def edit_distance(found: Sequence[str], right: Sequence[str]) -> int:
 
     Source: Levenshtein (1966); Wagner and Fischer (1974).
     """
-    above = list(range(len(right) + 1))  # one row of D is enough to compute the next
+    import numpy as np  # not for the help of the command line, which reads the table
 
-    for i, word in enumerate(found, start=1):
-        row = [i]
-        for j, other in enumerate(right, start=1):
-            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (word != other)))
-        above = row
+    numbers: dict[str, int] = {}
+    rows, columns = sorted(
+        ([numbers.setdefault(word, len(numbers)) for word in side] for side in (found, right)),
+        key=len,
+    )
+    others, steps = np.array(columns, np.int64), np.arange(len(columns) + 1)
+    above = steps  # one row of D is enough to compute the next
 
-    return above[-1]
+    for i, word in enumerate(rows, start=1):
+        row = np.minimum(above[1:] + 1, above[:-1] + (others != word))
+        # D(i, j-1) + 1 for all j at once: the least so far, and a step for each column since.
+        above = np.minimum.accumulate(np.concatenate(([i], row)) - steps) + steps
+
+    return int(above[-1])
 
 
-def _edits(hypotheses: Sequence[str], references: Alternatives) -> tuple[int, int]:
+def _edits(output: Output) -> tuple[int, int]:
     edits = words = 0
-    for hypothesis, alternatives in zip(hypotheses, references, strict=True):
+    for hypothesis, alternatives in zip(output.hypotheses, output.alternatives, strict=True):
         tokens = hypothesis.split()
         right = [alternative.split() for alternative in alternatives]
         # Of references equally near the longest counts, which gives the lower rate.
@@ -289,13 +262,14 @@ def _edits(hypotheses: Sequence[str], references: Alternatives) -> tuple[int, in
     return edits, words
 
 
-def _check_alternatives(hypotheses: Sequence[str], references: Alternatives) -> None:
-    check_lines({"hypotheses": hypotheses, "references": references})
-    for number, alternatives in enumerate(references, start=1):
-        if not alternatives or isinstance(alternatives, str):
-            raise DataError(
-                f"line {number} must have a list of accepted references, got {alternatives!r}"
-            )
+def _line_error_rate(output: Output) -> float:
+    """Percent of lines that equal none of their accepted references."""
+    # Split and compared as lists: how phones are spaced says nothing.
+    wrong = sum(
+        hypothesis.split() not in [alternative.split() for alternative in alternatives]
+        for hypothesis, alternatives in zip(output.hypotheses, output.alternatives, strict=True)
+    )
+    return 100.0 * wrong / len(output.hypotheses)
 
 
 def references_signature(alternatives: Sequence[Sequence[str]]) -> str:
@@ -452,8 +426,7 @@ def _wer(output: Output) -> Score | None:
     counted = references_signature(output.alternatives)
     if output.pronunciations:
         # A word is a line here, so that a single wrong phone makes the word wrong.
-        wrong = line_error_rate(output.hypotheses, output.alternatives)
-        return Score(wrong, f"{counted}|word:line")
+        return Score(_line_error_rate(output), f"{counted}|word:line")
     return Score(100.0 * edits / words, f"{counted}|case:mixed|tok:none|word:token")
 
 
@@ -531,13 +504,17 @@ def corpus_score(
     references: References,
     language: str | None = None,
     tokenize: TokenizerName = DEFAULT_TOKENIZER,
+    *,
+    pronunciations: bool = False,
 ) -> Score | None:
     """The named score of all lines together; None where nothing can be counted.
 
-    ``language`` matters to ``bleu_lc_tok`` only, ``tokenize`` to ``bleu`` only. Raises as those do,
-    and ConfigError for a name that the table does not have.
+    ``language`` matters to ``bleu_lc_tok`` only, ``tokenize`` to ``bleu`` only, ``pronunciations``
+    to ``wer`` and ``per`` only. Raises as those do, and ConfigError for a name that the table does
+    not have.
     """
-    return metric_of(name).score(Output(hypotheses, references, language, tokenize))
+    output = Output(hypotheses, references, language, tokenize, pronunciations)
+    return metric_of(name).score(output)
 
 
 def sentence_scores(
@@ -546,30 +523,34 @@ def sentence_scores(
     references: References,
     language: str | None = None,
     tokenize: TokenizerName = DEFAULT_TOKENIZER,
+    *,
+    pronunciations: bool = False,
 ) -> SentenceScores:
     """The named score of every line by itself.
 
     Their mean is not the score of the whole text. Arguments and errors as of ``corpus_score``.
     """
-    return metric_of(name).sentence_scores(Output(hypotheses, references, language, tokenize))
+    output = Output(hypotheses, references, language, tokenize, pronunciations)
+    return metric_of(name).sentence_scores(output)
+
+
+NEAREST_BY = ("bleu", "chrf")
+"""The metrics that ``nearest`` compares by; both count parts of a sentence in any script."""
 
 
 def nearest(texts: Sequence[str], reference: str, name: str) -> int:
     """The number of the text that the named metric finds best; of equal ones the first.
 
     Source: Kim and Rush (2016), §3.3, "sequence-level interpolation".
+    Raises ConfigError for a metric that is none of ``NEAREST_BY``.
     """
-    references = [reference] * len(texts)
+    if name not in NEAREST_BY:
+        raise ConfigError(f"texts are compared by {' or '.join(NEAREST_BY)}, got {name!r}")
+
     # a sentence without spaces would be one word, right or wrong as a whole
     tokenize: TokenizerName = "char" if SPACELESS_LETTER.search(reference) else DEFAULT_TOKENIZER
-    scores = sentence_scores(name, texts, references, tokenize=tokenize).scores
-
-    # Turned so that the largest is the best.
-    sign = 1 if metric_of(name).higher_is_better else -1
-
-    # A text that nothing can be counted of is never the nearest, unless all are such.
-    known = [float("-inf") if score is None else sign * score for score in scores]
-    return max(range(len(texts)), key=known.__getitem__)
+    scores = sentence_scores(name, texts, [reference] * len(texts), tokenize=tokenize).scores
+    return max(range(len(texts)), key=lambda number: scores[number] or 0.0)
 
 
 def check_lines(sides: Mapping[str, Sequence[object]]) -> None:

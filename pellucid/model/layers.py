@@ -60,7 +60,8 @@ def output_parameters(
 def narrow(model: nn.Module) -> None:
     """Keep the matrices of a Transformer's blocks in bfloat16 from now on; for inference.
 
-    Norms, residual sums, attention and logits stay as they were. Raises ConfigError if the
+    Norms, residual sums, attention and logits stay as they were, and with ``projection=two_stage``
+    the matrices of queries, keys and values. Raises ConfigError if the
     model has no such matrix.
     """
     found = [p for name, p in model.named_parameters() if name.endswith(_NARROW_NAMES)]

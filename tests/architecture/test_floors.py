@@ -216,7 +216,7 @@ def test_late_imports_only_where_start_up_counts_or_a_package_is_optional():
     optional |= {"lxml", "markdown_it", "mdit_py_plugins", "polib", "yaml"}
     optional |= {"fsspec", "pyarrow", "zstandard", "datasets", "ray", "py3langid"}
     optional |= {f"torch.distributed.{part}" for part in ("device_mesh", "fsdp", "tensor")}
-    of_metrics = {"sacrebleu", "sacremoses", "sentencepiece"}
+    of_metrics = {"numpy", "sacrebleu", "sacremoses", "sentencepiece"}
     wrong = []
     for source in sources():
         if source.area in ("cli", None) or source.path in WORKS_WITHOUT_TORCH:

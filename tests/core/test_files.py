@@ -6,12 +6,12 @@ import os
 import shutil
 import signal
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from pellucid.core import system
+from pellucid.core import files, system
 from pellucid.core.errors import CorruptError, InputMissingError, OutputExistsError, WriteError
 from pellucid.core.files import (
     MANIFEST_NAME,
@@ -165,6 +165,32 @@ def test_modes_follow_the_umask(mask: int, mode: int, tmp_path: Path, umask: Non
     write_folder(tmp_path / "folder", fill_secretly, details={})
     for path in (tmp_path / "file", tmp_path / "folder/a", tmp_path / "folder" / MANIFEST_NAME):
         assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_file_of_the_user_keeps_its_mode(tmp_path: Path):
+    path = tmp_path / "secret"
+    path.touch(mode=0o600)
+    write_user_file(path, b"new")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o600)
+
+
+def test_the_folder_that_one_is_in_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    make(Path())
+    assert verify_folder(tmp_path)["kind"] == "test"
+
+
+def test_names_of_any_language_are_read_again_and_others_are_not_written(tmp_path: Path):
+    """Text that is cleaned has the names of the user's files."""
+
+    def named(name: str) -> Callable[[Path], None]:
+        return lambda folder: (folder / name).touch()
+
+    write_folder(tmp_path / "folder", named("häuser 家.en"), details={})
+    assert list(verify_folder(tmp_path / "folder")["files"]) == ["häuser 家.en"]
+    with pytest.raises(WriteError, match=r"a name that can be printed, got 'a\\tb'"):
+        write_folder(tmp_path / "other", named("a\tb"), details={})
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_a_folder_has_a_manifest_of_its_files_and_passes_its_own_check(tmp_path: Path):
@@ -378,6 +404,20 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Pa
     assert remove_leftovers(tmp_path / "no folder") == []
 
 
+def test_a_leftover_that_cannot_be_removed_stays_and_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As in a folder of somebody else."""
+    leftover = tmp_path / f".tmp-{'0a' * 16}"
+    leftover.touch()
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert remove_leftovers(tmp_path) == []
+
+
 def test_what_a_living_process_writes_is_no_leftover_whatever_the_clock_says(tmp_path: Path):
     found: list[Path] = []
 
@@ -427,6 +467,20 @@ def test_names_that_no_manifest_of_ours_has_are_refused_in_a_line(
         verify_folder(tmp_path)
     assert f"{tmp_path / MANIFEST_NAME} {problem}" in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+def test_a_manifest_that_is_parsed_and_too_deep_to_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Which depth that is, depends on Python and on who calls."""
+
+    def overflow(manifest: object) -> bytes:
+        raise RecursionError("maximum recursion depth exceeded")
+
+    folder = make(tmp_path / "folder")
+    monkeypatch.setattr(files, "manifest_text", overflow)
+    with pytest.raises(CorruptError, match=r"manifest\.json is damaged: RecursionError"):
+        read_manifest(folder)
 
 
 def test_a_manifest_of_a_million_lists_is_refused_before_it_is_parsed(tmp_path: Path):

@@ -22,14 +22,13 @@ from pellucid.decoding.ensemble import load_ensemble
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.evaluate import are_single_words, evaluate
 from pellucid.evaluation.metrics import (
-    Score,
     bleu,
     bleu_lc_tok,
     chrf,
     chrfpp,
+    corpus_score,
     sentence_scores,
     ter,
-    word_error_rate,
 )
 from pellucid.evaluation.signature import (
     bundle_hash,
@@ -70,8 +69,9 @@ def test_each_figure_is_that_of_its_metric(translator, hypotheses):
         "chrfpp": chrfpp(hypotheses, references),
         "ter": ter(hypotheses, references),
         "bleu_lc_tok": bleu_lc_tok(hypotheses, references, "fr"),
-        "wer": Score(word_error_rate(hypotheses, [[line] for line in references]), WER_OF_TEXT),
+        "wer": corpus_score("wer", hypotheses, references),
     }
+    assert expected["wer"].signature == WER_OF_TEXT
     for name, score in expected.items():
         assert getattr(result, name) == score.score
         assert result.signatures[name].startswith(f"{score.signature}|search:beam_size=2,")

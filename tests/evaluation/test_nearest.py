@@ -2,6 +2,7 @@
 
 import pytest
 
+from pellucid.core.errors import ConfigError
 from pellucid.evaluation.metrics import nearest
 
 
@@ -25,3 +26,8 @@ def test_a_sentence_too_short_for_four_words_in_a_row_can_still_be_near():
 def test_in_a_script_without_spaces_letters_are_compared(name: str):
     texts = ["他在家里睡觉", "她看见鸟", "女孩看见了一只大的蓝色的鸟"]
     assert nearest(texts, "女孩看见了一只很大的蓝色的鸟", name) == 2
+
+
+def test_a_metric_that_says_nothing_of_single_sentences_is_refused():
+    with pytest.raises(ConfigError, match="texts are compared by bleu or chrf, got 'wer'"):
+        nearest(["a", "b"], "b", "wer")

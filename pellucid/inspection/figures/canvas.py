@@ -141,8 +141,9 @@ def save_picture(figure: "Figure", path: Path) -> None:
     check_picture(path)
     buffer = io.BytesIO()
 
-    # An SVG contains the date of its creation otherwise, and would differ each time.
-    metadata = {"Date": None} if path.suffix == ".svg" else None
+    # Some contain the date of their creation otherwise, and would differ each time.
+    dates = {".svg": "Date", ".pdf": "CreationDate"}
+    metadata = {dates[path.suffix]: None} if path.suffix in dates else None
     # Into memory first: a disk that fills up must not leave half a picture.
     _print(figure, buffer, path.suffix, metadata)
     write_user_file(path, buffer.getvalue())
@@ -215,25 +216,31 @@ def _colormap(name: str, colors: tuple[str, ...]) -> "Colormap":
     return LinearSegmentedColormap.from_list(name, colors)
 
 
+_TAG = re.compile(r"<[^>]+>")
+
+
 def _compact(svg: str, title: str) -> str:
     """The SVG without comments and metadata, with fonts named once and numbers rounded."""
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>\s*", "", svg, flags=re.DOTALL)
     svg = svg.replace(f"font-family: {_SVG_FONTS}; ", "").replace(
         '<style type="text/css">*{', f'<style type="text/css">*{{font-family: {_SVG_FONTS}; '
     )
-    # Matplotlib turns every label, most of them by nothing.
-    svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
-
     # Matplotlib's ids are hashes of coordinates before rounding: number those that are
     # referred to, and drop the others.
-    used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', svg))
+    tags = "".join(_TAG.findall(svg))
+    used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', tags))
     numbers = {name: f"i{number}" for number, name in enumerate(used)}
-    svg = re.sub(
-        r' id="([^"]+)"', lambda m: f' id="{numbers[m[1]]}"' if m[1] in numbers else "", svg
-    )
-    svg = re.sub(r'(href="|url\()#([^")]+)', lambda m: f"{m[1]}#{numbers[m[2]]}", svg)
 
-    svg = re.sub(r"<[^>]+>", lambda tag: _rounded(tag[0]), svg)
+    def compact_tag(found: re.Match[str]) -> str:
+        # Matplotlib turns every label, most of them by nothing.
+        tag = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", found[0])
+        tag = re.sub(
+            r' id="([^"]+)"', lambda m: f' id="{numbers[m[1]]}"' if m[1] in numbers else "", tag
+        )
+        tag = re.sub(r'(href="|url\()#([^")]+)', lambda m: f"{m[1]}#{numbers[m[2]]}", tag)
+        return _rounded(tag)
+
+    svg = _TAG.sub(compact_tag, svg)  # and not the labels, which may say anything
     start = svg.index(">", svg.index("<svg")) + 1
     svg = f"{svg[:start]}\n <title>{html.escape(title)}</title>{svg[start:]}"
     return re.sub(r"\s*\n\s*", "\n", svg)
