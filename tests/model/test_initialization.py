@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tiny_models import EVERY_KIND, tiny_model
 
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
@@ -25,6 +26,18 @@ def test_the_seed_decides_every_number_and_nothing_else_does():
         assert torch.equal(parameter, second.get_parameter(name))
         if parameter.dim() > 1:
             assert not torch.equal(parameter, other.get_parameter(name))
+
+
+@pytest.mark.parametrize("variant", EVERY_KIND)
+def test_every_parameter_is_drawn(variant: str):
+    """What is not drawn would be whatever the memory held, and no seed would decide it."""
+    torch.use_deterministic_algorithms(True)  # fills memory that is not written with NaN
+    try:
+        built = tiny_model(variant)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    missing = [name for name, each in built.named_parameters() if each.isnan().any()]
+    assert not missing, f"draw {missing} in a case of initialize in pellucid/model/build.py"
 
 
 def test_the_seed_is_0_if_none_is_given():
