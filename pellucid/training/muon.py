@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from pellucid.equations.fused import fused_orthogonalize
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.layers import FeedForward
-from pellucid.model.ssru import Ssru
+from pellucid.model.layers import SublayerModule
 
 HEIGHTS = "heights"
 """Key of a group of Muon's: how many rows each matrix has that is stacked in a parameter."""
@@ -22,9 +21,9 @@ HEIGHTS = "heights"
 def hidden_matrices(model: nn.Module) -> dict[Tensor, tuple[int, ...]]:
     """Muon's parameters with the heights of the matrices that are stacked in each.
 
-    They are the matrices of attention, but not of the two-stage projection, of feed-forward
-    networks and of recurrent cells. Embeddings, the last linear map and the tables of positions are
-    tables of rows, which Adam moves.
+    They are the matrices of attention, but not of the two-stage projection, the linear maps of
+    every other sublayer, and the matrices of recurrent cells. Embeddings, the last linear map and
+    the tables of positions are tables of rows, which Adam moves.
     """
     found: dict[Tensor, tuple[int, ...]] = {}
     for module in model.modules():
@@ -33,12 +32,10 @@ def hidden_matrices(model: nn.Module) -> dict[Tensor, tuple[int, ...]]:
                 if module.w_qkv is not None:
                     found[module.w_qkv] = (module.query_width,) * 2 + (module.value_width,)
                 found[module.w_o] = (len(module.w_o),)
-            case FeedForward():
-                for matrix in (module.inner.weight, module.outer.weight):
-                    found[matrix] = (len(matrix),)
-            case Ssru():
-                for matrix in (module.gate.weight, module.candidate.weight):
-                    found[matrix] = (len(matrix),)
+            case SublayerModule():
+                for part in module.children():
+                    if isinstance(part, nn.Linear):
+                        found[part.weight] = (len(part.weight),)
             case nn.LSTM() | nn.GRU():
                 # a matrix for each gate
                 for name, parameter in module.named_parameters():
