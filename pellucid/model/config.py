@@ -330,7 +330,9 @@ class TransformerConfig(
     def summary(self) -> str:
         """The shape of the model in a line, for its card."""
         layers = f"{self.encoder_layers} encoder and {self.decoder_layers} decoder layers"
-        return f"{layers}, {self.shape()}{', SSRU decoder' if self.decoder == 'ssru' else ''}"
+        first = self.sublayers("decoder")[0]
+        decoder = "" if first is SELF_ATTENTION else f", {first.label} decoder"
+        return f"{layers}, {self.shape()}{decoder}"
 
 
 class RnnConfig(RecurrentSettings):

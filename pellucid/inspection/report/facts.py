@@ -7,7 +7,7 @@ from pellucid.model.config import (
     TransformerConfig,
     TranslatorConfig,
 )
-from pellucid.model.sublayers import SSRU
+from pellucid.model.sublayers import SELF_ATTENTION
 
 Fact = dict[str, str]
 
@@ -63,8 +63,9 @@ def _transformer(config: TransformerConfig) -> list[Fact]:
             f"{config.d_ff} hidden units in each block. {_of(part('hidden', choices))}",
         ),
     ]
-    if config.decoder == "ssru":
-        facts.append(_fact("Decoder", "SSRU", SSRU.about))
+    first = config.sublayers("decoder")[0]
+    if first is not SELF_ATTENTION:
+        facts.append(_fact("Decoder", first.label, first.about))
     if config.projection == "two_stage":
         facts.append(_fact("Projection", "two-stage", _of(TABLE["query + projection=two_stage"])))
     if config.embedding == "mlp":
