@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from pathlib import Path
 
 import docx
 import odfdo
@@ -10,6 +11,7 @@ import pytest
 
 from pellucid.documents.formats import ReadOptions
 from pellucid.documents.markup import Counts
+from pellucid.documents.names import ENDINGS, FORMATS, LINES, format_of
 from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping
@@ -54,6 +56,12 @@ TEXTS = {
     "\nx",
     "a.vtt": "WEBVTT - x\n\nSTYLE\n::cue{}\n\nid\n00:01.000 --> 00:02.000 align:start\n- a b"
     "\n- c\n",
+    "a.ass": "[Script Info]\r\nTitle: x\r\n\r\n[Events]\r\nFormat: Start, Text\r\n"
+    "Dialogue: 0:00:01.00,{\\an8}red\\Nhouse \r\n; note\r\nDialogue: 0:00:02.00,cat",
+    "a.properties": "# note\r\na = red \\\r\n   house\r\nb:old\\u00e9\n\n! x\nc",
+    "a.strings": '/* note */\r\n"a" = "red \\"old\\" house" ;\r\n\nb = "cat";',
+    "a.xml": '<?xml version="1.0"?>\r\n<resources >\n <!-- n -->\n'
+    "  <string name='a'>red <b >old</b> &amp; x</string>\n</resources>\n\n",
     "a.csv": 'id;text;"note"\r\n1;"red; ""old""";"x"\r\n\r\n2; cat ;\r\n"3";"a\nb";"c"\r\n4;x;y',
     "a.tsv": 'id\ttext\n1\t"red house"\n2\told',
     "a.json": '{ "a" :"red \\u0068ouse\\/" ,\n\t"b":[1.0,-0,1e5 , "x\\ny"],"a b":{"c":""}}\n\n',
@@ -64,6 +72,21 @@ TEXTS = {
     ),
     "a.po": PO_HEAD + 'msgid "a"\r\nmsgstr "b"\r\n\r\n#~ msgid "c"\r\n#~ msgstr ""\r\n# end',
 }
+
+
+_ELSEWHERE = {"docx", "pptx", "odt", "epub", "xliff"}
+"""Archives, which a test below makes; in XLIFF a unit says that it was translated."""
+
+
+def test_every_format_has_a_sample():
+    missing = {*FORMATS} - {format_of(name) for name in TEXTS} - _ELSEWHERE
+    assert not missing, f"add a file of {sorted(missing)} to TEXTS of {__file__}"
+
+
+def test_the_page_of_documents_names_every_ending():
+    page = (Path(__file__).parents[2] / "docs" / "documents.md").read_text("utf-8")
+    missing = [f".{each}" for each in ENDINGS if f"`.{each}`" not in page and each not in LINES]
+    assert not missing, f"add {missing} to the table of formats in docs/documents.md"
 
 
 @pytest.mark.parametrize("name", TEXTS)
