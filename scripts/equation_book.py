@@ -272,6 +272,11 @@ def _measured(name: str) -> str:
 def _formula(entry: Entry) -> str:
     if "formula" in entry.facts:
         return str(entry.facts["formula"])
+    if not entry.numbers:
+        raise ValueError(
+            f"{entry.page}, {entry.title}: add a formula = '...' in LaTeX, as its functions have no"
+            " number in docs/EQUATIONS.md (EQ: none) that gives one"
+        )
     return str(_equations()[entry.numbers[0]]["formula"])
 
 

@@ -537,13 +537,16 @@ def choices_of(config: TranslatorConfig, *places: str) -> frozenset[str]:
 
     Positions act only inside self-attention, so cross-attention does not have that choice.
     """
-    settings = [
-        f"{name}={getattr(config, name)}"
-        # Every setting of the config, so that a new switch needs a row in the table and no line
-        # here.
-        for name in type(config).model_fields
-        if not (name == "positions" and "cross-attention" in places)
-    ]
+    # Every setting of the config, so that a new one needs a row in the table and no line here. Of a
+    # number, which has no row for each value, the table names what differs from its default.
+    settings = []
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        if not (name == "positions" and "cross-attention" in places):
+            settings.append(f"{name}={value}")
+        if value != field.default:
+            settings.append(f"{name} changed")
+
     # Two settings that make one formula.
     if isinstance(config, TransformerConfig) and not config.norm_affine:
         bare = f"norm_kind={config.norm_kind}"

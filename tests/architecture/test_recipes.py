@@ -17,7 +17,7 @@ FILES = {
     "A length penalty": 2,
     "A tokenizer": 2,
     "A metric": 1,
-    "A model setting": 8,
+    "A model setting": 9,
     "A layer kind": 9,
     "A model kind": 4,
     "An exporter": 3,
@@ -28,7 +28,6 @@ COUNTS = {
     2: "two files",
     3: "three files",
     4: "four files",
-    8: "eight files",
     9: "nine files",
 }
 
@@ -229,7 +228,10 @@ for chosen in new:
     taken = choose_engine(bundle, "auto")
     assert taken.name == "torch" and f"it has no {setting}={value}" in taken.reason, taken.reason
 
-# a page adds up what is scaled nowhere
+# a page adds up what is scaled nowhere, and the table of parts says so
+scaled = parts_of(tiny_model(residual_scale=0.5).config)
+formulas = {each.formula for name, each in scaled.items() if name.endswith(".residual")}
+assert formulas == {"R = X + α O"}, formulas
 pages = walk_through(tiny_model(residual_scale=0.5).config, Vocabularies(13, 13, 13))
 sums = [step.how for page in pages for step in page.steps if step.name == "residual"]
 assert sums == [{"kind": "unexplained"}] * 10, sums

@@ -12,7 +12,7 @@ from tiny_models import EVERY_KIND, sources, targets, tiny_model
 
 from pellucid.inspection.entries import locate
 from pellucid.inspection.parts import TABLE, choices_of, parts_of
-from pellucid.model.config import RnnConfig
+from pellucid.model.config import RnnConfig, TransformerConfig
 from pellucid.model.trace import Trace
 
 
@@ -84,11 +84,39 @@ def test_every_row_of_the_table_belongs_to_a_part_and_says_a_choice_that_a_model
         possible |= choices_of(tiny_model(variant).config, *places)
         possible |= choices_of(tiny_model(variant).config)
     possible |= choices_of(tiny_model("rms norm", norm_affine=False).config)
+    possible |= {f"{name} changed" for name in TransformerConfig.model_fields}
     for name in TABLE:
         base, _, choice = name.replace(" + ", " | ").partition(" | ")
         assert base in TABLE
         assert not choice or choice in possible, name
         assert TABLE[name].meaning.endswith(".")
+
+
+_SIZES = {"d_model", "d_ff", "d_k", "d_v", "heads", "encoder_layers", "decoder_layers"}
+_SIZES |= {"max_positions", "position_hidden", "relative_clip"}
+_TRAINING = {"dropout", "attention_dropout", "activation_dropout", "layer_drop"}
+_WITHOUT_A_ROW = {
+    **dict.fromkeys(_SIZES, "the shape of a matrix says it"),
+    **dict.fromkeys(_TRAINING, "it is off where a model is looked at"),
+    "kind": "each kind has parts of its own",
+    "decoder": "each kind of sublayer has parts of its own",
+    "norm_affine": "rows of norm_kind say it",
+    "norm_eps": "formulas say ε",
+    "start_position": "formulas say n",
+    "pretrained_vectors": "the first embeddings come from it",
+    "tie_output": "the matrices are shown",
+}
+"""Settings that change no formula of the table, and why."""
+
+
+def test_every_setting_that_changes_a_formula_has_a_row():
+    """Without one a model with the setting would be described as one without it."""
+    rows = {name for row in TABLE for name in re.findall(r"[|+] (\w+)(?:=| changed)", row)}
+    missing = TransformerConfig.model_fields.keys() - rows - _WITHOUT_A_ROW.keys()
+    assert not missing, (
+        f"add a row to TABLE of pellucid/inspection/parts.py for {sorted(missing)}, such as"
+        f" 'residual + {min(missing)} changed', or say in _WITHOUT_A_ROW why no formula changes"
+    )
 
 
 def numbers_elsewhere(path: Path) -> Iterator[str]:

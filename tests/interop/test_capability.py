@@ -52,8 +52,8 @@ def test_every_setting_of_every_kind_that_a_backend_takes_is_declared(backend: B
     for kind in backend.kinds:
         missing = KINDS[kind].model_fields.keys() - backend.model.keys()
         assert not missing, (
-            f"declare {', '.join(sorted(missing))} in pellucid/backends/capability.py: by"
-            " _at_default(...) in _TRANSFORMER unless every backend there computes it"
+            f"declare {', '.join(sorted(missing))} in pellucid/backends/capability.py: DEFAULT in"
+            " _TRANSFORMER unless every backend there computes it"
         )
     assert set(backend.model) <= {name for kind in KINDS.values() for name in kind.model_fields}
 
