@@ -1,7 +1,4 @@
-"""Engines, the part of a translator that finds hypotheses: the interface, and Pellucid's own.
-
-Nothing here imports torch until the first search with it, as an engine may work without.
-"""
+"""The interface of engines, the part of a translator that finds hypotheses; imports no torch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence

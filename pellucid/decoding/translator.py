@@ -1,5 +1,6 @@
 """Translates text: one text, a list, or a stream, in order."""
 
+import copy
 import dataclasses
 import functools
 import itertools
@@ -211,19 +212,8 @@ class Translator:
 
     def with_settings(self, settings: DecodingConfig) -> "Translator":
         """A translator with the same model, engine and cache, and other settings."""
-        other = Translator(
-            self._bundle,
-            settings,
-            self.engine,
-            split=self.split,
-            source_language=self.source_language,
-            target_language=self.target_language,
-            glossary=self.glossary,
-            usual_warnings=self.usual_warnings,
-            logs_warnings=self.logs_warnings,
-            literals_in=self.literals_in,
-        )
-        other._cache = self._cache
+        other = copy.copy(self)
+        other.settings = settings
         return other
 
     def with_cache(self, cache: TranslationCache) -> "Translator":

@@ -95,10 +95,7 @@ class LoadedModel:
 
     def source_limit(self, limits_tokens: int) -> int:
         """The most tokens of a sentence that are read, without the stop."""
-        most = self.bundle.max_length
-        # One position of the model is for the stop token.
-        limit = min(self.settings.max_source_tokens, limits_tokens)
-        return limit if most is None else min(limit, most - 1)
+        return min(limits_tokens, self.translator.source_limit)
 
     def target_limit(self, limits_tokens: int) -> int:
         """The most tokens of a translation, without the stop."""
