@@ -18,6 +18,7 @@ import importlib
 import inspect
 import io
 import json
+import os
 import re
 import shutil
 import statistics
@@ -206,7 +207,9 @@ def _ways() -> dict[str, str]:
             run = Path(folder) / name / "run"
             shutil.copytree(Path(folder) / "run", run)
             command = [sys.executable, __file__, "--way", name, "--run", str(run)]
-            made = subprocess.run(command, stdout=subprocess.PIPE, check=True)  # noqa: S603  # itself
+            # A cache of its own: what an earlier call converted is no part of a cold way.
+            cold = {**os.environ, "XDG_CACHE_HOME": str(run.parent / "cache")}
+            made = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=cold)  # noqa: S603
             functions = json.loads(made.stdout)
 
             files = {name for name, _ in functions}
