@@ -302,19 +302,19 @@ def name_with_room(name: str, room: int) -> str:
 
 def require_model_folder(path: Path) -> None:
     """Raise InputMissingError if there is no folder ``path``, in which a model could be."""
-    if path.is_file():
+    # By os.path, which raises for no name, however long.
+    if os.path.isfile(path):  # noqa: PTH113
         raise InputMissingError(
             f"a model is a folder, and {path} is a file",
             hint="the model comes before the text, as in: pellucid translate runs/demo test.en",
         )
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112
         raise InputMissingError(f"there is no folder {path}")
 
 
 def refuse_to_overwrite(out: Path) -> None:
     """Raise OutputExistsError unless ``out`` is free or an empty folder."""
-    is_there = out.exists() or out.is_symlink()  # a link may name nothing
-    if is_there and not (out.is_dir() and not any(out.iterdir())):
+    if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
         raise OutputExistsError(
             f"{out} already holds something", hint="name a new folder, or remove this one first"
         )

@@ -21,6 +21,7 @@ from pellucid.core.files import (
     refuse_to_overwrite,
     remove_folder,
     remove_leftovers,
+    require_model_folder,
     sha256_of,
     temporary_folder,
     verify_folder,
@@ -223,6 +224,15 @@ def test_only_a_free_name_or_an_empty_folder_is_written_to(tmp_path: Path):
         with pytest.raises(OutputExistsError) as caught:
             refuse_to_overwrite(path)
         assert str(caught.value) == f"{path} already holds something"
+
+
+def test_a_name_longer_than_any_is_told_in_a_line():
+    long = Path("a" * 300)
+    with pytest.raises(InputMissingError, match="there is no folder aaa"):
+        require_model_folder(long)
+    refuse_to_overwrite(long)
+    with pytest.raises(WriteError, match="File name too long"):
+        make(long)
 
 
 def test_a_folder_takes_the_place_of_no_file(tmp_path: Path):

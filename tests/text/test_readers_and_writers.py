@@ -373,7 +373,9 @@ def test_of_a_dataset_only_the_columns_of_text_are_read(monkeypatch: pytest.Monk
         asked.append(data_files)
         beside = {"date": datetime.date(2026, 1, 1), "score": math.nan}
         nested = data_files == "nested.jsonl"
-        return [({"translation": row} if nested else row) | beside for row in ROWS]
+        # The first row says which language is the source.
+        rows = [ROWS[0], *(dict(reversed(row.items())) for row in ROWS[1:])]
+        return [({"translation": row} if nested else row) | beside for row in rows]
 
     library = SimpleNamespace(load_dataset=load_dataset)
     monkeypatch.setitem(sys.modules, "datasets", library)

@@ -177,6 +177,7 @@ def dataset_rows(address: Address) -> Iterator[bytes]:
             f" {', '.join(_DATASET_OPTIONS)}; got {', '.join(options) or 'none'}"
         )
     number = 0
+    pair: tuple[str, str] | None = None
     try:
         rows = datasets.load_dataset(
             place,
@@ -188,7 +189,9 @@ def dataset_rows(address: Address) -> Iterator[bytes]:
         )
         for row in rows:
             number += 1
-            yield _line_of_row(dict(row), address, number)
+            if number == 1 and not address.column:
+                pair = _pair_of_row(list(row), address)  # the first row decides for all
+            yield _line_of_row(dict(row), pair, address, number)
     except DataError:
         raise
     except Exception as error:  # each builder raises errors of its own
@@ -196,13 +199,22 @@ def dataset_rows(address: Address) -> Iterator[bytes]:
         raise DataError(f"cannot read {address.location}, row {number + 1}: {reason}") from error
 
 
-def _line_of_row(row: dict[str, Any], address: Address, number: int) -> bytes:
+def _pair_of_row(names: list[str], address: Address) -> tuple[str, str] | None:
+    """The columns with source and target; None if they are not known by their names."""
+    found = pair_columns(names)
+    if found is None:
+        return None
+    source, target = (names[column] for column in found)
+    say_pair(address.location, source, target)
+    return source, target
+
+
+def _line_of_row(
+    row: dict[str, Any], pair: tuple[str, str] | None, address: Address, number: int
+) -> bytes:
     """A row without the cells that nobody reads, such as dates, which are no text."""
-    names = list(row)
-    if not address.column and (found := pair_columns(names)):
-        source, target = (names[column] for column in found)
-        say_pair(address.location, source, target)
-        return line_of_cells((row[source], row[target]), address, number)
+    if pair is not None:
+        return line_of_cells([row[name] for name in pair], address, number)
     if not address.column and "translation" in row:
         row = {"translation": row["translation"]}
     return line_of_object(row, address, number)
