@@ -77,7 +77,7 @@ def test_word_vectors_that_are_none_are_refused(name: str, tmp_path: Path):
 
 def test_word_vectors_take_little_more_memory_than_their_numbers(tmp_path: Path):
     """As lists of Python's numbers they take eight times as much."""
-    path, count, size = tmp_path / "vectors.txt", 40_000, 200
+    path, count, size = tmp_path / "vectors.txt", 20_000, 200
     row = " ".join(["0.125"] * size)
     with path.open("w") as file:
         file.write(f"{count} {size}\n")
