@@ -22,6 +22,11 @@ def translations(run: Path, *options: object, stdin: bytes = TEXT) -> list[dict]
     return [json.loads(line) for line in result.out.splitlines()]
 
 
+@pytest.fixture(scope="module")
+def translator(tiny_run: Path) -> library.Translator:
+    return library.load(tiny_run)
+
+
 @pytest.mark.parametrize(
     ("options", "changes"),
     [
@@ -61,8 +66,9 @@ def translations(run: Path, *options: object, stdin: bytes = TEXT) -> list[dict]
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
 )  # fmt: skip
-def test_options_are_settings(tiny_run: Path, options: list[object], changes: dict):
-    translator = library.load(tiny_run)
+def test_options_are_settings(
+    tiny_run: Path, translator: library.Translator, options: list[object], changes: dict
+):
     expected = translator.translate(LINES, translator.settings.changed(changes))
     for entry, translation in zip(translations(tiny_run, *options), expected, strict=True):
         assert entry["translation"] == translation.text

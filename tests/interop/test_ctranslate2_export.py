@@ -97,7 +97,7 @@ def test_a_vocabulary_with_an_ordinary_start_goes_out_everywhere(
     assert "<s>" in vocabulary_pieces(bundle.target_tokenizer)[SPECIAL_COUNT:]
     if is_tuned:
         bundle.model.get_parameter("target_embedding.weight").data[BOS_ID] += 0.5
-    texts = sentences(100)
+    texts = sentences(40)
 
     # to CTranslate2, which the engine auto then searches with
     fast = choose_engine(bundle, "auto")

@@ -57,7 +57,7 @@ def test_transformers_says_the_same_tokens_greedily(name: str, tmp_path: Path):
     bundle = small_bundle(**MODELS[name], d_model=32, attention=4.0)
     export_huggingface(bundle, tmp_path / "out")
     model, tokenizer = open_marian(tmp_path / "out")
-    texts = sentences(200)
+    texts = sentences(80)
     ours = our_greedy(bundle, texts)
     assert len({tuple(each) for each in ours}) > 20
     assert marian_greedy(model, tokenizer, texts) == ours
