@@ -175,7 +175,10 @@ def load_parts(
         raise _no_engine(engine, chosen.reason)
     if chosen.name == "torch" and isinstance(bundle.held, StoredModel):
         bundle.held.read()  # so that errors of the model are raised here
-    if engine != "torch":  # a choice of the user needs no reason
+    if chosen.name == "torch" and compute_type == "int8":
+        # whoever asked for 8 bits must know that there are none
+        _log.warning("the model is computed in float32, not in int8: %s", chosen.reason)
+    elif engine != "torch":  # a choice of the user needs no reason
         _log.info("engine %s: %s", chosen.name, chosen.reason)
     return bundle, settings, chosen
 

@@ -80,13 +80,19 @@ def test_beside_onnxruntime_ctranslate2_stays_out(
         load(bundle_folder, engine="ctranslate2", device="cpu")
 
 
-def test_models_that_ctranslate2_cannot_express_go_to_torch(tmp_path: Path):
+def test_models_that_ctranslate2_cannot_express_go_to_torch(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     folder = saved(tmp_path / "rnn", kind="rnn", d_model=8, encoder_layers=1, decoder_layers=1)
     engine = load(folder, device="cpu").engine
     assert engine.name == "torch"
     assert engine.reason.startswith(
         "ctranslate2 cannot express this model: it has no model.kind=rnn (transformer)"
     )
+    assert [each for each in caplog.records if each.levelname == "WARNING"] == []
+    load(folder, device="cpu", compute_type="int8")
+    [warning] = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    assert warning == f"the model is computed in float32, not in int8: {engine.reason}"
     with pytest.raises(BundleError, match=r"it has no model\.kind=rnn"):
         load(folder, engine="ctranslate2", device="cpu")
 
