@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, TypeCheckError
 from torch import Tensor
 
+from pellucid.core.errors import ShapeError
 from pellucid.decoding.search.candidates import best_candidates
 from pellucid.equations.attention import dot_products
 from pellucid.model.layers import linear
@@ -34,6 +35,20 @@ def test_the_first_calls_of_each_test_are_checked():
         dot_products(ones(2, 3), ones(4, 3))
     with pytest.raises(TypeCheckError):
         dot_products(ones(2, 3), ones(4, 5))
+
+
+def test_a_scope_that_goes_on_is_not_counted_anew():
+    """Where shapes are no longer checked, the equation refuses the product itself."""
+    for scope in ("a file", "another file"):
+        shapes.check(is_on=True, scope=scope)
+        with pytest.raises(TypeCheckError):
+            dot_products(ones(2, 3), ones(4, 5))
+        for _ in range(shapes.MOST_CALLS - 1):
+            dot_products(ones(2, 3), ones(4, 3))
+
+        shapes.check(is_on=True, scope=scope)
+        with pytest.raises(ShapeError):
+            dot_products(ones(2, 3), ones(4, 5))
 
 
 def test_what_was_found_right_is_right_for_these_shapes_and_this_result_alone():
