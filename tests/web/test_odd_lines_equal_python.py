@@ -131,7 +131,7 @@ PLACES = """
 
 
 def test_emoji_stand_in_any_translation_as_in_python(engine_page: Page) -> None:
-    lines = odd_lines(200)
+    lines = odd_lines(200)[::4]
     draw = random.Random(1)
     pairs = [(source, text) for source, text, _ in EMOJI_PLACES]
     for line in lines:
