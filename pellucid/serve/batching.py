@@ -63,6 +63,8 @@ class Job:
     text: str | Request
     """The sentence, or the sentence with its terms."""
     token_count: int
+    settings: DecodingConfig | None = None
+    """The search settings of the sentence, which may allow less than those of the request."""
 
 
 Outcome = Any
@@ -319,7 +321,7 @@ class Batcher:
             self._request_seconds = last + _NEWEST * (each - last)
 
     def _outcomes(self, batch: Batch) -> Sequence[Outcome]:
-        settings = batch[0][0].settings
+        settings = _settings(*batch[0])
         watch = _Watch(batch, self.tick, self.run_shorter)
         if isinstance(settings, DecodingConfig):
             return self.translate([job.text for _, job in batch], settings, watch)
@@ -407,7 +409,12 @@ def _go_together(batch: Batch, ticket: Ticket, slowest: int) -> bool:
 
     if kind == _LONE:
         return False
-    return ticket.settings == batch[0][0].settings and kind == _kind_of(*batch[0])
+    alike = _settings(ticket, ticket.waiting[0]) == _settings(*batch[0])
+    return alike and kind == _kind_of(*batch[0])
+
+
+def _settings(ticket: Ticket, job: Job) -> DecodingConfig | LoneWork:
+    return job.settings or ticket.settings
 
 
 def _beam_size(ticket: Ticket) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.alternatives import longest_prefix
-from pellucid.decoding.config import length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Alternative
 from pellucid.decoding.translator import Translator
@@ -155,18 +154,16 @@ def _translator(model: LoadedModel, read: str, limits: Limits, most: int) -> Tra
     own = model.translator
     source_limit = model.source_limit(limits.max_inspect_tokens)
     length = min(len(model.source_ids([read])[0]), source_limit)
-    # The positions of the model are counted below, where more than they are is no error.
-    [longest] = length_limits([length], own.settings, None)
     settings = own.settings.model_copy(
         update={
-            "max_length": min(longest, model.target_limit(most)),
+            **model.bounded_lengths(own.settings.max_length, most),
             "max_source_tokens": source_limit,
             "align": model.has_attention,
         }
     )
     return Translator(
         model.bundle,
-        settings,
+        model.within(settings, length, most),
         usual_warnings=own.usual_warnings,
         logs_warnings=False,
         literals_in=own.literals_in,

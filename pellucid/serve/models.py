@@ -15,7 +15,7 @@ from pellucid.backends.load import load_parts
 from pellucid.bundle import Bundle, StoredModel
 from pellucid.core.installation import has_torch
 from pellucid.decoding.cache import TranslationCache
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
@@ -109,6 +109,19 @@ class LoadedModel:
             "max_length": None if max_length is None else min(max_length, most),
             "max_length_extra": min(self.settings.max_length_extra, most),
         }
+
+    def within(
+        self, settings: DecodingConfig, token_count: int, limits_tokens: int
+    ) -> DecodingConfig:
+        """The settings for a sentence whose translation may have ``limits_tokens`` at most.
+
+        They are the given ones wherever those allow no more for ``token_count`` of the source.
+        """
+        # A code of the target language may come before the tokens that were counted.
+        [longest] = length_limits([token_count + 1], settings, self.bundle.max_length)
+        if longest <= limits_tokens:
+            return settings
+        return settings.model_copy(update={"max_length": limits_tokens})
 
     def source_ids(self, texts: list[str]) -> list[list[int]]:
         """The ids of each sentence, without the stop."""

@@ -1,6 +1,7 @@
 """The service behind HTTP: requests in, answers out, or a ServiceError. Knows nothing of HTTP."""
 
 import asyncio
+import dataclasses
 import logging
 import threading
 import time
@@ -447,10 +448,16 @@ class Service:
     ) -> AsyncIterator[tuple[int, Any]]:
         """Yield index and outcome of each job: at once of those that are remembered, of the others
         as the batcher finishes them."""
+        if isinstance(settings, DecodingConfig):
+            within, most = served.model.within, self.limits.max_new_tokens
+            jobs = [
+                dataclasses.replace(job, settings=within(settings, job.token_count, most))
+                for job in jobs
+            ]
         if self._cache is not None and isinstance(settings, DecodingConfig):
             new = []
             for job in jobs:
-                found = served.model.remembered(job.text, settings)
+                found = served.model.remembered(job.text, job.settings or settings)
                 if found is None:
                     new.append(job)
                 else:

@@ -1,7 +1,7 @@
 """Every number of a request has bounds, and each refusal names field, limit and value (H4)."""
 
 import pytest
-from served_models import make_service, serving
+from served_models import LINES, make_service, serving, translator
 from starlette.testclient import TestClient
 
 from pellucid.core.errors import ConfigError
@@ -79,6 +79,16 @@ def test_a_look_inside_tells_no_more_numbers_than_it_may():
         assert response.status_code == 422
         [error] = response.json()["errors"]
         assert error["message"].startswith("must select at most 10 numbers, got ")
+
+
+def test_no_translation_is_longer_than_allowed_however_long_its_source_is():
+    """Its own settings allow each sentence its length and eight tokens more."""
+    with serving(Limits(max_new_tokens=9)) as client:
+        body = {"text": ["je", LINES[1]]}
+        found = client.post("/v1/translate", json=body).json()["translations"]
+    lengths = [len(each["sentences"][0]["tokens"]) for each in found]
+    assert max(lengths) == 9
+    assert len(translator().translate(LINES[1]).tokens) > 9
 
 
 def test_several_problems_are_told_at_once(client: TestClient):
