@@ -41,7 +41,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
 
     The model is converted if it was not yet, or if the folder is damaged; other processes wait
     meanwhile. Where nothing can be written it is converted for this block alone. Raises WriteError
-    if that cannot be written either, and as ``export_ctranslate2`` does.
+    if that cannot be written either, and as ``convert`` does.
     """
     cache = cache_folder()
     folder = None if cache is None else cache / f"{_key(bundle)}-{quantization}"
@@ -70,7 +70,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
 @contextlib.contextmanager
 def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
     """A conversion that is removed with the block. Raises WriteError."""
-    from pellucid.backends.ctranslate2.export import export_ctranslate2
+    from pellucid.backends.ctranslate2.export import convert
 
     try:
         temporary = tempfile.TemporaryDirectory(prefix="pellucid-", ignore_cleanup_errors=True)
@@ -81,7 +81,7 @@ def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Pa
         ) from error
     with temporary:
         folder = Path(temporary.name) / "model"
-        export_ctranslate2(bundle, folder, quantization)
+        convert(bundle, folder, quantization)
         yield folder
 
 
@@ -92,7 +92,7 @@ def _fill(folder: Path, bundle: Bundle, quantization: Quantization) -> None:
         return
 
     # Imported only now, as it imports torch, which takes a second and 200 MB.
-    from pellucid.backends.ctranslate2.export import export_ctranslate2
+    from pellucid.backends.ctranslate2.export import convert
 
     if os.path.lexists(folder):
         remove_folder(folder)
@@ -102,7 +102,7 @@ def _fill(folder: Path, bundle: Bundle, quantization: Quantization) -> None:
                 remove_folder(other)
 
     _log.info("converting the model for CTranslate2 (%s), once, into %s", quantization, folder)
-    export_ctranslate2(bundle, folder, quantization)
+    convert(bundle, folder, quantization)
 
 
 def _is_whole(folder: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,6 +81,26 @@ def export_ctranslate2(
     cannot express the model or how far the copy is from it, OutputExistsError if ``out`` holds
     something, WriteError.
     """
+
+    def add(folder: Path) -> None:
+        """Write the tokenizers and the page."""
+        save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
+        page = readme(bundle, quantization, example)
+        (folder / "README.md").write_text(page, encoding="utf-8")
+
+    convert(bundle, out, quantization, add)
+
+
+def convert(
+    bundle: Bundle,
+    out: Path,
+    quantization: Quantization = "float32",
+    add: Callable[[Path], None] = lambda _: None,
+) -> None:
+    """Write the model alone to the new folder ``out``, and what ``add`` writes beside it.
+
+    Raises as ``export_ctranslate2`` does.
+    """
     try:
         import ctranslate2
     except ImportError:
@@ -120,11 +140,9 @@ def export_ctranslate2(
     spec.optimize(quantization=quantization)
 
     def fill(folder: Path) -> None:
-        """Write the model, its tokenizers and its page."""
+        """Write the model and what is beside it."""
         spec.save(str(folder))
-        save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
-        page = readme(bundle, quantization, example)
-        (folder / "README.md").write_text(page, encoding="utf-8")
+        add(folder)
         _prove(
             bundle, tensors, folder, _TOLERANCE if quantization == "float32" else _TOLERANCE_ROUNDED
         )
