@@ -64,7 +64,7 @@ def example_of(bundle: Bundle, text: str = "") -> Example:
 
 @dataclasses.dataclass(frozen=True)
 class GreedySearch:
-    """What a program that searches greedily takes of a model's search settings."""
+    """The search settings of a model for a program that searches greedily."""
 
     source: int
     """Tokens of a source that are read, without the stop."""
