@@ -158,7 +158,7 @@ def _by_ctranslate2(bundle: Bundle, batch: int, type_: Literal["float32", "int8"
 
 def _searching(engine: Engine, bundle: Bundle, batch: int) -> Contender:
     lines = [
-        ReadLine(Request("a line"), tuple(ids), truncated=False, prefix_ids=(), required_ids=())
+        ReadLine(Request("a line"), tuple(ids), prefix_ids=(), required_ids=())
         for ids in _sources(batch)
     ]
     settings = DecodingConfig(beam_size=1, max_length=TARGET_TOKENS, batch_tokens=1 << 16)

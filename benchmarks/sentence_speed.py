@@ -108,7 +108,7 @@ def _own(
     constraints: dict[str, Any],
 ) -> Callable[[], None]:
     own = {"prefix_ids": (), "required_ids": (), **constraints}
-    lines = [ReadLine(Request("a line"), ids, truncated=False, **own) for ids in sources]
+    lines = [ReadLine(Request("a line"), ids, **own) for ids in sources]
     wanted, engine = DecodingConfig(max_length=STEPS - 1, **settings), TorchEngine()
 
     def run() -> None:

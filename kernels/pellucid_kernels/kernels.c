@@ -47,6 +47,7 @@ enum {
     TILE = 4,            /* rows of a tile: its sums stay in registers */
     ROWS_AT_ONCE = 64,   /* rows of a product that stay in the second cache */
     WORDS_AT_ONCE = 1024, /* words whose logits are computed before they are searched */
+    AHEAD = 8192,         /* bytes of weights that are asked for early */
     BLOCK = 64            /* words that are searched only if their largest logit is among the best */
 };
 
@@ -1535,6 +1536,10 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, co
 #elif PK_DOT == PK_AVX2
 INLINE __m256i L(whole)(const int8_t *from) { return _mm256_loadu_si256((const __m256i *)from); }
 
+/* A row alone waits for its weights: 32,000 words of 256 numbers are 8 MB for each token, and the
+ * processor's own reading ahead ends with each page of 4,096 bytes. */
+INLINE void L(ask_for)(const int8_t *w) { __builtin_prefetch((const void *)((uintptr_t)w + AHEAD)); }
+
 INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
     __m256i s[TILE][2], ones = _mm256_set1_epi16(1);
@@ -1542,6 +1547,7 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, co
     int at = 0;
     for (; at < safe; at++, w += GROUP * PANEL) { /* one widening for two products */
         const uint8_t *a = q + (size_t)order[at] * GROUP;
+        if (rows == 1) L(ask_for)(w), L(ask_for)(w + 64);
 #pragma GCC unroll 4
         for (int row = 0; row < rows; row++) {
             __m256i a0 = _mm256_set1_epi32(L(four)(a + (size_t)row * size)), a1 = _mm256_set1_epi32(L(four)(a + (size_t)row * size + 4));
@@ -1554,6 +1560,7 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, co
     for (; at < groups; at++)
         for (int half = 0; half < 2; half++, w += 4 * PANEL) {
             const uint8_t *a = q + (size_t)order[at] * GROUP + 4 * half;
+            if (rows == 1) L(ask_for)(w);
 #pragma GCC unroll 4
             for (int row = 0; row < rows; row++) {
                 __m256i a0 = _mm256_set1_epi32(L(four)(a + (size_t)row * size));
