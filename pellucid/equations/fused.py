@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pellucid.equations.masks import causal_mask, masked_softmax
-from pellucid.equations.optimizers import ITERATIONS, QUINTIC
+from pellucid.equations.optimizers import QUINTICS
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.equations.relative import alibi_bias, relative_distances
 
@@ -246,7 +246,7 @@ def fused_orthogonalize(
 
     bfloat16 suffices, as in torch.optim.Muon: the singular values come to lie near 1, not at 1.
 
-    EQ: none.  Source: Jordan et al. (2024), Muon.
+    EQ: none.  Source: Amsel et al. (2025), arXiv:2505.16932; Jordan et al. (2024), Muon.
     Law: tests/laws/test_fused_equals_clear.py.
     """
     is_tall = matrices.shape[-2] > matrices.shape[-1]
@@ -258,8 +258,7 @@ def fused_orthogonalize(
     if torch.is_autocast_enabled(device):
         x = x.to(torch.get_autocast_dtype(device))
 
-    a, b, c = QUINTIC
-    for _ in range(ITERATIONS):
+    for a, b, c in QUINTICS:
         square = torch.bmm(x, x.mT)  # (matrix, rows, rows)
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return (x.mT if is_tall else x).to(matrices.dtype)

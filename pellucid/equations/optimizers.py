@@ -6,9 +6,15 @@ from torch import Tensor
 
 from pellucid.equations.shapes import Number
 
-QUINTIC = 3.4445, -4.7750, 2.0315
-"""a, b and c of Jordan et al. (2024)."""
-ITERATIONS = 5
+QUINTICS = (
+    (8.2218, -23.3469, 16.6338),
+    (3.9728, -2.8449, 0.5170),
+    (3.4735, -2.5057, 0.4810),
+    (2.5044, -1.7907, 0.4071),
+)
+"""a, b and c of each step. Each polynomial is the one with the least |1 - p(s)| over all s that may
+reach it, from 0.003 to 1 at first (Remez's algorithm). These intervals end 2% higher than exact
+arithmetic needs, because a polynomial rises fast beyond the end of its own, and bfloat16 rounds."""
 
 
 def adam_update(
@@ -51,13 +57,15 @@ def orthogonalize(
 ) -> Float[Tensor, "*batch rows columns"]:
     """A matrix with the same singular vectors, whose singular values are all near 1.
 
-        X₀ = G / ‖G‖,   Xₖ₊₁ = a Xₖ + (b A + c A²) Xₖ  with A = Xₖ Xₖᵀ,   five times
+        X₀ = G / ‖G‖,   Xₖ₊₁ = aₖ Xₖ + (bₖ A + cₖ A²) Xₖ  with A = Xₖ Xₖᵀ,   k = 0 to 3
 
-    EQ: none.  Source: Jordan et al. (2024), Muon (kellerjordan.github.io/posts/muon).
-    Symbols: matrix = G, a = 3.4445, b = -4.7750, c = 2.0315.
+    EQ: none.  Source: Amsel et al. (2025), The Polar Express, arXiv:2505.16932, §3, for polynomials
+    that differ from step to step; Jordan et al. (2024), Muon, for the iteration.
+    Symbols: matrix = G; aₖ, bₖ, cₖ = ``QUINTICS``.
 
     A polynomial in the singular values: 0 stays 0, and those from 0.003 to 1 come to lie between
-    0.681 and 1.203, not at 1. Steeper at zero than an iteration that converges, so five suffice.
+    0.778 and 1.222. Differs: Jordan et al. (2024) take one polynomial five times, and come to lie
+    between 0.681 and 1.203.
     """
     # the smaller of the two products; G and Gᵀ have the same singular values
     is_tall = matrix.shape[-2] > matrix.shape[-1]
@@ -66,8 +74,7 @@ def orthogonalize(
     norm: Tensor = torch.linalg.matrix_norm(x, keepdim=True)
     x = x / (norm + eps)
 
-    a, b, c = QUINTIC
-    for _ in range(ITERATIONS):
+    for a, b, c in QUINTICS:
         square = x @ x.mT  # (*batch, rows, rows)
         x = a * x + (b * square + c * square @ square) @ x
     return x.mT if is_tall else x

@@ -258,7 +258,8 @@ class MultiHeadAttention(SublayerModule):
         if self.positions is not None:
             both = self.positions.turn(both)
 
-        query, key = both[:, : self.heads], both[:, self.heads :]
+        # not two slices: the backward pass would fill zeros for each and add them
+        query, key = torch.split(both, self.heads, 1)
         return query, key, split_heads(value, self.heads)
 
     def project_query(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch width"]:

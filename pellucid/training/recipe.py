@@ -72,10 +72,10 @@ _FEW_PASSES, _MANY_PASSES = 5.0, 40.0
 """Passes over the corpus: with fewer than the first number a model hardly overfits, with more than
 the second it does (docs/training.md, section 6)."""
 _WIDEST_MUON = 256
-"""Muon orthogonalizes the gradient of every matrix in each update. That takes 5 d_model /
-batch_tokens of the operations of the blocks: a third at width 128 with 2,048 tokens, more than all
-of them at 512. At 256 an update takes 1.3 times as long and is worth it: two passes over Multi30k
-give 27.4 greedy validation BLEU, with AdamW 21.1. Wider models were not measured."""
+"""Muon orthogonalizes the gradient of every matrix in each update. That takes 4 d_model /
+batch_tokens of the operations of the blocks: a quarter at width 128 with 2,048 tokens, as many as
+all of them at 512. At 256 an update takes 1.3 times as long and is worth it: two passes over
+Multi30k give 27.4 greedy validation BLEU, with AdamW 21.1. Wider models were not measured."""
 _DECAYED_PASSES = 2.5
 """Weight decay makes every matrix an average over its last 1 / (rate · decay) updates. By Muon an
 average over two to three passes was best for 6,000 pairs and for 29,000 (docs/figures.md); that it
