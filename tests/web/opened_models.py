@@ -1,6 +1,7 @@
 """Bundles as the engine in a page of Chromium opens them."""
 
 import base64
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ OPEN = """
   // the bytes may begin anywhere in their memory
   const bytes = new Uint8Array(text.length + shift).subarray(shift);
   for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
-  globalThis.model = engine.openModel(header, bytes, { isPlain });
+  globalThis.model = engine.openModel(JSON.parse(header), bytes, { isPlain });
 }
 """
 
@@ -35,6 +36,6 @@ def open_in(
 ) -> Page:
     content = web_content(bundle, "a model", weights)
     packed = base64.b64encode(content.weights).decode()
-    arguments: list[Any] = [content.header, packed, plain, shift]
+    arguments: list[Any] = [json.dumps(content.header), packed, plain, shift]
     page.evaluate(OPEN, arguments)
     return page

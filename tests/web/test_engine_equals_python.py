@@ -1,6 +1,7 @@
 """The engine of a page gives what the model gives: every intermediate of every variant."""
 
 import base64
+import json
 import math
 import os
 from typing import Any
@@ -31,9 +32,10 @@ CLOSE = 1e-3
 
 # numbers as text: JSON has no infinity
 RUN = """
-(arguments) => [...model.run(arguments)].map(([name, { shape, values }]) =>
-  [name, shape, Array.from(values, String)])
+(arguments) => JSON.stringify([...model.run(arguments)].map(([name, { shape, values }]) =>
+  [name, shape, Array.from(values, String)]))
 """
+"""Gives one text: Playwright looks at each of many values for itself."""
 
 
 def random_bundle(settings: dict[str, object]) -> Bundle:
@@ -58,7 +60,7 @@ def run(page: Page, capture: Capture, **arguments: Any) -> dict[str, torch.Tenso
         "source": capture.sentence.source_ids[:-1],
         "target": capture.sentence.target_ids[:-1],
     }
-    found = page.evaluate(RUN, {**ids, **arguments})
+    found = json.loads(page.evaluate(RUN, {**ids, **arguments}))
     return {
         name: torch.tensor(list(map(_number, values))).reshape(shape)
         for name, shape, values in found

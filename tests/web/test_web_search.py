@@ -1,6 +1,7 @@
 """Searches in the page find what Python's find: greedy, by beam, and with a prefix."""
 
 import dataclasses
+import json
 import random
 from typing import Any
 
@@ -24,9 +25,10 @@ TOGETHER = """
 ([lines, options]) => {
   const said = model.translateLines(lines, options);
   const alone = lines.map((line) => JSON.stringify(model.translate(line, options)));
-  return [said, lines.filter((_, at) => alone[at] !== JSON.stringify(said[at]))];
+  return JSON.stringify([said, lines.filter((_, at) => alone[at] !== JSON.stringify(said[at]))]);
 }
 """
+"""Gives one text: Playwright looks at each of many values for itself."""
 SHORT = {"max_length_extra": 4}
 
 
@@ -46,7 +48,7 @@ def assert_equal(opened: Opened, bundle: Bundle, texts: list[str], **options: An
     aligns = bool(bundle.config.cross_attentions)  # without attention there is nothing to align by
     settings = DecodingConfig(**{**bundle.settings["decoding"], **options, "align": aligns})
     expected = Translator(bundle, settings, logs_warnings=False).translate(texts)
-    found, others = opened(bundle).evaluate(TOGETHER, [texts, options])
+    found, others = json.loads(opened(bundle).evaluate(TOGETHER, [texts, options]))
     assert others == [], "these lines are translated otherwise when they stand alone"
     for ours, theirs in zip(found, expected, strict=True):
         assert ours["ids"] == list(theirs.token_ids), theirs.source
@@ -87,7 +89,7 @@ def test_lines_together_are_translated_as_each_alone(
 ):
     """To the last digit: texts, ids, scores and alignments, of lines from one token to many."""
     texts = ["", *lines(30), "a", "  ", "a", " ".join("abcdefghi" * 4)]
-    _, others = opened(bundle_of(variant)).evaluate(TOGETHER, [texts, options])
+    _, others = json.loads(opened(bundle_of(variant)).evaluate(TOGETHER, [texts, options]))
     assert others == []
 
 
