@@ -14,6 +14,7 @@ from pellucid.model.config import TransformerConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.state import Reading
 from pellucid.text.batching import Batch
+from pellucid.training import muon
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import CrossEntropy
 from pellucid.training.step import apply_gradient, build_optimizer, find_gradient, update_norm
@@ -73,9 +74,14 @@ MATRICES = ("w_qkv", "w_o", "inner.weight", "outer.weight", "weight_ih_l0", "wei
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize("variant", ["wide values", "lstm"])
 def test_three_updates_are_muon_s_for_each_matrix_and_adam_s_for_all_else(
-    variant: str, weight_decay: float
+    variant: str, weight_decay: float, monkeypatch: pytest.MonkeyPatch
 ):
-    """W^Q, W^K and W^V of all heads are three matrices, and so are the gates of a cell four."""
+    """W^Q, W^K and W^V of all heads are three matrices, and so are the gates of a cell four.
+
+    With decay, a cache that holds one matrix for each thread: several of a shape take turns.
+    """
+    if weight_decay:
+        monkeypatch.setattr(muon, "_IN_CACHE", 1)
     model = tiny_model(variant, dropout=0.0)
     config = TrainingConfig(
         optimizer="muon", muon_momentum=0.9, clip_norm=0.0, weight_decay=weight_decay, max_steps=3
