@@ -132,7 +132,7 @@ def _ahead(gradients: _Tensors, momenta: _Tensors, beta: float) -> Tensor:
 
 
 def _scale(shape: torch.Size) -> float:
-    """What makes the entries of an orthogonal matrix about as large as steps of Adam."""
+    """The factor that makes entries of an orthogonal matrix about as large as steps of Adam."""
     return float(0.2 * max(shape) ** 0.5)
 
 
