@@ -170,7 +170,7 @@ class _Workers:
             for chunk in chunks:
                 yield self._threads.submit(self._ask, chunk)
         except PellucidError as error:
-            # What is wrong with the lines before is told first, as one process would tell it.
+            # Problems of the lines before come first, as with one process.
             failed: Future[TokenizedChunk] = Future()
             failed.set_exception(error)
             yield failed
