@@ -247,7 +247,12 @@ KERNELS = Backend(
 ONNX = Backend(
     name="the ONNX graphs",
     kinds=("transformer",),
-    model=_TRANSFORMER,
+    model={
+        **_TRANSFORMER,
+        "positions": _only("sinusoidal", "sinusoidal_t2t", "learned", "rotary"),
+        "start_symbol": _only("token", "zero"),
+        "decoder": _only("self-attention", "ssru"),
+    },
     # The graphs compute logits, and the program beside them searches greedily.
     search={
         **_NO_CONSTRAINTS,

@@ -31,13 +31,30 @@ MODELS: dict[str, dict[str, Any]] = {
         "d_v": 10,
     },
     "not scaled, not tied": {"scale_embeddings": False, "tie_output": False},
+    "a student of the house": {
+        "decoder": "ssru",
+        "positions": "sinusoidal_t2t",
+        "start_symbol": "zero",
+        "encoder_layers": 3,
+    },
+    "ssru, pre-norm, learned positions": {
+        "decoder": "ssru",
+        "norm": "pre",
+        "positions": "learned",
+        "attention_bias": True,
+    },
     "no encoder block": {"encoder_layers": 0, "norm": "pre", "positions": "learned"},
 }
 """Each setting that the graphs express, and what acts on positions with both places of the norm;
 ``test_random_models.py`` draws others."""
 COUNT = 20
 """Sentences that each model reads."""
-LIVELY = ("the paper's", "learned positions, unshared", "pre-norm and rotary positions")
+LIVELY = (
+    "the paper's",
+    "learned positions, unshared",
+    "pre-norm and rotary positions",
+    "a student of the house",
+)
 """With more attention these say different things, but magnify every rounding as well."""
 
 
@@ -129,13 +146,34 @@ def test_every_input_and_output_is_told(tmp_path: Path):
         assert [each.name for each in model.graph.output] == list(graph["outputs"])
 
 
+def test_the_cache_of_a_student_is_a_cell_a_layer_and_a_number(tmp_path: Path):
+    export_onnx(small_bundle(decoder="ssru"), tmp_path / "out")
+    step = json.loads((tmp_path / "out" / "onnx.json").read_text())["graphs"][
+        "decoder_with_past_model.onnx"
+    ]
+    assert [(name, shape) for name, shape in step["inputs"].items() if "encoder" not in name] == [
+        ("input_ids", ["batch", 1]),
+        ("past_key_values.0.decoder.cell", ["batch", 16]),
+        ("past_key_values.1.decoder.cell", ["batch", 16]),
+        ("past_key_values.length", [1]),
+    ]
+    assert step["outputs"]["present.1.decoder.cell"] == ["batch", 16]
+    assert step["outputs"]["present.length"] == [1]
+    length = onnx.load(tmp_path / "out" / "decoder_model.onnx").graph.output
+    [kind] = [each.type.tensor_type.elem_type for each in length if each.name == "present.length"]
+    assert kind == onnx.TensorProto.INT64
+    page = (tmp_path / "out" / "README.md").read_text()
+    assert "`past_key_values.N.decoder.cell` and `past_key_values.length` of the next step" in page
+
+
 def test_everything_the_graphs_cannot_express_is_told_at_once(tmp_path: Path):
-    bundle = small_bundle(positions="alibi", start_symbol="zero", norm_kind="rms")
+    bundle = small_bundle(positions="alibi", projection="two_stage", norm_kind="rms")
     with pytest.raises(BundleError) as caught:
         export_onnx(bundle, tmp_path / "out")
     assert str(caught.value) == (
         "the ONNX graphs cannot express this model: it has no norm_kind=rms (layer); it has no"
-        " positions=alibi (sinusoidal, learned or rotary); it has no start_symbol=zero (token)"
+        " positions=alibi (sinusoidal, sinusoidal_t2t, learned or rotary); it has no"
+        " projection=two_stage (per_head)"
     )
     assert not (tmp_path / "out").exists()
 

@@ -60,7 +60,16 @@ def test_ctranslate2(tmp_path: Path):
 
 def test_onnx(tmp_path: Path):
     """Each export is held to our logits by ONNX's reference evaluator before it is written."""
-    for number, bundle in expressed(ONNX, 0.93):
+    drawn = expressed(ONNX, 0.93)
+    # of these few or none have what our students have: those of the other half are made students
+    student = {"decoder": "ssru", "positions": "sinusoidal_t2t", "start_symbol": "zero"}
+    settings = random_settings(EACH, 0.93)
+    students = [
+        (EACH + n, random_bundle({**settings[n], **dict(list(student.items())[: 1 + n % 3])}, n))
+        for n, _ in drawn[::2]
+    ]
+    assert all(each.config.decoder == "ssru" for _, each in students)
+    for number, bundle in (*drawn, *students):
         export_onnx(bundle, tmp_path / str(number))
         assert (tmp_path / str(number) / "decoder_model.onnx").exists()
 

@@ -101,8 +101,21 @@ def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return expected
 
 
+@pytest.fixture
+def student() -> Bundle:
+    """A decoder of SSRUs with random weights, and the other settings of our students."""
+    settings = {"decoder": "ssru", "positions": "sinusoidal_t2t", "start_symbol": "zero"}
+    bundle = small_bundle(**settings, attention=4.0, shared=False, seed=7)
+    return dataclasses.replace(bundle, settings={**bundle.settings, "decoding": {"max_length": 9}})
+
+
 def test_ctranslate2_and_onnx_folders_translate_without_pellucid_and_torch(
-    trained: Bundle, marian: Bundle, of_words: Bundle, limited: dict[str, str], tmp_path: Path
+    trained: Bundle,
+    marian: Bundle,
+    of_words: Bundle,
+    student: Bundle,
+    limited: dict[str, str],
+    tmp_path: Path,
 ):
     """And where a model does not stop, the program ends where our search does."""
     shown = {"trained": sample_of_run(trained), "marian": "Où est la gare ?", "words": "w40 w7 w90"}
@@ -115,12 +128,17 @@ def test_ctranslate2_and_onnx_folders_translate_without_pellucid_and_torch(
     assert len(set(expected.values())) == 3
     expected |= limited
     lacking = "gives, but for these settings of the model, which it lacks: min_length=2"
+    # CTranslate2 has no SSRU
+    translator = Translator(student, DecodingConfig(beam_size=1, max_length=9))
+    said = translator.translate("chat noir")
+    assert len(set(said.tokens)) > 3
+    export_onnx(student, tmp_path / "onnx-student", "chat noir")
     # Two processes: with both libraries in one it may hang as it ends.
-    for kind in ("ct2", "onnx"):
-        folders = [tmp_path / f"{kind}-{name}" for name in expected]
-        assert programs(*folders) == [*expected.values()]
+    for kind, texts in (("ct2", expected), ("onnx", {**expected, "student": f"{said.text}\n"})):
+        folders = [tmp_path / f"{kind}-{name}" for name in texts]
+        assert programs(*folders) == [*texts.values()]
         pages = [(folder / "README.md").read_text() for folder in folders]
-        assert [lacking in page for page in pages] == [name == "ratio" for name in expected]
+        assert [lacking in page for page in pages] == [name == "ratio" for name in texts]
 
 
 def test_the_page_names_the_languages_and_a_sentence_of_the_source(trained: Bundle):

@@ -1,4 +1,4 @@
-"""Exports a bundle as three ONNX graphs: encoder, decoder, and decoder step with a KV cache.
+"""Exports a bundle as three ONNX graphs: encoder, decoder, and decoder step with a cache.
 
 The file holds the README of an export with its example program, the export, and the self-check.
 """
@@ -83,9 +83,22 @@ print({text})
 """
 
 
+_CACHES = {
+    "self-attention": """`present.N.decoder.*` holds the
+keys and values of the prefix and becomes `past_key_values.N.decoder.*` of the next step;
+`present.N.encoder.*`, those of the source, come from the first decoder alone and stay the same.""",
+    "ssru": """`present.N.decoder.cell` is
+the state of an SSRU after the prefix, `present.length` the number of its tokens; they become
+`past_key_values.N.decoder.cell` and `past_key_values.length` of the next step. Keys and values of
+the source, `present.N.encoder.*`, come from the first decoder alone and stay the same.""",
+}
+"""A sentence on the cache, by the kind of decoder."""
+
+
 def readme(bundle: Bundle, search: GreedySearch, example: str = "") -> str:
     """The page as Markdown, with a program that translates ``example`` and needs no torch."""
     config = bundle.model.config
+    assert isinstance(config, TransformerConfig)
     shown = example_of(bundle, example)
     own = [each for each in shown.imports if each != "sentencepiece"]
     program = _PROGRAM.strip().format(
@@ -108,9 +121,7 @@ the files.
 | `decoder_model.onnx` | the prefix, start first; `encoder_hidden_states` | `logits`, `present` |
 | `decoder_with_past_model.onnx` | the newest token; `past_key_values` | `logits`, `present` |
 
-Both decoders read `input_ids` and `encoder_attention_mask` too. `present.N.decoder.*` holds the
-keys and values of the prefix and becomes `past_key_values.N.decoder.*` of the next step;
-`present.N.encoder.*`, those of the source, come from the first decoder alone and stay the same.
+Both decoders read `input_ids` and `encoder_attention_mask` too. {_CACHES[config.decoder]}
 
 `onnx.json` lists every input and output with its shape, the special ids, the longest sequence, and
 the limits of a search: tokens of a source that are read, and of a translation, which has at most
@@ -241,7 +252,7 @@ def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
 def _both_ways(
     evaluators: Mapping[str, Any], source: list[int], target: list[int]
 ) -> tuple[Any, Any]:
-    """The logits (target, vocabulary) computed at once, and with the KV cache step by step."""
+    """The logits (target, vocabulary) computed at once, and with the cache step by step."""
     mask = np.ones((1, len(source)), dtype=np.int64)
     feed = {"input_ids": np.array([source], dtype=np.int64), "attention_mask": mask}
     # (1, source, d_model)

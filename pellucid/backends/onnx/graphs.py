@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from pellucid.equations.positions import sinusoidal_positions
+from pellucid.core.special import BOS_ID
+from pellucid.equations.positions import sinusoidal_positions, tensor2tensor_positions
 from pellucid.model.config import TransformerConfig
 
 ENCODER, DECODER, STEP = "encoder_model", "decoder_model", "decoder_with_past_model"
@@ -41,11 +42,11 @@ class Graph:
         self._inputs.append(self._declare(name, shape, ids=ids))
         return name
 
-    def output(self, value: str, name: str, shape: Shape) -> None:
-        """Declare an output: ``value`` under the name ``name``."""
+    def output(self, value: str, name: str, shape: Shape, *, ids: bool = False) -> None:
+        """Declare an output: ``value`` under the name ``name``, as ids or numbers."""
         # Identity renames: the value keeps our name inside the graph, the output gets Optimum's.
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name], name=name))
-        self._outputs.append(self._declare(name, shape, ids=False))
+        self._outputs.append(self._declare(name, shape, ids=ids))
 
     def constant(self, name: str, value: Tensor | npt.NDArray[Any]) -> str:
         """Store a tensor under ``name``, once; return the name."""
@@ -60,6 +61,10 @@ class Graph:
         name = "integers_" + "_".join(str(value).replace("-", "minus_") for value in values)
         return self.constant(name, np.array(values, dtype=np.int64))
 
+    def beside(self) -> "Graph":
+        """An empty graph, for a node that runs one."""
+        return Graph(self._onnx)
+
     def add(
         self, kind: str, inputs: Sequence[str], name: str, attributes: Mapping[str, Any] = {}
     ) -> str:
@@ -68,13 +73,34 @@ class Graph:
         self._nodes.append(made)
         return name
 
+    def scan(self, start: str, inputs: Sequence[str], body: "Graph", name: str) -> tuple[str, str]:
+        """Run ``body`` over the first axis of ``inputs``; the last state, and all states.
+
+        The body has the state before as its first input; both of its outputs are the state after.
+        """
+        made = self._onnx.helper.make_node(
+            "Scan",
+            [start, *inputs],
+            [f"{name}/last", f"{name}/all"],
+            name=name,
+            num_scan_inputs=len(inputs),
+            body=body.content(f"{name}/body"),
+        )
+        self._nodes.append(made)
+        return f"{name}/last", f"{name}/all"
+
+    def content(self, name: str) -> Any:
+        """The graph itself, as a model or a node that runs it holds it."""
+        constants = list(self._constants.values())
+        return self._onnx.helper.make_graph(
+            self._nodes, name, self._inputs, self._outputs, constants
+        )
+
     def model(self, name: str, opset: int, ir_version: int, producer: str) -> Any:
         """The graph as an ONNX model."""
         helper = self._onnx.helper
-        constants = list(self._constants.values())
-        graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, constants)
         return helper.make_model(
-            graph,
+            self.content(name),
             opset_imports=[helper.make_opsetid("", opset)],
             ir_version=ir_version,
             producer_name=producer,
@@ -95,7 +121,7 @@ class Blocks:
         self.graph = graph
         self.config = config
         self.tensors = tensors
-        self._places = "", ""
+        self.places = "", ""
         """Names of the values that hold the first position of the current tokens and the end."""
 
     def embed(self, side: str, ids: str, start: str | None) -> str:
@@ -108,10 +134,12 @@ class Blocks:
         if self.config.scale_embeddings:
             scale = np.array(math.sqrt(self.config.d_model), dtype=np.float32)
             x = graph.add("Mul", [x, graph.constant("scale", scale)], f"{name}/scaled")
+        if side == "target" and self.config.start_symbol == "zero":
+            x = self._start_from_zero(ids, x, name)
 
         length = self.axis_size(ids, 1, f"{name}/length")
         first = start or graph.integers(0)
-        self._places = first, graph.add("Add", [first, length], f"{name}/end")
+        self.places = first, graph.add("Add", [first, length], f"{name}/end")
 
         if self.config.positions == "rotary":
             return x
@@ -120,10 +148,21 @@ class Blocks:
             table = self._stored("target_embedding.positions.learned")  # shared by both sides
         else:
             # (SINUSOIDS, d_model), computed in float64 and rounded once.
-            rows = sinusoidal_positions(SINUSOIDS, self.config.d_model).float()
-            table = graph.constant("sinusoids", rows)
+            is_t2t = self.config.positions == "sinusoidal_t2t"
+            waves = tensor2tensor_positions if is_t2t else sinusoidal_positions
+            table = graph.constant("sinusoids", waves(SINUSOIDS, self.config.d_model).float())
 
         return graph.add("Add", [x, self._of_places(table, f"{name}/positions")], f"{name}/sum")
+
+    def _start_from_zero(self, ids: str, x: str, name: str) -> str:
+        """The embeddings ``x``, with a vector of zeros for the start."""
+        graph = self.graph
+        start = graph.constant("start", np.array(BOS_ID, dtype=np.int64))
+        is_start = graph.add("Equal", [ids, start], f"{name}/is_start")
+        # (batch, token, 1)
+        is_start = graph.add("Unsqueeze", [is_start, graph.integers(2)], f"{name}/is_start_row")
+        zero = graph.constant("zero", np.array(0.0, dtype=np.float32))
+        return graph.add("Where", [is_start, zero, x], f"{name}/from_zero")
 
     def turn(self, x: str) -> str:
         """Rotary positions: rotate each pair of features of queries or keys by their position.
@@ -155,7 +194,7 @@ class Blocks:
 
     def _of_places(self, table: str, name: str) -> str:
         """The rows of ``table`` for the positions of the current tokens."""
-        return self.graph.add("Slice", [table, *self._places, self.graph.integers(0)], name)
+        return self.graph.add("Slice", [table, *self.places, self.graph.integers(0)], name)
 
     def axis_size(self, value: str, axis: int, name: str) -> str:
         """The size of an axis of ``value``, as a list of one number."""
@@ -225,6 +264,41 @@ class Blocks:
         shape = graph.integers(0, 0, config.heads * config.value_size)  # (batch, token, all heads)
         merged = graph.add("Reshape", [heads, shape], f"{name}/merged")
         return self._linear(merged, f"{name}.w_o", f"{name}.b_o", f"{name}/output")
+
+    def ssru(self, x: str, name: str, past: str | None) -> tuple[str, str]:
+        """ReLU of the cells cₜ = fₜ ⊙ cₜ₋₁ + (1 − fₜ) ⊙ xₜ W after each token, and the last cell.
+
+        The cell begins with ``past``, (batch, d_model), where ``x`` is one token; with zeros
+        without it.
+        """
+        graph = self.graph
+        before = self._linear(
+            x, f"{name}.gate.weight", f"{name}.gate.bias", f"{name}/preactivation"
+        )
+        gates = graph.add("Sigmoid", [before], f"{name}/gate")
+        candidates = self._linear(x, f"{name}.candidate.weight", "", f"{name}/candidate")
+
+        if past is not None:
+            # (batch, 1, d_model), as the one token is
+            old = graph.add("Unsqueeze", [past, graph.integers(1)], f"{name}/past")
+            cells = _mean(graph, old, gates, candidates, f"{name}/cell")
+            last = graph.add("Squeeze", [cells, graph.integers(1)], f"{name}/last")
+            return graph.add("Relu", [cells], f"{name}/output"), last
+
+        # Scan runs over the first axis: (token, batch, d_model). The reference interpreter has no
+        # other, and a closed formula would divide by products of gates, which vanish.
+        turned = [
+            graph.add("Transpose", [each], f"{each}_by_token", {"perm": [1, 0, 2]})
+            for each in (gates, candidates)
+        ]
+        batch = self.axis_size(x, 0, f"{name}/batch")
+        width = graph.integers(self.config.d_model)
+        shape = graph.add("Concat", [batch, width], f"{name}/start_shape", {"axis": 0})
+        start = graph.add("ConstantOfShape", [shape], f"{name}/start")  # float32 zeros
+        body = _recurrence(graph.beside(), self.config.d_model)
+        last, cells = graph.scan(start, turned, body, f"{name}/recurrence")
+        cells = graph.add("Transpose", [cells], f"{name}/cell", {"perm": [1, 0, 2]})
+        return graph.add("Relu", [cells], f"{name}/output"), last
 
     def feed_forward(self, x: str, name: str) -> str:
         """Two linear layers with the activation between them."""
@@ -314,9 +388,10 @@ def encoder_graph(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Te
 def decoder_graph(
     onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor], *, has_past: bool
 ) -> Graph:
-    """The decoder: from a prefix to the logits after each token, and the next step's KV cache.
+    """The decoder: from a prefix to the logits after each token, and the next step's cache.
 
-    With a past the prefix is one token, and the keys and values of all earlier tokens are inputs.
+    With a past the prefix is one token, and the keys and values of all earlier tokens are inputs;
+    of an SSRU its cell after them, and how many they are.
     """
     graph = Graph(onnx)
     blocks = Blocks(graph, config, tensors)
@@ -326,15 +401,22 @@ def decoder_graph(
 
     if has_past:
         past = {name: graph.input(name, shape) for name, shape in past_shapes(config)}
-        # The cache is (batch, head, past, size): its length is the position of the new token.
-        start = blocks.axis_size("past_key_values.0.decoder.key", 2, "past/length")
+        if config.decoder == "ssru":
+            # A cell has the same size after any number of tokens, so the number comes with it.
+            start = graph.input("past_key_values.length", [1], ids=True)
+        else:
+            # The cache is (batch, head, past, size): its length is the position of the new token.
+            start = blocks.axis_size("past_key_values.0.decoder.key", 2, "past/length")
         # The keys and values of the source come from the cache, so the memory is no input.
         causal, memory = None, ""  # a single token attends to all of the past
     else:
-        past, start, causal = {}, None, blocks.causal_mask(ids)
+        past, start = {}, None
+        causal = blocks.causal_mask(ids) if config.decoder == "self-attention" else None
         memory = graph.input("encoder_hidden_states", ["batch", "source", config.d_model])
 
     x = blocks.embed("target", ids, start)
+    if config.decoder == "ssru":
+        graph.output(blocks.places[1], "present.length", [1], ids=True)
     for index in range(config.decoder_layers):
         x = _decoder_layer(blocks, index, x, (memory, mask, causal), past)
 
@@ -346,9 +428,12 @@ def decoder_graph(
 
 
 def past_shapes(config: TransformerConfig) -> Iterator[tuple[str, list[str | int]]]:
-    """The names and shapes of the KV cache that a step reads, layer by layer."""
+    """The names and shapes of the cache that a step reads, layer by layer."""
     for index in range(config.decoder_layers):
-        for part, length in (("decoder", "past"), ("encoder", "source")):
+        if config.decoder == "ssru":
+            yield f"past_key_values.{index}.decoder.cell", ["batch", config.d_model]
+        own = [] if config.decoder == "ssru" else [("decoder", "past")]
+        for part, length in (*own, ("encoder", "source")):
             for kind, width in (("key", config.key_size), ("value", config.value_size)):
                 name = f"past_key_values.{index}.{part}.{kind}"
                 yield name, ["batch", config.heads, length, width]
@@ -364,8 +449,19 @@ def _decoder_layer(
     memory, mask, causal = looks_at
     name = f"decoder.layers.{index}"
     # Returned with the logits, as the cache that the next step reads.
-    x, key, value = _attend_self(blocks, name, x, causal, index if past else None)
-    _give_back(blocks, index, "decoder", (key, value), "past + 1" if past else "length")
+    match blocks.config.decoder:
+        case "self-attention":
+            x, key, value = _attend_self(blocks, name, x, causal, index if past else None)
+            _give_back(blocks, index, "decoder", (key, value), "past + 1" if past else "length")
+        case "ssru":
+            own = f"{name}.ssru"
+            before = f"past_key_values.{index}.decoder.cell" if past else None
+            output, cell = blocks.ssru(blocks.enter(x, f"{own}_norm"), own, before)
+            x = blocks.leave(x, output, f"{own}_norm")
+            width = blocks.config.d_model
+            blocks.graph.output(cell, f"present.{index}.decoder.cell", ["batch", width])
+        case other:
+            raise AssertionError(f"the table of capabilities refuses {other}")
 
     cross = f"{name}.cross_attention"
     query = blocks.project(blocks.enter(x, f"{cross}_norm"), cross, "query")
@@ -380,6 +476,24 @@ def _decoder_layer(
         _give_back(blocks, index, "encoder", (key, value), "source")
     x = blocks.leave(x, blocks.attend(cross, query, key, value, mask), f"{cross}_norm")
     return _feed(blocks, name, x)
+
+
+def _mean(graph: Graph, cell: str, gates: str, candidates: str, name: str) -> str:
+    """f ⊙ c + (1 − f) ⊙ x, computed as x + f ⊙ (c − x)."""
+    apart = graph.add("Sub", [cell, candidates], f"{name}_apart")
+    return graph.add(
+        "Add", [candidates, graph.add("Mul", [gates, apart], f"{name}_kept")], f"{name}_mean"
+    )
+
+
+def _recurrence(body: Graph, width: int) -> Graph:
+    """One token of an SSRU, as the body of a Scan: the cell after it, twice."""
+    names = ("cell_before", "token_gate", "token_candidate")
+    cell, gate, candidate = (body.input(each, ["batch", width]) for each in names)
+    mean = _mean(body, cell, gate, candidate, "cell")
+    for name in ("cell_after", "cell_shown"):
+        body.output(mean, name, ["batch", width])
+    return body
 
 
 def _attend_self(
