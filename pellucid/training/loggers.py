@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, assert_never
 
@@ -40,16 +40,19 @@ class Writer(Protocol):
         """Write the figures of one event."""
         ...
 
-    def close(self) -> None:
-        """Write what is left."""
+    def close(self, *, failed: bool = False) -> None:
+        """Write what is left; ``failed`` if training was ended by an error. May come twice."""
         ...
 
 
-def with_loggers(run: Path, config: RunConfig, listener: Listener | None) -> Listener:
+@contextlib.contextmanager
+def with_loggers(
+    run: Path, config: RunConfig, listener: Listener | None
+) -> Generator[Listener, None, None]:
     """A listener that writes for each of ``training.log_to`` and then calls ``listener``.
 
-    Raises MissingExtraError if one is not installed, ConfigError for a run folder in which one
-    cannot write.
+    If the block is left by an error, the programs close the run as failed. Raises MissingExtraError
+    if one is not installed, ConfigError for a run folder in which one cannot write.
     """
     names = dict.fromkeys(config.training.log_to)  # each once
     loggers = [Logger(run, writer_for(name, run, config)) for name in names]
@@ -60,7 +63,12 @@ def with_loggers(run: Path, config: RunConfig, listener: Listener | None) -> Lis
         if listener is not None:
             listener(event)
 
-    return hear
+    try:
+        yield hear
+    except BaseException:
+        for logger in loggers:
+            logger.fail()
+        raise
 
 
 def writer_for(name: LoggerName, run: Path, config: RunConfig) -> Writer:
@@ -112,6 +120,11 @@ class Logger:
 
         self._last_step = step
 
+    def fail(self) -> None:
+        """Close a run that an error ended, unless it was closed. Never raises."""
+        with contextlib.suppress(Exception):
+            self._writer.close(failed=True)
+
     def _begin(self, step: int) -> None:
         try:
             with write_errors(self._run):
@@ -162,7 +175,7 @@ class TensorBoard:
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
-    def close(self) -> None:
+    def close(self, *, failed: bool = False) -> None:  # noqa: ARG002  # it has no word for it
         """Write what is left and end the thread that writes."""
         if self._writer is not None:
             self._writer.close()
@@ -199,7 +212,7 @@ class Trackio:
         """Write the figures of one event."""
         self._trackio.log(dict(figures), step=step)
 
-    def close(self) -> None:
+    def close(self, *, failed: bool = False) -> None:  # noqa: ARG002  # it has no word for it
         """Write what is left."""
         if self._is_open:
             with contextlib.redirect_stdout(sys.stderr):
@@ -239,10 +252,10 @@ class Wandb:
         """Write the figures of one event."""
         self._run.log({**figures, "step": step})
 
-    def close(self) -> None:
+    def close(self, *, failed: bool = False) -> None:
         """Write what is left and end the process that writes."""
         if self._run is not None:
-            self._run.finish()
+            self._run.finish(exit_code=int(failed))
             self._run = None
 
 
@@ -285,10 +298,10 @@ class MLflow:
         metrics = [self._metric(name, value, now, step) for name, value in figures.items()]
         self._client.log_batch(self._id, metrics=metrics)
 
-    def close(self) -> None:
-        """Mark the run as finished."""
+    def close(self, *, failed: bool = False) -> None:
+        """Mark the run as finished, or as failed."""
         if self._client is not None:
-            self._client.set_terminated(self._id)
+            self._client.set_terminated(self._id, "FAILED" if failed else "FINISHED")
             self._client = None
 
 

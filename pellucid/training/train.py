@@ -127,15 +127,17 @@ def train(
     device = _device(config)
 
     listener = listener or notebook_listener()
-    if config.training.log_to:
-        showing = with_loggers(out, config, listener)  # each process raises if an extra is missing
-        listener = showing if world_of_environment().is_first else listener
-
     with (
+        with_loggers(
+            out, config, listener
+        ) as showing,  # each process raises if an extra is missing
         torch_for_training(config),
         joined(world_of_environment(), device) as world,
         contextlib.ExitStack() as stack,
     ):
+        if world.is_first:
+            listener = showing
+
         # The first process decides for all, because another may not see a file yet on a network's
         # disk.
         resume = world.from_first(goes_on(out, resume=resume))

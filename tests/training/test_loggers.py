@@ -19,7 +19,7 @@ from commands import pellucid
 from journals import ended, start, trained, validated
 from tiny_runs import ONE_LAYER, SETTINGS, set_options
 
-from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
+from pellucid.core.errors import ConfigError, DataError, MissingExtraError, WriteError
 from pellucid.core.installation import install_command
 from pellucid.training.journal import Event, read_journal
 from pellucid.training.loggers import Logger, TensorBoard, with_loggers
@@ -105,6 +105,19 @@ def test_a_resumed_run_goes_on_in_the_same_folder(read: Reader, tmp_path: Path):
     assert [step for step, _ in shown["validation/bleu"]] == [4]
 
 
+def test_a_run_that_an_error_ends_closes_its_board(read: Reader, tmp_path: Path):
+    before = set(threading.enumerate())
+    settings = [*SETTINGS, *ONE_LAYER, "training.log_to=tensorboard", "training.max_steps=4"]
+
+    def fail() -> None:
+        raise DataError("a file is gone")
+
+    with pytest.raises(DataError, match="a file is gone"):
+        train(read_config("demo", settings), tmp_path, should_stop=fail)
+    assert not set(threading.enumerate()) - before
+    assert (tmp_path / "tensorboard").is_dir()
+
+
 def test_several_boards_of_one_run_show_each_step_once(read: Reader, tmp_path: Path):
     """As when several processes train together, and each has one."""
     boards = board(tmp_path / "b"), board(tmp_path / "b")
@@ -117,8 +130,9 @@ def test_several_boards_of_one_run_show_each_step_once(read: Reader, tmp_path: P
 def test_the_listener_hears_as_before(read: Reader, tmp_path: Path):
     heard: list[Event] = []
     config = read_config("demo", [*SETTINGS, *ONE_LAYER, "training.log_to=tensorboard"])
-    with_loggers(tmp_path, config, heard.append)(start())
-    with_loggers(tmp_path, config, None)(start())
+    for listener in (heard.append, None):
+        with with_loggers(tmp_path, config, listener) as hear:
+            hear(start())
     assert heard == [start()]
 
 
@@ -159,8 +173,8 @@ def test_a_program_that_fails_ends_no_training(caplog: pytest.LogCaptureFixture,
         def write(self, figures: Mapping[str, float], step: int) -> None:
             self.call("write")
 
-        def close(self) -> None:
-            self.call("close")
+        def close(self, *, failed: bool = False) -> None:
+            self.call("fail" if failed else "close")
 
     writing, closing = Failing("write"), Failing("close")
     for each in (writing, closing):
@@ -204,7 +218,7 @@ class StandIn(types.ModuleType):
         super().__init__(name)
         self.opened: list[dict[str, object]] = []
         self.logged: list[tuple[int, dict[str, float]]] = []
-        self.finished = 0
+        self.finished: list[int] = []
         self.Settings = dict
 
     def init(self, **options: object) -> "StandIn":
@@ -218,8 +232,8 @@ class StandIn(types.ModuleType):
         own = dict(figures)
         self.logged.append((own.pop("step") if step is None else step, own))
 
-    def finish(self) -> None:
-        self.finished += 1
+    def finish(self, exit_code: int = 0) -> None:
+        self.finished.append(exit_code)
 
 
 EVENTS = [
@@ -243,10 +257,10 @@ def test_others_get_the_same_figures_and_settings(
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.delenv("WANDB_ERROR_REPORTING", raising=False)
     config = read_config("demo", [f"training.log_to={name}"])
-    hear = with_loggers(tmp_path / "en-de", config, None)
-    assert other.opened == [], "nothing begins before the run does"
-    for event in EVENTS:
-        hear(event)
+    with with_loggers(tmp_path / "en-de", config, None) as hear:
+        assert other.opened == [], "nothing begins before the run does"
+        for event in EVENTS:
+            hear(event)
 
     [options] = other.opened
     assert (options["project"], options["group"]) == ("pellucid", "en-de")
@@ -257,7 +271,7 @@ def test_others_get_the_same_figures_and_settings(
     losses = [(n, each.get("train/negative_log_likelihood")) for n, each in other.logged]
     assert losses == [(2, 1.5), (2, None), (4, 1.0), (3, 1.25)]
     assert other.logged[1][1]["validation/bleu"] == 31.25
-    assert other.finished == 1
+    assert other.finished == [0]
 
 
 def test_mlflow_gets_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -282,8 +296,8 @@ def test_mlflow_gets_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             calls.append(("log", run, [(each[0], each[1], each[-1]) for each in metrics]))
             assert bool(metrics) != bool(params)
 
-        def set_terminated(self, run: str) -> None:
-            calls.append(("end", run))
+        def set_terminated(self, run: str, status: str) -> None:
+            calls.append(("end", run, status))
 
     entities = types.ModuleType("mlflow.entities")
     entities.Metric = entities.Param = lambda *parts: parts
@@ -295,16 +309,25 @@ def test_mlflow_gets_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     config = read_config("demo", ['training.log_to=["mlflow", "mlflow"]'])
     with pytest.raises(ConfigError, match="must have a run folder without a question mark, got"):
-        with_loggers(tmp_path / "r?", config, None)
-    hear = with_loggers(tmp_path / "r", config, None)
-    for event in EVENTS:
-        hear(event)
+        with_loggers(tmp_path / "r?", config, None).__enter__()
+    with with_loggers(tmp_path / "r", config, None) as hear:
+        for event in EVENTS:
+            hear(event)
     assert len([call for call in calls if call[0] == "open"]) == 1, "named twice, opened once"
     assert calls[:2] == [("open", f"sqlite:///{tmp_path}/r/mlflow.db"), ("run", "7", "r")]
-    assert calls[-1] == ("end", "r")
+    assert calls[-1] == ("end", "r", "FINISHED")
     figures = [each for call in calls if call[0] == "log" for each in call[2]]
     losses = [each[1:] for each in figures if each[0] == "train/negative_log_likelihood"]
     assert losses == [(1.5, 2), (1.0, 4), (1.25, 3)]
+
+    def fail() -> None:
+        with with_loggers(tmp_path / "s", config, None) as hear:
+            hear(start())
+            raise DataError("the disk is full")
+
+    with pytest.raises(DataError):
+        fail()
+    assert calls[-1] == ("end", "r", "FAILED")
 
 
 @pytest.mark.nightly
@@ -318,8 +341,8 @@ def test_the_real_ones_take_them(name: str, tmp_path: Path, monkeypatch: pytest.
         "from pellucid.training.loggers import with_loggers\n"
         "from pellucid.training.presets import read_config\n"
         f"config = read_config('demo', ['training.log_to={name}'])\n"
-        "hear = with_loggers(pathlib.Path('run'), config, None)\n"
-        "for event in json.load(sys.stdin):\n    hear(event)\n"
+        "with with_loggers(pathlib.Path('run'), config, None) as hear:\n"
+        "    for event in json.load(sys.stdin):\n        hear(event)\n"
     )
     (tmp_path / "run").mkdir()
     done = subprocess.run(
