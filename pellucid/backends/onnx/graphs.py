@@ -480,9 +480,9 @@ def _decoder_layer(
 
 def _mean(graph: Graph, cell: str, gates: str, candidates: str, name: str) -> str:
     """f ⊙ c + (1 − f) ⊙ x, computed as x + f ⊙ (c − x)."""
-    apart = graph.add("Sub", [cell, candidates], f"{name}_apart")
+    difference = graph.add("Sub", [cell, candidates], f"{name}_difference")
     return graph.add(
-        "Add", [candidates, graph.add("Mul", [gates, apart], f"{name}_kept")], f"{name}_mean"
+        "Add", [candidates, graph.add("Mul", [gates, difference], f"{name}_kept")], f"{name}_mean"
     )
 
 
