@@ -127,6 +127,7 @@ def load(
     if is_hub_address(path):
         path = fetch(str(path))
     bundle, settings, chosen = load_parts(path, engine, device, compute_type, seconds)
+
     # only a model that was trained on single sentences needs its lines split
     source, target = languages_of(bundle.settings, Path(path).resolve().name)
     splits = knows_single_sentences(bundle.manifest)

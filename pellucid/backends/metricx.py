@@ -106,6 +106,7 @@ class MetricX:
         self._sizes = _Sizes.read(folder)
         self._weights, digest = _read_weights(folder)
         self._check(folder)
+
         vocabulary = folder / "spiece.model"
         if not vocabulary.is_file():
             raise InputMissingError(
@@ -180,6 +181,7 @@ class MetricX:
         x = start.expand(len(memory), 1, -1)
         nothing = memory.new_zeros(len(memory), 1, 1, 1)
         bias = memory.new_zeros(is_read.shape).masked_fill(~is_read, -torch.inf)
+
         for number in range(self._sizes.num_decoder_layers):
             name = f"decoder.block.{number}.layer"
             # it attends to itself alone, with the weight 1 whatever the bias of its position
@@ -189,6 +191,7 @@ class MetricX:
             attention = f"{name}.1.EncDecAttention"
             x = x + self._attend(normed, memory, bias[:, None, None, :], attention)
             x = x + self._feed_forward(self._norm(x, f"{name}.2.layer_norm"), f"{name}.2")
+
         x = self._norm(x, "decoder.final_layer_norm")
         return x[:, 0] @ self._weights["lm_head.weight"][_SCORE_ID]
 

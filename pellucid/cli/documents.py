@@ -217,6 +217,7 @@ def _check_output(output: str, kind: "Format") -> None:
     """Raise for a place where the translation cannot be written, before hours of translating."""
     if output == "-":
         return
+
     path = Path(output)
     if path.is_dir():
         raise WriteError(f"-o must name a file, {output} is a folder")
@@ -225,6 +226,7 @@ def _check_output(output: str, kind: "Format") -> None:
             f"cannot write {output}: there is no folder {path.parent}",
             hint=f"mkdir -p {shlex.quote(str(path.parent))}",
         )
+
     # Of a link, the file that it names is replaced; a device is written to where it is.
     is_replaced = path.is_file() or not path.exists()
     if is_replaced and not os.access(path.resolve().parent, os.W_OK):

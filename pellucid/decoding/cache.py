@@ -110,6 +110,7 @@ def bytes_of(translation: Translation) -> int:
     seen: set[int] = set()
     waiting: list[object] = [translation]
     total = 0
+
     while waiting:
         value = waiting.pop()
         if id(value) in seen:

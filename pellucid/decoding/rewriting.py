@@ -244,6 +244,7 @@ class Judgement:
             mean = found.mean_log_prob(self.settings.penalty)
             unsure = unsure_message(mean, self.unsure_below)
             quality = quality_of(mean, self.points)
+
         judge = functools.partial(
             judged,
             usual=self.usual,
@@ -252,6 +253,7 @@ class Judgement:
             literals=self._literals(request.source),
         )
         best = dataclasses.replace(judge(found, unsure=unsure), quality=quality)
+
         # The first of the n best is the best; the others are less likely by what they are.
         first, others = found.n_best[:1], found.n_best[1:]
         n_best = (

@@ -353,6 +353,7 @@ def _is_formula(host: str, script: str, tail: str) -> bool:
     host, tail = unicodedata.normalize("NFC", host), unicodedata.normalize("NFC", tail)
     if len(host) > LONGEST_WORD or len(tail) > LONGEST_WORD:
         return False
+
     if not host:
         # An isotope, 14C, and no number of a verse.
         return tail in _ISOTOPES
@@ -360,6 +361,7 @@ def _is_formula(host: str, script: str, tail: str) -> bool:
     if is_spelled and len(host) > 1 and host.lower() == host.upper():
         return False  # no formula is written in a script without case
     is_plain = is_spelled and (host.islower() or host.istitle()) and len(host) > 2
+
     if tail:
         return not is_plain or any(map(str.isalpha, script))
     if _SIGNED.fullmatch(script.strip()):

@@ -47,9 +47,11 @@ def without_pages(items: list[Item]) -> tuple[list[Item], int]:
             break
         has_number = has_number or (isinstance(item, Pair) and bool(item.text.strip()))
         start -= 1
+
     last = items[start - 1] if start > 0 else None
     if not has_number or not isinstance(last, str):
         return items, len(items)
+
     words = last.rstrip(" \u00a0,;")
     if "," not in last[len(words) :] or not words:
         return items, len(items)
@@ -63,6 +65,7 @@ def whole_text(items: Sequence[Item]) -> Sequence[Item] | None:
         return None
     if any(isinstance(item, Alone) and item.breaks for item in items):
         return None
+
     # A number in a pair of its own stands beside the text: "1 Red house", "Red house 12".
     before, after = (
         text_in(item for item in side if not isinstance(item, Pair))
@@ -72,6 +75,7 @@ def whole_text(items: Sequence[Item]) -> Sequence[Item] | None:
         return None
     if before.strip() in _AROUND and _AROUND[before.strip()] == after.strip():
         return items
+
     pair = items[read[0]]
     is_section = isinstance(pair, Pair) and pair.kind == "label" and _SECTION.fullmatch(before)
     is_before = is_section or _PREFIX.fullmatch(before)
@@ -168,6 +172,7 @@ def _is_divided(left: Item, between: str, right: Item) -> bool:
         return False
     if _BAR.search(between):
         return True
+
     kinds = {each.kind if isinstance(each, Pair) else None for each in (left, right)}
     if _STEP.fullmatch(between) and kinds & _SEPARATE:
         return True
@@ -177,6 +182,7 @@ def _is_divided(left: Item, between: str, right: Item) -> bool:
         return False
     if kinds <= _SEPARATE:
         return True
+
     # Boxes of a page that touch: "Red houseBlue car".
     before, after = text_of(left)[-2:], text_of(right)[:1]
     is_joint = (

@@ -127,10 +127,12 @@ class JsonDocument:
             parse_json(text, _MOST_VALUES)
         except ValueError as error:
             raise DataError(f"{what} is not JSON: {error}") from None
+
         self._strings = Strings(text, encoding)
         strings = list(_json_strings(text))
         if only_known:
             _check_keys(keys, {key for *_, key in strings}, what)
+
         for start, end, value, key in strings:
             # What is below "@title" of ARB tells translators about it, and "@type" of JSON-LD is a
             # name: neither is shown.
@@ -138,6 +140,7 @@ class JsonDocument:
                 self._strings.add(start, end, value)
             elif not keys and not key.startswith("@"):
                 self._strings.add_value(start, end, value)
+
         self.segments, self.notes = self._strings.segments, self._strings.notes
 
     def write(self, translated: Sequence[Segment]) -> bytes:

@@ -192,11 +192,13 @@ def value_zeroing(
         )
         for each in (whole.unsqueeze(-3), without)  # (*batch, 1 or key, query, size)
     ]
+
     # 1 - cos is half the square of the distance of unit vectors, and exactly 0 for equal rows.
     # A row of zeros has no direction, and is as far from all others as a right angle.
     squares = (ones[0] - ones[1]).square().sum(dim=-1)
     has_direction = (ones[0] != 0).any(dim=-1) & (ones[1] != 0).any(dim=-1)
     distances = torch.where(has_direction, squares / 2, 1.0)  # (*batch, key, query)
+
     distances = distances.transpose(-2, -1)
     total = distances.sum(dim=-1, keepdim=True)
     return distances / torch.where(total > 0, total, torch.ones_like(total))

@@ -68,9 +68,11 @@ def wanted_names(model: Attributable) -> Trace:
     """A trace that keeps everything which attribution reads."""
     names = ["embedding", "positions", "input", "*.weights", "*.value", "*.residual", "*.norm"]
     names += ["*.ssru.gate", "*.ssru.candidate", "*.ssru.cell"]
+
     sides: tuple[Side, ...] = (_side(model),)
     if isinstance(model, Transformer):
         sides = ("encoder", "decoder")
+
     return Trace(
         *(f"{side}.{name}" for side in sides for name in names),
         # heads are split further, by the positions that they attend to

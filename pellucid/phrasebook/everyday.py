@@ -179,8 +179,10 @@ class Everyday:
             *english[1:],
             "?",
         ]
+
         if not is_pronoun:
             return Said([word, form, *subject.said.french, "?"], be)
+
         pronoun = subject.said.french[0]
         if self._draw() < 0.25:  # "où tu es ?", "tu es où ?"
             plain = [pronoun, form]

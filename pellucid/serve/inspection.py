@@ -161,6 +161,7 @@ def _translator(model: LoadedModel, read: str, limits: Limits, most: int) -> Tra
             "align": model.has_attention,
         }
     )
+
     return Translator(
         model.bundle,
         model.within(settings, length, most),

@@ -177,8 +177,10 @@ def open_model(place: ModelPlace, cache: TranslationCache | None = None) -> Load
         logs_warnings=False,
         literals_in=literals_in,
     )
+
     if cache is not None:
         translator = translator.with_cache(cache)
+
     model = LoadedModel(place, translator, bundle)
     # The first pass is slow, as kernels are chosen and memory is allocated: not for a client.
     model.translate(["a"], model.settings.having(beam_size=1, max_length=1))

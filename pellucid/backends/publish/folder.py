@@ -57,6 +57,7 @@ def _write_space(bundle: Bundle, folder: Path, card: Card) -> None:
     name = card.repository.partition("/")[2] or model_name(bundle)
     folder.mkdir()
     export_web(bundle, folder / "index.html", name=name, example=card.example)
+
     pair = pair_in_words(bundle)
     head = {
         "title": f"{name}{pair and f': {pair}'}",

@@ -88,6 +88,7 @@ def make_document_routes(documents: Documents) -> APIRouter:
         )
         upload = uploaded(request, *known)
         fields = upload.fields
+
         state = await documents.add(
             client_of(request, fields),
             fields.get("model"),
