@@ -71,14 +71,25 @@ static pk_sizes sizes_of_a_model(void) {
     tensor_count = 0;
     if (s.position_kind) plain((int64_t)s.position_count * (s.position_kind == ROTARY ? s.key_size : s.d_model));
     matrix(s.source_words, s.d_model);
-    if (s.source_words == s.target_words && rarely(2)) tensors[tensor_count++] = (pk_tensor){0};
-    else matrix(s.target_words, s.d_model);
-    if (rarely(2)) tensors[tensor_count++] = (pk_tensor){0};
-    else matrix(s.target_words, s.d_model);
+    if (rarely(8)) s.target_words = s.source_words;
+    s.target_is_source = s.source_words == s.target_words && rarely(2), s.output_is_target = rarely(2), s.start_is_zero = rarely(2);
+    if (!s.target_is_source) matrix(s.target_words, s.d_model);
+    if (!s.output_is_target) matrix(s.target_words, s.d_model);
     for (int i = 0; i < s.encoder_layers; i++) layer(&s, 0);
     for (int i = 0; i < s.decoder_layers; i++) layer(&s, 1);
     if (s.pre_norm) plain(s.d_model), plain(s.d_model), plain(s.d_model), plain(s.d_model);
     return s;
+}
+
+/* The model as a packed block, which is exactly as large as it must be; NULL where it is refused. */
+static uint8_t *pack_all(const pk_sizes *sizes, int tensors_given, int64_t *bytes) {
+    int32_t needed;
+    if (pk_measure(sizes, bytes, &needed) || *bytes > 1 << 26) return NULL;
+    uint8_t *block = room((size_t)*bytes);
+    memset(block, 0, (size_t)*bytes);
+    for (int i = 0; i < tensors_given; i++)
+        if (pk_pack(sizes, block, *bytes, i, &tensors[i])) return NULL;
+    return tensors_given < needed ? NULL : block;
 }
 
 /* One number of a structure becomes another. */
@@ -98,7 +109,7 @@ int main(int count, char **arguments) {
         state = (seed + (uint64_t)number_of + 1) * 0x9E3779B97F4A7C15ull;
         pk_sizes s = sizes_of_a_model(), opened_as = s;
         int tensors_given = tensor_count;
-        if (rarely(4)) spoil(&opened_as, 14);
+        if (rarely(4)) spoil(&opened_as, 17);
         if (rarely(8)) tensors_given = between(0, tensor_count);
         if (rarely(8)) tensors[between(0, tensor_count - 1)].outputs += between(-2, 2);
         if (rarely(8)) tensors[between(0, tensor_count - 1)].inputs = hostile();
@@ -134,14 +145,20 @@ int main(int count, char **arguments) {
         }
         size_t results = (size_t)sentences * (size_t)beam;
 
+        int64_t bytes;
+        uint8_t *block = pack_all(&opened_as, tensors_given, &bytes);
+        int is_damaged = block && rarely(6); /* as a file may be: then two sets need not agree */
+        for (int i = 0; is_damaged && i < 100; i++) block[draw() % (uint64_t)bytes] = (uint8_t)draw();
+        if (rarely(20)) bytes += between(-1, 1);
+
         int32_t *first_ids = NULL, *first_sizes = NULL;
         float *first_log_probs = NULL;
         const char *name;
         for (int i = 0; (name = pk_instructions(i)); i++) {
             pk_model *model;
-            int error = pk_open(&opened_as, tensors, tensors_given, name, &model);
+            int error = block ? pk_open(&opened_as, block, bytes, name, &model) : BAD_SIZES;
             if (error) {
-                if (model) abort();
+                if (block && model) abort();
                 refused++;
                 continue;
             }
@@ -156,6 +173,7 @@ int main(int count, char **arguments) {
             else if (error == NOT_FINITE) not_finite++;
             else if (error) abort();
             else searched++;
+            if (is_damaged) continue;
             if (!first_ids) first_ids = ids, first_sizes = lengths, first_log_probs = log_probs;
             else if (memcmp(first_ids, ids, results * ((size_t)most + 1) * 4) || memcmp(first_sizes, lengths, results * 4) ||
                      memcmp(first_log_probs, log_probs, results * ((size_t)most + 1) * 4)) {

@@ -10,7 +10,6 @@ manifest.json        size and SHA-256 of each file, fingerprint of each tensor
 
 import dataclasses
 import itertools
-import json
 import logging
 import math
 import threading
@@ -53,6 +52,7 @@ from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
+    from pellucid.core.held_tensors import HeldTensors
     from pellucid.model.clear import ClearModel
     from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 
@@ -67,11 +67,6 @@ VALIDATION_KEY = "validation"
 _MOST_POINTS = 100
 _MOST_ATTEMPTS = 10
 """How often reading is tried again while another process replaces the bundle."""
-_LONGEST_HEADER = 1 << 24
-"""Bytes, as in ``core.tensors``, which imports torch."""
-_MOST_HEADER_VALUES = 1_000_000
-"""Commas and brackets, as in ``core.tensors``."""
-_MOST_DIMENSIONS, _LARGEST_DIMENSION = 8, 1 << 40
 _TOKENIZER_NAMES = ("shared", "source", "target")
 
 _log = logging.getLogger("pellucid")
@@ -141,39 +136,35 @@ class StoredModel(Generic[ModelT_co]):
                 self._waiting.pop(0)()
             return cast("ModelT_co", self._model)
 
-    def arrays(self) -> dict[str, Any] | None:
-        """The parameters as arrays of numpy, without torch; None if only torch can read them.
+    def tensors(self) -> "HeldTensors | None":
+        """The parameters, which numpy reads from the file one by one; None if only torch can.
 
-        Raises CorruptError if the file was changed in place or is no safetensors file.
+        They are compared with the manifest by ``verify``, which the caller calls when it has read
+        what it needs. Raises CorruptError if it is no safetensors file.
         """
+        from pellucid.core.held_tensors import HeldTensors
+
         with self._lock:
             if self._model is not None:
                 return None
             assert self._file is not None
-            _count_in_header(self._file)  # raises for a header that would take too much memory
-            import safetensors
-            import safetensors.numpy
-
             try:
-                arrays: dict[str, Any] = safetensors.numpy.load(self._file.read())
-            except (KeyError, TypeError):  # a type that numpy does not have, such as bfloat16
+                return HeldTensors(self._file)
+            except KeyError:  # a type that numpy does not have, such as bfloat16
                 return None
-            except (safetensors.SafetensorError, ValueError, OverflowError) as error:
-                raise CorruptError(
-                    f"{self._file.path} is not a readable safetensors file: {error}"
-                ) from error
-            return arrays
 
     def parameter_count(self) -> int:
         """The number of parameters; from the header of the file if the model is not read yet.
 
         Raises CorruptError if the file has no such header.
         """
+        from pellucid.core.held_tensors import count_numbers
+
         with self._lock:
             if self._model is not None:
                 return sum(parameter.numel() for parameter in self._model.parameters())
             assert self._file is not None
-            return _count_in_header(self._file)
+            return count_numbers(self._file)
 
     def verify(self) -> None:
         """Compare the file with the manifest, without keeping its content. Raises CorruptError."""
@@ -493,33 +484,6 @@ def _read(folder: Path, manifest: dict[str, Any], device: str) -> "Bundle[Sequen
 
     words = SeenWords.read(folder) if WORDS_FILE in manifest["files"] else None
     return Bundle(stored, source, target, settings, manifest, folder, words)
-
-
-def _count_in_header(file: HeldFile) -> int:
-    """The numbers in all tensors of a safetensors file, which begins with the size of a JSON."""
-    size = int.from_bytes(file.start(8), "little")
-    try:
-        if size > _LONGEST_HEADER:
-            raise ValueError(f"a header of {size:,} bytes")
-        text = file.start(8 + size)[8:]
-        # Counted before it is parsed: a small file can describe objects of gigabytes.
-        if text.count(b",") + text.count(b"[") + text.count(b"{") > _MOST_HEADER_VALUES:
-            raise ValueError(f"a header of more than {_MOST_HEADER_VALUES:,} values")
-        header = json.loads(text)
-        return sum(
-            _size_of(each["shape"]) for name, each in header.items() if name != "__metadata__"
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CorruptError(f"{file.path} is not a safetensors file: {error}") from None
-
-
-def _size_of(shape: object) -> int:
-    """The product of a shape; ValueError for what is none, before it takes long to multiply."""
-    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
-        raise ValueError(f"a shape must be a list of at most {_MOST_DIMENSIONS} numbers")
-    if not all(type(each) is int and 0 <= each < _LARGEST_DIMENSION for each in shape):
-        raise ValueError("a shape has something other than a number of rows or columns in it")
-    return math.prod(shape)
 
 
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:

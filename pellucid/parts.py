@@ -23,7 +23,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pellucid.backends.ctranslate2.cache import content_of
+from pellucid.backends.user_cache import content_of
 from pellucid.bundle import Bundle
 from pellucid.core.errors import (
     ConfigError,

@@ -38,7 +38,7 @@
 /* Vectors are passed to functions that are inlined alone. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-enum { PK_VERSION = 1 };
+enum { PK_VERSION = 2 };
 enum { OK = 0, BAD_SIZES = 1, NO_MEMORY = 2, BAD_REQUEST = 3, NOT_FINITE = 4 };
 
 enum {
@@ -48,6 +48,7 @@ enum {
     ROWS_AT_ONCE = 64,   /* rows of a product that stay in the second cache */
     WORDS_AT_ONCE = 1024, /* words whose logits are computed before they are searched */
     AHEAD = 8192,         /* bytes of weights that are asked for early */
+    LINE = 64,            /* bytes of a line of the cache, at which every array of a block begins */
     BLOCK = 64            /* words that are searched only if their largest logit is among the best */
 };
 
@@ -59,12 +60,15 @@ enum { RELU = 0, SWISH = 1 };
 enum { SELF_ATTENTION = 0, SSRU = 1 };
 enum { BOUND_AT_LIMIT = 0, BOUND_AT_NEXT = 1, BOUND_NOW = 2 };
 
-/* The sizes and choices of a model; Python's ctypes fills it field by field. */
+/* The sizes and choices of a model; Python's ctypes fills it field by field. target_is_source: the
+ * target has the embeddings of the source; output_is_target: the output matrix is that of the target's
+ * embeddings; start_is_zero: the decoder reads a vector of zeros in place of BOS. */
 typedef struct {
     int32_t d_model, d_ff, heads, key_size, value_size;
     int32_t encoder_layers, decoder_layers, source_words, target_words;
     int32_t position_kind, position_count; /* rows of the table of positions */
     int32_t activation, decoder, pre_norm;
+    int32_t target_is_source, output_is_target, start_is_zero;
     float norm_eps, embedding_scale;
 } pk_sizes;
 
@@ -143,7 +147,6 @@ typedef struct {
     pk_sizes sizes;
     const Leaves *leaves;
     Matrix source, target, output;
-    int target_is_source, output_is_target;
     float *positions;
     Layer *encoder, *decoder;
     Norm encoder_norm, decoder_norm;
@@ -329,11 +332,6 @@ PK_API const char *pk_instructions(int index) {
 
 /* ---- models ---- */
 
-static void free_matrix(Matrix *m) {
-    free(m->packed), free(m->order), free(m->safe), free(m->scales), free(m->bias), free(m->sums);
-    memset(m, 0, sizeof *m);
-}
-
 static size_t panel_bytes(const Matrix *m) { return (size_t)m->groups * GROUP * PANEL; }
 
 /* The place of a weight within its group. */
@@ -373,21 +371,10 @@ static void sort_groups(Matrix *m, int panel, int8_t *spare) {
     }
 }
 
+/* Fills a matrix, whose memory is zeroed. */
 static int pack(Matrix *m, const pk_tensor *t) {
-    m->outputs = (int)t->outputs, m->inputs = (int)t->inputs;
-    m->panels = (m->outputs + PANEL - 1) / PANEL;
-    m->groups = (m->inputs + GROUP - 1) / GROUP;
-    size_t padded = (size_t)m->panels * PANEL;
-
-    m->packed = zeroed((size_t)m->panels * panel_bytes(m), 1);
-    m->order = zeroed((size_t)m->panels * (size_t)m->groups, sizeof(int32_t));
-    m->safe = zeroed((size_t)m->panels, sizeof(int32_t));
-    m->scales = zeroed(padded, sizeof(float));
-    m->bias = zeroed(padded, sizeof(float));
-    m->sums = zeroed(padded, sizeof(float));
     int8_t *spare = zeroed(panel_bytes(m), 1);
-    if (!m->packed || !m->order || !m->safe || !m->scales || !m->bias || !m->sums || !spare) return free(spare), NO_MEMORY;
-
+    if (!spare) return NO_MEMORY;
     for (int output = 0; output < m->outputs; output++) {
         int8_t *panel = m->packed + (size_t)(output / PANEL) * panel_bytes(m);
         const int8_t *row = t->rows + (size_t)output * (size_t)m->inputs;
@@ -406,94 +393,114 @@ static int pack(Matrix *m, const pk_tensor *t) {
     return OK;
 }
 
-/* Reads the tensors of a model in their one order, and checks each against the sizes. */
+/* Whether products of a matrix stay within their rows and its panels. */
+static int is_in_order(const Matrix *m) {
+    for (int panel = 0; panel < m->panels; panel++) {
+        const int32_t *order = m->order + (size_t)panel * (size_t)m->groups;
+        if (m->safe[panel] < 0 || m->safe[panel] > m->groups) return 0;
+        for (int group = 0; group < m->groups; group++)
+            if (order[group] < 0 || order[group] >= m->groups) return 0;
+    }
+    return 1;
+}
+
+/* A packed model is one block of memory: one array after another, in an order that follows from the
+ * sizes. A walk visits all tensors in that order and points each to its arrays; without a base it
+ * counts bytes. On the way it fills one tensor, or checks all. */
 typedef struct {
-    const pk_tensor *next;
-    int left, error;
-} Reader;
+    uint8_t *base;
+    uint64_t bytes;
+    int count;  /* of tensors so far */
+    int filled; /* the number of the tensor to fill, or -1 */
+    const pk_tensor *tensor;
+    int checks, error;
+} Walk;
 
-static void read_matrix(Reader *reader, Matrix *m, int outputs, int inputs) {
-    if (reader->error) return;
-    const pk_tensor *t = reader->next;
-    if (reader->left < 1 || !t->rows || !t->scales || t->outputs != outputs || t->inputs != inputs) {
-        reader->error = BAD_SIZES;
-        return;
-    }
-    reader->next++, reader->left--;
-    reader->error = pack(m, t);
+static void *next_array(Walk *walk, uint64_t count, size_t size) {
+    void *array = walk->base ? walk->base + walk->bytes : NULL;
+    walk->bytes += (count * size + LINE - 1) / LINE * LINE;
+    return array;
 }
 
-static void read_numbers(Reader *reader, float **numbers, size_t count) {
-    if (reader->error) return;
-    const pk_tensor *t = reader->next;
-    if (reader->left < 1 || t->rows || !t->scales || t->outputs < 0 || (uint64_t)t->outputs != count) {
-        reader->error = BAD_SIZES;
-        return;
-    }
-    reader->next++, reader->left--;
-    *numbers = zeroed(count, sizeof(float));
-    if (!*numbers) reader->error = NO_MEMORY;
-    else memcpy(*numbers, t->scales, count * sizeof(float));
+static void lay_out(Walk *walk, Matrix *m, int outputs, int inputs) {
+    m->outputs = outputs, m->inputs = inputs;
+    m->panels = (outputs + PANEL - 1) / PANEL;
+    m->groups = (inputs + GROUP - 1) / GROUP;
+    uint64_t panels = (uint64_t)m->panels, groups = panels * (uint64_t)m->groups;
+    m->packed = next_array(walk, groups * GROUP * PANEL, 1);
+    m->order = next_array(walk, groups, sizeof(int32_t));
+    m->safe = next_array(walk, panels, sizeof(int32_t));
+    m->scales = next_array(walk, panels * PANEL, sizeof(float));
+    m->bias = next_array(walk, panels * PANEL, sizeof(float));
+    m->sums = next_array(walk, panels * PANEL, sizeof(float));
 }
 
-/* A matrix, or one without outputs, which stands for one that was read before. */
-static int read_shared(Reader *reader, Matrix *m, const Matrix *before, int outputs, int inputs) {
-    if (reader->error || reader->left < 1 || reader->next->outputs != 0) {
-        read_matrix(reader, m, outputs, inputs);
-        return 0;
-    }
-    if (before->outputs != outputs || before->inputs != inputs) reader->error = BAD_SIZES;
-    else *m = *before;
-    reader->next++, reader->left--;
-    return !reader->error;
+static void visit_matrix(Walk *walk, Matrix *m, int outputs, int inputs) {
+    lay_out(walk, m, outputs, inputs);
+    const pk_tensor *t = walk->count++ == walk->filled ? walk->tensor : NULL;
+    if (t && (!t->rows || !t->scales || t->outputs != outputs || t->inputs != inputs)) walk->error = BAD_SIZES;
+    else if (t) walk->error = pack(m, t);
+    if (walk->checks && !is_in_order(m)) walk->error = BAD_SIZES;
 }
 
-static void read_norm(Reader *reader, Norm *norm, int size) {
-    read_numbers(reader, &norm->gain, (size_t)size);
-    read_numbers(reader, &norm->bias, (size_t)size);
+static void visit_numbers(Walk *walk, float **numbers, uint64_t count) {
+    *numbers = next_array(walk, count, sizeof(float));
+    const pk_tensor *t = walk->count++ == walk->filled ? walk->tensor : NULL;
+    if (!t) return;
+    if (t->rows || !t->scales || t->outputs < 0 || (uint64_t)t->outputs != count) walk->error = BAD_SIZES;
+    else memcpy(*numbers, t->scales, (size_t)count * sizeof(float));
 }
 
-static void read_layer(Reader *reader, const pk_sizes *s, Layer *layer, int is_decoder) {
+static void visit_norm(Walk *walk, Norm *norm, int size) {
+    visit_numbers(walk, &norm->gain, (uint64_t)size);
+    visit_numbers(walk, &norm->bias, (uint64_t)size);
+}
+
+static void visit_layer(Walk *walk, const pk_sizes *s, Layer *layer, int is_decoder) {
     int keys = s->heads * s->key_size, values = s->heads * s->value_size;
     if (is_decoder && s->decoder == SSRU) {
-        read_matrix(reader, &layer->qkv, 2 * s->d_model, s->d_model);
+        visit_matrix(walk, &layer->qkv, 2 * s->d_model, s->d_model);
     } else {
-        read_matrix(reader, &layer->qkv, 2 * keys + values, s->d_model);
-        read_matrix(reader, &layer->out, s->d_model, values);
+        visit_matrix(walk, &layer->qkv, 2 * keys + values, s->d_model);
+        visit_matrix(walk, &layer->out, s->d_model, values);
     }
-    read_norm(reader, &layer->self_norm, s->d_model);
+    visit_norm(walk, &layer->self_norm, s->d_model);
     if (is_decoder) {
-        read_matrix(reader, &layer->query, keys, s->d_model);
-        read_matrix(reader, &layer->memory, keys + values, s->d_model);
-        read_matrix(reader, &layer->cross_out, s->d_model, values);
-        read_norm(reader, &layer->cross_norm, s->d_model);
+        visit_matrix(walk, &layer->query, keys, s->d_model);
+        visit_matrix(walk, &layer->memory, keys + values, s->d_model);
+        visit_matrix(walk, &layer->cross_out, s->d_model, values);
+        visit_norm(walk, &layer->cross_norm, s->d_model);
     }
-    read_matrix(reader, &layer->inner, s->d_ff, s->d_model);
-    read_matrix(reader, &layer->outer, s->d_model, s->d_ff);
-    read_norm(reader, &layer->feed_norm, s->d_model);
+    visit_matrix(walk, &layer->inner, s->d_ff, s->d_model);
+    visit_matrix(walk, &layer->outer, s->d_model, s->d_ff);
+    visit_norm(walk, &layer->feed_norm, s->d_model);
 }
 
-static void free_norm(Norm *norm) { free(norm->gain), free(norm->bias); }
-
-static void free_layers(Layer *layers, int count) {
-    for (int i = 0; layers && i < count; i++) {
-        Layer *each = &layers[i];
-        Matrix *all[] = {&each->qkv, &each->out, &each->query, &each->memory, &each->cross_out, &each->inner, &each->outer};
-        for (int j = 0; j < 7; j++) free_matrix(all[j]);
-        free_norm(&each->self_norm), free_norm(&each->cross_norm), free_norm(&each->feed_norm);
+/* The order of the tensors: the table of positions if there is one; the embeddings of the source, of
+ * the target unless they are the same, the output matrix unless it is the same; the layers of the
+ * encoder, of the decoder; with pre_norm the last norm of each. */
+static void visit(Walk *walk, pk_model *model) {
+    const pk_sizes *s = &model->sizes;
+    if (s->position_kind) {
+        int width = s->position_kind == ROTARY ? s->key_size : s->d_model;
+        visit_numbers(walk, &model->positions, (uint64_t)s->position_count * (uint64_t)width);
     }
-    free(layers);
+    visit_matrix(walk, &model->source, s->source_words, s->d_model);
+    if (s->target_is_source) model->target = model->source;
+    else visit_matrix(walk, &model->target, s->target_words, s->d_model);
+    if (s->output_is_target) model->output = model->target;
+    else visit_matrix(walk, &model->output, s->target_words, s->d_model);
+    for (int i = 0; i < s->encoder_layers; i++) visit_layer(walk, s, &model->encoder[i], 0);
+    for (int i = 0; i < s->decoder_layers; i++) visit_layer(walk, s, &model->decoder[i], 1);
+    if (s->pre_norm) {
+        visit_norm(walk, &model->encoder_norm, s->d_model);
+        visit_norm(walk, &model->decoder_norm, s->d_model);
+    }
 }
 
 PK_API void pk_close(pk_model *model) {
     if (!model) return;
-    free_layers(model->encoder, model->sizes.encoder_layers);
-    free_layers(model->decoder, model->sizes.decoder_layers);
-    free_norm(&model->encoder_norm), free_norm(&model->decoder_norm);
-    free_matrix(&model->source);
-    if (!model->target_is_source) free_matrix(&model->target);
-    if (!model->output_is_target) free_matrix(&model->output);
-    free(model->positions);
+    free(model->encoder), free(model->decoder);
     free(model);
 }
 
@@ -507,6 +514,8 @@ static int sizes_are_possible(const pk_sizes *s) {
     if ((int64_t)s->heads * s->key_size > MOST_SIZE || (int64_t)s->heads * s->value_size > MOST_SIZE) return 0;
     if (!within(s->encoder_layers, 0, MOST_LAYERS) || !within(s->decoder_layers, 1, MOST_LAYERS)) return 0;
     if (!within(s->source_words, 1, MOST_WORDS) || !within(s->target_words, 4, MOST_WORDS)) return 0;
+    if (!within(s->target_is_source, 0, 1) || !within(s->output_is_target, 0, 1) || !within(s->start_is_zero, 0, 1)) return 0;
+    if (s->target_is_source && s->source_words != s->target_words) return 0;
     if (!within(s->position_kind, NO_POSITIONS, ROTARY)) return 0;
     if (!within(s->position_count, s->position_kind ? 1 : 0, MOST_POSITIONS)) return 0;
     if (s->position_kind == ROTARY && s->key_size % 2) return 0;
@@ -514,43 +523,49 @@ static int sizes_are_possible(const pk_sizes *s) {
            within(s->pre_norm, 0, 1);
 }
 
-/* Copies and packs a model. tensors: the table of positions if there is one; the embeddings of the
- * source, of the target (outputs 0: those of the source) and the output matrix (outputs 0: the
- * target's embeddings); the layers of the encoder, of the decoder; with
- * pre_norm the last norm of each. instructions: NULL for the fastest. Returns OK or an error. */
-PK_API int pk_open(const pk_sizes *sizes, const pk_tensor *tensors, int32_t count, const char *instructions,
-                   pk_model **opened) {
-    *opened = NULL;
-    const Leaves *leaves = named_leaves(instructions);
-    if (!leaves || count < 0 || !sizes_are_possible(sizes)) return BAD_SIZES;
+/* Walks over a model, which is given to the caller where it is asked for. */
+static int walk_over(const pk_sizes *sizes, Walk *walk, const Leaves *leaves, pk_model **given) {
+    if (!sizes_are_possible(sizes)) return BAD_SIZES;
     pk_model *model = zeroed(1, sizeof *model);
     if (!model) return NO_MEMORY;
     model->sizes = *sizes, model->leaves = leaves;
+    model->encoder = zeroed((size_t)sizes->encoder_layers, sizeof(Layer));
+    model->decoder = zeroed((size_t)sizes->decoder_layers, sizeof(Layer));
+    if (model->encoder && model->decoder) visit(walk, model);
+    else walk->error = NO_MEMORY;
+    if (given && !walk->error) *given = model;
+    else pk_close(model);
+    return walk->error;
+}
 
-    const pk_sizes *s = &model->sizes;
-    Reader reader = {tensors, count, OK};
-    if (s->position_kind) {
-        int width = s->position_kind == ROTARY ? s->key_size : s->d_model;
-        read_numbers(&reader, &model->positions, (size_t)s->position_count * (size_t)width);
-    }
-    read_matrix(&reader, &model->source, s->source_words, s->d_model);
-    model->target_is_source = read_shared(&reader, &model->target, &model->source, s->target_words, s->d_model);
-    model->output_is_target = read_shared(&reader, &model->output, &model->target, s->target_words, s->d_model);
+/* The bytes of a packed model of these sizes, and how many tensors it is made of. */
+PK_API int pk_measure(const pk_sizes *sizes, int64_t *bytes, int32_t *tensors) {
+    Walk walk = {.filled = -1};
+    int error = walk_over(sizes, &walk, NULL, NULL);
+    *bytes = error ? 0 : (int64_t)walk.bytes, *tensors = error ? 0 : walk.count;
+    return error || walk.bytes > SIZE_MAX / 2 ? BAD_SIZES : OK;
+}
 
-    model->encoder = zeroed((size_t)s->encoder_layers, sizeof(Layer));
-    model->decoder = zeroed((size_t)s->decoder_layers, sizeof(Layer));
-    if (!reader.error && (!model->encoder || !model->decoder)) reader.error = NO_MEMORY;
-    for (int i = 0; !reader.error && i < s->encoder_layers; i++) read_layer(&reader, s, &model->encoder[i], 0);
-    for (int i = 0; !reader.error && i < s->decoder_layers; i++) read_layer(&reader, s, &model->decoder[i], 1);
-    if (s->pre_norm) {
-        read_norm(&reader, &model->encoder_norm, s->d_model);
-        read_norm(&reader, &model->decoder_norm, s->d_model);
-    }
-    if (!reader.error && reader.left) reader.error = BAD_SIZES;
+/* Packs the tensor with this number into a block of as many bytes as pk_measure says, zeroed before. */
+PK_API int pk_pack(const pk_sizes *sizes, uint8_t *block, int64_t bytes, int32_t number, const pk_tensor *tensor) {
+    int64_t needed;
+    int32_t count;
+    int error = pk_measure(sizes, &needed, &count);
+    if (error || bytes != needed || !within(number, 0, count - 1)) return BAD_SIZES;
+    Walk walk = {.base = block, .filled = number, .tensor = tensor};
+    return walk_over(sizes, &walk, NULL, NULL);
+}
 
-    if (reader.error) pk_close(model);
-    else *opened = model;
-    return reader.error;
+/* Opens a packed model, which reads its block until it is closed. A block of a file may hold anything:
+ * no search reads beyond it. instructions: NULL for the fastest. Returns OK or an error. */
+PK_API int pk_open(const pk_sizes *sizes, uint8_t *block, int64_t bytes, const char *instructions, pk_model **opened) {
+    *opened = NULL;
+    const Leaves *leaves = named_leaves(instructions);
+    int64_t needed;
+    int32_t count;
+    if (!leaves || pk_measure(sizes, &needed, &count) || bytes != needed) return BAD_SIZES;
+    Walk walk = {.base = block, .filled = -1, .checks = 1};
+    return walk_over(sizes, &walk, leaves, opened);
 }
 
 PK_API const char *pk_uses(const pk_model *model) { return model->leaves->name; }
@@ -564,22 +579,25 @@ PK_API int pk_sums(const uint8_t *rows, int32_t row_count, const int8_t *weights
         return BAD_SIZES;
     Matrix matrix = {0};
     Pool pool = {0};
+    Walk walk = {.filled = -1};
+    lay_out(&walk, &matrix, outputs, inputs);
+    walk.base = take(&pool, (size_t)walk.bytes, 1), walk.bytes = 0;
     float *ones = take(&pool, (size_t)outputs, sizeof(float));
-    pk_tensor tensor = {weights, ones, NULL, outputs, inputs};
-    int error = pool.failed ? NO_MEMORY : pack(&matrix, &tensor);
+    int size = matrix.groups * GROUP;
+    Rows padded = {take(&pool, (size_t)row_count * (size_t)size, 1), NULL, NULL, size};
+    int error = pool.failed ? NO_MEMORY : OK;
     if (!error) {
-        int size = matrix.groups * GROUP;
-        Rows padded = {take(&pool, (size_t)row_count * (size_t)size, 1), NULL, NULL, size};
-        if (pool.failed) {
-            error = NO_MEMORY;
-        } else {
-            for (int row = 0; row < row_count; row++)
-                for (int i = 0; i < inputs; i++)
-                    padded.q[(size_t)row * (size_t)size + (size_t)i] = rows[(size_t)row * (size_t)inputs + (size_t)i] & 127;
-            leaves->product(&padded, row_count, &matrix, 0, matrix.panels, sums, outputs, 1);
-        }
+        pk_tensor tensor = {weights, ones, NULL, outputs, inputs};
+        lay_out(&walk, &matrix, outputs, inputs);
+        error = pack(&matrix, &tensor);
     }
-    free_matrix(&matrix), free_pool(&pool);
+    if (!error) {
+        for (int row = 0; row < row_count; row++)
+            for (int i = 0; i < inputs; i++)
+                padded.q[(size_t)row * (size_t)size + (size_t)i] = rows[(size_t)row * (size_t)inputs + (size_t)i] & 127;
+        leaves->product(&padded, row_count, &matrix, 0, matrix.panels, sums, outputs, 1);
+    }
+    free_pool(&pool);
     return error;
 }
 
@@ -669,12 +687,15 @@ static void feed_forward(const pk_model *model, const Layer *layer, float *x, in
     }
 }
 
-static void embed(const pk_model *model, const Matrix *table, const int *ids, int count, int position, int moves, float *x) {
+/* zero: the id that is embedded as zeros, or -1. */
+static void embed(const pk_model *model, const Matrix *table, const int *ids, int count, int zero, int position, int moves,
+                  float *x) {
     const pk_sizes *s = &model->sizes;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++, x += s->d_model) {
         size_t row = (size_t)(position + (moves ? i : 0));
         const float *added = s->position_kind == ADDED ? model->positions + row * (size_t)s->d_model : NULL;
-        model->leaves->look_up(table, ids[i], s->embedding_scale, added, x + (size_t)i * (size_t)s->d_model);
+        if (ids[i] != zero) model->leaves->look_up(table, ids[i], s->embedding_scale, added, x);
+        else for (int j = 0; j < s->d_model; j++) x[j] = added ? 0.0f + added[j] : 0.0f;
     }
 }
 
@@ -695,7 +716,7 @@ static void encode(Search *search, const int32_t *ids, const int32_t *lengths, i
     const pk_sizes *s = &model->sizes;
     int keys = s->heads * s->key_size, values = s->heads * s->value_size, size = 2 * keys + values;
     for (int at = 0, own = 0; at < count; at += lengths[own++])
-        embed(model, &model->source, ids + at, lengths[own], 0, 1, x + (size_t)at * (size_t)s->d_model);
+        embed(model, &model->source, ids + at, lengths[own], -1, 0, 1, x + (size_t)at * (size_t)s->d_model);
     for (int i = 0; i < s->encoder_layers; i++) {
         const Layer *layer = &model->encoder[i];
         const float *in = before(model, x, y, count, &layer->self_norm);
@@ -727,7 +748,7 @@ static int step(Search *search) {
     int packed = 2 * keys + values, cached = keys + values;
     float *x = search->x, *y = search->y, *heads = search->y;
 
-    embed(model, &model->target, search->tokens, rows, search->length, 0, x);
+    embed(model, &model->target, search->tokens, rows, s->start_is_zero ? search->request->bos : -1, search->length, 0, x);
 
     if (s->decoder == SELF_ATTENTION) {
         size_t needed = search->cache_slots + (size_t)rows;

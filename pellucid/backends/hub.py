@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.backends import is_hub_address
-from pellucid.backends.ctranslate2.cache import locked_folder, user_cache
+from pellucid.backends.user_cache import locked_folder, user_cache
 from pellucid.core.errors import (
     BundleError,
     ConfigError,

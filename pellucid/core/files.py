@@ -47,7 +47,8 @@ _LEAST_STORED = 16
 weights further than that; less means a sparse file, and thirty gigabytes of holes take minutes to
 hash."""
 _BLOCK = 512  # of st_blocks, whatever the disk's own
-_HASHED_AT_ONCE = 1 << 24
+_HASHED_AT_ONCE = 1 << 20
+"""Bytes: larger blocks are hashed no faster, and two of them are in memory at a time."""
 _READ_AT_ONCE = (1 << 31) - (1 << 16)
 """Linux gives a little less than two gigabytes in one call."""
 POINTER = b"version https://git-lfs.github.com/spec/"
@@ -174,13 +175,20 @@ class HeldFile:
         self._check(hashlib.sha256(content).hexdigest())
         return content
 
-    def start(self, size: int) -> bytes:
-        """Return the first ``size`` bytes, fewer if the file is shorter, without comparing them.
+    def part(self, begin: int, size: int) -> bytes:
+        """Return ``size`` bytes from ``begin`` on, fewer where the file ends, without comparing
+        them.
 
         Raises InputMissingError if it cannot be read.
         """
         try:
-            return system.read_at(self._descriptor, size, 0)
+            content = system.read_at(self._descriptor, size, begin)
+            while len(content) < size:  # a call may give less than it was asked for
+                more = system.read_at(self._descriptor, size - len(content), begin + len(content))
+                if not more:
+                    break
+                content += more
+            return content
         except OSError as error:
             raise InputMissingError(f"cannot read {self.path}: {error.strerror}") from error
 

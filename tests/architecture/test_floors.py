@@ -46,6 +46,8 @@ WORKS_WITHOUT_TORCH = {
         "backends/ctranslate2/cache.py",
         "backends/ctranslate2/export.py",
         "backends/copied_engine.py",
+        "backends/kernels/opening.py",
+        "backends/user_cache.py",
         "backends/ctranslate2/engine.py",
         "backends/load.py",
         "parts.py",

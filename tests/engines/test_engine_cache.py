@@ -14,8 +14,9 @@ from engine_bundles import random_bundle, said, saved, sentences
 from processors import pretend_processor
 
 from pellucid.backends.ctranslate2 import cache
-from pellucid.backends.ctranslate2.cache import cache_folder, converted, locked_folder
+from pellucid.backends.ctranslate2.cache import cache_folder, converted
 from pellucid.backends.load import load
+from pellucid.backends.user_cache import locked_folder
 from pellucid.bundle import load_bundle
 from pellucid.core import system
 from pellucid.core.errors import WriteError

@@ -26,7 +26,6 @@ from pellucid.backends.kernels.engine import KernelEngine
 from pellucid.backends.kernels.library import Library, Search, installed_library
 from pellucid.backends.kernels.opening import open_model
 from pellucid.backends.kernels.weights import (
-    Exact,
     Matrix,
     Rounded,
     Weights,
@@ -61,11 +60,11 @@ def installed(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
     monkeypatch.setattr("pellucid.backends.kernels.engine.installed_library", lambda: library)
 
 
-def weights_of(model: Seq2Seq, make: type[Exact] | None = None) -> Weights:
+def weights_of(model: Seq2Seq, are_exact: bool = False) -> Weights:
     named = model.float().named_parameters(remove_duplicate=False)
     tensors = {name: each.detach().numpy() for name, each in named}
     assert isinstance(model.config, TransformerConfig)
-    return read_weights(tensors, model.config, make or rounded)
+    return read_weights(tensors, model.config, are_exact=are_exact)
 
 
 def ids(*given: int) -> np.ndarray:
@@ -166,7 +165,7 @@ def test_without_rounding_the_equation_is_the_model(variant: str):
             torch.tensor([[*source, EOS_ID]]), torch.tensor([[BOS_ID, *target]])
         )  # in float64
     expected = logits[0].log_softmax(-1)[range(4), [*target, EOS_ID]]
-    found = equation.forced_log_probs(weights_of(model, Exact), ids(*source), ids(*target))
+    found = equation.forced_log_probs(weights_of(model, are_exact=True), ids(*source), ids(*target))
     np.testing.assert_allclose(found, expected.numpy(), atol=2e-5)
 
 
@@ -457,7 +456,8 @@ def test_a_process_that_translates_with_it_imports_no_torch(bundle_folder: Path)
         "import pellucid; found = pellucid.load(sys.argv[1], 'kernels', 'cpu', 'int8')"
         ".translate('je suis'); assert 'torch' not in sys.modules; print(found.text);"
         "import types; told = types.SimpleNamespace(pk_close=print);"
-        "models = [library.Model(told, each, None) for each in ('deleted', 'at the end')];"
+        "none = library.Packed({'position_count': 0}, None);"
+        "models = [library.Model(told, each, none) for each in ('deleted', 'at the end')];"
         "del models[0]"
     )
     child = subprocess.run(
@@ -493,8 +493,8 @@ def test_without_the_wheel_the_command_is_named(
 
 
 def test_a_library_of_another_release_is_refused(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("pellucid.backends.kernels.library._VERSION", 99)
-    with pytest.raises(PellucidError, match="has interface 1, and interface 99 is needed"):
+    monkeypatch.setattr("pellucid.backends.kernels.library.VERSION", 99)
+    with pytest.raises(PellucidError, match="has interface 2, and interface 99 is needed"):
         Library(compiled_library())
     (tmp_path / "no.so").write_bytes(b"no library")
     with pytest.raises(PellucidError, match="cannot be loaded"):

@@ -21,7 +21,7 @@ from server_processes import (
     wait_until,
 )
 
-from pellucid.backends.ctranslate2.cache import locked_folder
+from pellucid.backends.user_cache import locked_folder
 
 REQUEST = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 BODY = b'{"text":"' + b"a" * 900_000 + b'"}'

@@ -8,26 +8,25 @@ opened: whoever made the bundle could have put another model there.
 """
 
 import contextlib
-import hashlib
-import json
 import logging
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 from pellucid.backends.ctranslate2 import Quantization
+from pellucid.backends.user_cache import (
+    content_of,
+    key_of,
+    locked_folder,
+    remove_unused,
+    user_cache,
+)
 from pellucid.bundle import Bundle
-from pellucid.core import system
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 from pellucid.core.files import remove_folder, remove_leftovers, verify_folder
 from pellucid.core.version import __version__
-
-_KEY_LENGTH = 16  # 64 bits: no two models get the same key by chance
-_UNUSED_SECONDS = 30 * 24 * 3600.0
-"""A conversion that was not opened for so long is removed when another one is made."""
 
 _log = logging.getLogger("pellucid.backends")
 
@@ -96,10 +95,7 @@ def _fill(folder: Path, bundle: Bundle, quantization: Quantization) -> None:
 
     if os.path.lexists(folder):
         remove_folder(folder)
-    for other in folder.parent.glob("[!.]*"):
-        with contextlib.suppress(OSError):  # not ours to remove, or gone by now
-            if time.time() - other.lstat().st_mtime > _UNUSED_SECONDS:
-                remove_folder(other)
+    remove_unused(folder.parent)
 
     _log.info("converting the model for CTranslate2 (%s), once, into %s", quantization, folder)
     convert(bundle, folder, quantization)
@@ -119,62 +115,10 @@ def _is_whole(folder: Path) -> bool:
 
 def _key(bundle: Bundle) -> str:
     """A key that differs between models, and between versions of the two programs."""
-    described = json.dumps(
-        [content_of(bundle), __version__, version("ctranslate2")], sort_keys=True
-    )
-    return hashlib.sha256(described.encode()).hexdigest()[:_KEY_LENGTH]
-
-
-def content_of(bundle: Bundle) -> object:
-    """The hash of a bundle's manifest; of an imported model, its parts and their hashes."""
-    content = bundle.manifest.get("sha256")
-    if content is not None:
-        return content
-
-    # an imported model has no manifest: its key is made of its parts
-    from pellucid.core.tensors import fingerprint
-    from pellucid.model.stored import model_tensors
-
-    return [
-        bundle.config.to_table(),
-        bundle.source_tokenizer.fingerprint,
-        bundle.target_tokenizer.fingerprint,
-        {name: fingerprint(each) for name, each in model_tensors(bundle.model).items()},
-    ]
+    return key_of(content_of(bundle), __version__, version("ctranslate2"))
 
 
 def cache_folder() -> Path | None:
     """The folder of conversions, if there is a cache."""
     cache = user_cache()
     return None if cache is None else cache / "ctranslate2"
-
-
-def user_cache() -> Path | None:
-    """The cache of this program in ``XDG_CACHE_HOME`` or else ``~/.cache``, if there is a home.
-
-    A relative path is ignored, as the XDG Base Directory Specification requires.
-    """
-    named = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    try:
-        above = named if named.is_absolute() else Path.home() / ".cache"
-    except RuntimeError:  # a user without a home
-        return None
-    return above / "pellucid"
-
-
-@contextlib.contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
-    """Make the folder and lock it, waiting for a process that holds the lock.
-
-    Windows and some file systems of a network have no such locks: two processes that fill it at
-    once do the work twice there. Raises OSError if it cannot be made.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
-        stack.callback(os.close, descriptor)
-        with contextlib.suppress(OSError):
-            system.lock(descriptor, waits=True)
-            # Closing alone would not release it while a fork made meanwhile has the descriptor too.
-            stack.callback(system.unlock, descriptor)
-        yield

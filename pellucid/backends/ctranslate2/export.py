@@ -14,11 +14,12 @@ from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
 from pellucid.backends.example_program import example_of, greedy_search_of, pair_in_words
 from pellucid.backends.kernels.equation import forced_log_probs as in_numpy
-from pellucid.backends.kernels.weights import Exact, Numbers, read_weights, sinusoids, t2t_sinusoids
+from pellucid.backends.kernels.weights import Numbers, read_weights, sinusoids, t2t_sinusoids
 from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.bundle import Bundle, StoredModel, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
+from pellucid.core.held_tensors import HeldTensors
 from pellucid.core.special import BOS_ID, PAD_ID, SPECIAL_COUNT
 from pellucid.core.version import __version__
 from pellucid.model.config import TransformerConfig
@@ -119,6 +120,7 @@ def convert(
     target_pieces = vocabulary_pieces(bundle.target_tokenizer)
     tensors = _Tensors.of(bundle, (len(source_pieces), len(target_pieces)))
     spec = _fill(ctranslate2.specs, config, tensors)
+    tensors.verify()
 
     spec.register_source_vocabulary(source_pieces)
     spec.register_target_vocabulary(target_pieces)
@@ -216,7 +218,7 @@ def _log_probs(
     """
     if tensors.are_of_file and not KERNELS.model_problems(bundle.config):
         assert isinstance(bundle.config, TransformerConfig), "other kinds are problems"
-        weights = read_weights(tensors.arrays, bundle.config, Exact)
+        weights = read_weights(tensors.arrays, bundle.config, are_exact=True)
         return [
             in_numpy(weights, source.astype(np.int32), target.astype(np.int32))
             for source, target in lines
@@ -243,21 +245,32 @@ class _Tensors:
     arrays: Mapping[str, npt.NDArray[np.generic]]
     config: TransformerConfig
     vocabulary_sizes: tuple[int, int]
-    are_of_file: bool
-    """Read from the bundle's file, without torch, and not yet compared with the config."""
 
     @classmethod
     def of(cls, bundle: Bundle, vocabulary_sizes: tuple[int, int]) -> "_Tensors":
         """Raises CorruptError if the file is no safetensors file, MissingExtraError if only torch
         can read it."""
         assert isinstance(bundle.config, TransformerConfig), "other kinds are problems"
-        held = bundle.held.arrays() if isinstance(bundle.held, StoredModel) else None
+        held = bundle.held.tensors() if isinstance(bundle.held, StoredModel) else None
         # float32 first, whatever the bundle stores: CTranslate2 quantizes from there.
-        arrays = held or {
+        if held is not None:
+            return cls(held, bundle.config, vocabulary_sizes)
+        arrays = {
             name: tensor.detach().cpu().float().numpy()
             for name, tensor in bundle.model.named_parameters()
         }
-        return cls(arrays, bundle.config, vocabulary_sizes, are_of_file=held is not None)
+        return cls(arrays, bundle.config, vocabulary_sizes)
+
+    @property
+    def are_of_file(self) -> bool:
+        """Whether they are read from the bundle's file, without torch, not compared with the
+        config."""
+        return isinstance(self.arrays, HeldTensors)
+
+    def verify(self) -> None:
+        """Raise CorruptError if the file that they were read from was changed in place."""
+        if isinstance(self.arrays, HeldTensors):
+            self.arrays.verify()
 
     def take(self, *names: str, shape: tuple[int, ...]) -> Numbers:
         """A copy of a parameter; one that is shared is stored under one of its names.

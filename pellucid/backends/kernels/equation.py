@@ -89,10 +89,21 @@ def quantize(x: Numbers) -> tuple[npt.NDArray[np.uint8], Numbers, Numbers]:
     return q.astype(np.uint8), low, width / np.float32(127)
 
 
+_OUTPUTS_AT_ONCE, _INPUTS_AT_ONCE = 4096, 1024
+"""float32 holds sums of 1,024 products exactly: 127 · 127 · 1,024 < 2²⁴."""
+
+
 def exact_sums(q: npt.NDArray[np.uint8], whole: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
     """q Qᵀ in whole numbers, (rows, outputs): never beyond 127 · 127 · 2¹⁶ < 2³¹."""
-    # float64 holds these sums exactly, and numpy multiplies matrices of integers slowly
-    return np.asarray(q.astype(np.float64) @ whole.T.astype(np.float64)).astype(np.int32)
+    sums = np.zeros((len(q), len(whole)), np.int32)
+    for output in range(0, len(whole), _OUTPUTS_AT_ONCE):
+        outputs = slice(output, output + _OUTPUTS_AT_ONCE)
+        for first in range(0, whole.shape[1], _INPUTS_AT_ONCE):
+            inputs = slice(first, first + _INPUTS_AT_ONCE)
+            # numpy multiplies matrices of integers slowly
+            part = q[:, inputs].astype(np.float32) @ whole[outputs, inputs].T.astype(np.float32)
+            sums[:, outputs] += part.astype(np.int32)
+    return sums
 
 
 def linear(x: Numbers, matrix: Matrix) -> Numbers:
@@ -231,7 +242,7 @@ def block(x: Numbers, memory: Numbers | None, layer: Layer, model: Weights) -> N
 
 def encode(model: Weights, source: npt.NDArray[np.int32]) -> Numbers:
     """The hidden states of one source, which ends with its stop."""
-    x = _embed(model, source, model.source)
+    x = _embed(model, look_up(source, model.source, model.embedding_scale))
     for layer in model.encoder:
         x = block(x, None, layer, model)
     norm = model.encoder_norm
@@ -240,19 +251,22 @@ def encode(model: Weights, source: npt.NDArray[np.int32]) -> Numbers:
 
 def decode(model: Weights, memory: Numbers, prefix: npt.NDArray[np.int32]) -> Numbers:
     """The logits of every next word of a prefix that begins with BOS, (word, vocabulary)."""
-    x = _embed(model, prefix, model.target)
+    x = look_up(prefix, model.target, model.embedding_scale)
+    if model.start_is_zero:
+        x[prefix == BOS_ID] = 0.0
+    x = _embed(model, x)
     for layer in model.decoder:
         x = block(x, memory, layer, model)
     norm = model.decoder_norm
     return linear(x if norm is None else layer_norm(x, norm, model.norm_eps), model.output)
 
 
-def _embed(model: Weights, ids: npt.NDArray[np.int32], table: Matrix) -> Numbers:
-    x = look_up(ids, table, model.embedding_scale)
+def _embed(model: Weights, x: Numbers) -> Numbers:
+    """The vectors of words with those of their positions."""
     if model.positions != "added":
         return x
     assert model.table is not None
-    return x + model.table[: len(ids)]
+    return x + model.table[: len(x)]
 
 
 def log_probs(logits: Numbers) -> Numbers:

@@ -8,7 +8,7 @@ import ctypes
 import dataclasses
 import functools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,10 @@ from pellucid.backends.kernels.weights import (
 from pellucid.core.errors import BundleError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 
-_VERSION = 1
+VERSION = 2
+"""The interface of the library, and the layout of a packed model."""
+_LINE = 64
+"""Bytes of a line of the cache, at which a block begins."""
 _ACTIVATIONS = ("relu", "swish")
 _POSITIONS = ("none", "added", "rotary")
 BOUNDS = ("at the limit", "at the next token", "now")
@@ -47,6 +50,10 @@ class _Sizes(ctypes.Structure):
         *((name, ctypes.c_int32) for name in ("source_words", "target_words")),
         *((name, ctypes.c_int32) for name in ("position_kind", "position_count")),
         *((name, ctypes.c_int32) for name in ("activation", "decoder", "pre_norm")),
+        *(
+            (name, ctypes.c_int32)
+            for name in ("target_is_source", "output_is_target", "start_is_zero")
+        ),
         ("norm_eps", ctypes.c_float),
         ("embedding_scale", ctypes.c_float),
     ]
@@ -73,6 +80,26 @@ class _Request(ctypes.Structure):
 
 class _Result(ctypes.Structure):
     _fields_ = [(name, _Pointer) for name in ("ids", "log_probs", "sizes")]
+
+
+SIZES = tuple(each[0] for each in _Sizes._fields_)
+"""The names of the sizes and choices of a model, in the order of the library."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Packed:
+    """A model as products read it: one block of bytes, the same for all sets of instructions."""
+
+    sizes: Mapping[str, int | float]
+    """Each of ``SIZES``."""
+    block: npt.NDArray[np.uint8]
+
+
+def empty_block(size: int) -> npt.NDArray[np.uint8]:
+    """Zeros that begin with a line of the processor's cache."""
+    room = np.zeros(size + _LINE, np.uint8)
+    first = -room.ctypes.data % _LINE
+    return room[first : first + size]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,9 +142,9 @@ class Library:
             raise PellucidError(
                 f"the library of pellucid-kernels cannot be loaded: {error}"
             ) from None
-        if version != _VERSION:
+        if version != VERSION:
             raise PellucidError(
-                f"pellucid-kernels has interface {version}, and interface {_VERSION} is needed",
+                f"pellucid-kernels has interface {version}, and interface {VERSION} is needed",
                 hint="install pellucid-kernels again, from the same release",
             )
 
@@ -125,10 +152,16 @@ class Library:
             ("pk_instructions", ctypes.c_char_p, [ctypes.c_int]),
             ("pk_uses", ctypes.c_char_p, [_Pointer]),
             ("pk_close", None, [_Pointer]),
+            ("pk_measure", ctypes.c_int, [_Pointer, _Pointer, _Pointer]),
+            (
+                "pk_pack",
+                ctypes.c_int,
+                [_Pointer, _Pointer, ctypes.c_int64, ctypes.c_int32, _Pointer],
+            ),
             (
                 "pk_open",
                 ctypes.c_int,
-                [_Pointer, _Pointer, ctypes.c_int32, ctypes.c_char_p, _Pointer],
+                [_Pointer, _Pointer, ctypes.c_int64, ctypes.c_char_p, _Pointer],
             ),
             ("pk_search", ctypes.c_int, [_Pointer, _Pointer, _Pointer]),
         ):
@@ -142,30 +175,63 @@ class Library:
             names.append(name.decode())
         return names
 
-    def open(self, weights: Weights, instructions: str | None = None) -> "Model":
-        """The model, copied and packed. Raises BundleError if its sizes do not fit together."""
-        tensors, alive = _tensors(weights)
+    def pack(self, weights: Weights) -> Packed:
+        """The model as products read it. Raises BundleError if its sizes do not fit together."""
         sizes = _sizes(weights)
+        size, count = self._measure(sizes)
+        tensors = list(_tensors(weights))
+        if len(tensors) != count:
+            _raise(1)
+        block = empty_block(size)
+        for number, (tensor, _alive) in enumerate(tensors):
+            _raise(
+                self._functions.pk_pack(
+                    ctypes.byref(sizes), block.ctypes.data, size, number, ctypes.byref(tensor)
+                )
+            )
+        return Packed({name: getattr(sizes, name) for name in SIZES}, block)
+
+    def _measure(self, sizes: _Sizes) -> tuple[int, int]:
+        """The bytes of a packed model, and how many tensors it is made of."""
+        size, count = ctypes.c_int64(), ctypes.c_int32()
+        error = self._functions.pk_measure(
+            ctypes.byref(sizes), ctypes.byref(size), ctypes.byref(count)
+        )
+        _raise(error)
+        return size.value, count.value
+
+    def open(self, weights: Weights, instructions: str | None = None) -> "Model":
+        """The model, packed. Raises BundleError if its sizes do not fit together."""
+        return self.open_packed(self.pack(weights), instructions)
+
+    def open_packed(self, packed: Packed, instructions: str | None = None) -> "Model":
+        """The model, which reads the block as long as it lives.
+
+        Raises BundleError if the block is not of these sizes, or no search could stay within it.
+        """
+        sizes = _Sizes(**packed.sizes)
         opened = ctypes.c_void_p()
         error = self._functions.pk_open(
             ctypes.byref(sizes),
-            ctypes.byref(tensors),
-            len(tensors),
+            packed.block.ctypes.data,
+            packed.block.size,
             _name(instructions),
             ctypes.byref(opened),
         )
-        del alive  # the library has copied all of it
         _raise(error)
-        return Model(self._functions, opened, weights.position_count)
+        return Model(self._functions, opened, packed)
 
 
 class Model:
     """A packed model. Several threads may search with it at once."""
 
-    def __init__(self, functions: Any, opened: ctypes.c_void_p, position_count: int | None) -> None:
+    def __init__(self, functions: Any, opened: ctypes.c_void_p, packed: Packed) -> None:
         self._functions = functions
         self._opened = opened
-        self.position_count = position_count
+        self._packed = packed  # the library reads its block
+        count = packed.sizes["position_count"]
+        self.position_count = int(count) if count else None
+        """How many positions it can number; None is no limit."""
         # Not when the program ends: a daemon thread may still be searching then.
         weakref.finalize(self, functions.pk_close, opened).atexit = False
 
@@ -249,7 +315,7 @@ def _raise(error: int) -> None:
     match error:
         case 0:
             return
-        case 1:
+        case 1:  # BAD_SIZES
             raise BundleError("the kernels cannot compute a model of these sizes")
         case 2:
             raise PellucidError("there is not enough memory for this search")
@@ -280,6 +346,9 @@ def _sizes(weights: Weights) -> _Sizes:
         activation=_ACTIVATIONS.index(weights.activation),
         decoder=int(isinstance(weights.decoder[0].reading, Ssru)),
         pre_norm=int(weights.norm == "pre"),
+        target_is_source=int(weights.target is weights.source),
+        output_is_target=int(weights.output is weights.target),
+        start_is_zero=int(weights.start_is_zero),
         norm_eps=weights.norm_eps,
         embedding_scale=weights.embedding_scale,
     )
@@ -290,66 +359,59 @@ def _outputs(matrix: Matrix) -> int:
     return len(matrix.whole)
 
 
-def _tensors(weights: Weights) -> tuple[Any, list[Any]]:
-    """All tensors in the order in which ``pk_open`` reads them, and the arrays they point to."""
-    tensors: list[_Tensor] = []
-    alive: list[Any] = []
+def _tensors(weights: Weights) -> Iterator[tuple[_Tensor, list[Any]]]:
+    """All tensors in the order of ``visit`` in the library, each with the arrays it points to."""
 
-    def add(
-        rows: npt.NDArray[np.int8] | None, numbers: Numbers | None, bias: Numbers | None = None
-    ) -> None:
-        """Append one tensor: whole numbers with their scales, or numbers alone."""
-        outputs = 0 if numbers is None else numbers.size
+    def tensor(
+        rows: npt.NDArray[np.int8] | None, numbers: Numbers, bias: Numbers | None = None
+    ) -> tuple[_Tensor, list[Any]]:
+        """One tensor: whole numbers with their scales, or numbers alone."""
         # The library is given no size of a bias, and reads one number of it for each output.
-        if bias is not None and bias.shape != (outputs,):
+        if bias is not None and bias.shape != (numbers.size,):
             raise BundleError("the kernels cannot compute a model of these sizes")
         arrays = [
             each if each is None else np.ascontiguousarray(each) for each in (rows, numbers, bias)
         ]
-        alive.extend(arrays)
         pointers = [None if each is None else each.ctypes.data for each in arrays]
-        tensors.append(_Tensor(*pointers, outputs, 0 if rows is None else rows.shape[1]))
+        inputs = 0 if rows is None else rows.shape[1]
+        return _Tensor(*pointers, numbers.size, inputs), arrays
 
-    def matrix(each: Matrix) -> None:
+    def matrix(each: Matrix) -> tuple[_Tensor, list[Any]]:
         assert isinstance(each, Rounded)
-        add(each.whole, each.scale, each.bias)
+        return tensor(each.whole, each.scale, each.bias)
 
-    def norm(each: Norm | None) -> None:
+    def norm(each: Norm | None) -> Iterator[tuple[_Tensor, list[Any]]]:
         if each is not None:
-            add(None, each.gain)
-            add(None, each.bias)
+            yield tensor(None, each.gain)
+            yield tensor(None, each.bias)
 
-    def layer(each: Layer) -> None:
-        """Append the tensors of a layer, in the order of its sublayers."""
+    def layer(each: Layer) -> Iterator[tuple[_Tensor, list[Any]]]:
+        """The tensors of a layer, in the order of its sublayers."""
         match each.reading:
             case SelfAttention(packed, out):
-                matrix(packed)
-                matrix(out)
+                yield matrix(packed)
+                yield matrix(out)
             case Ssru(both):
-                matrix(both)
-        norm(each.reading_norm)
+                yield matrix(both)
+        yield from norm(each.reading_norm)
 
         if each.cross is not None:
-            matrix(each.cross.query)
-            matrix(each.cross.memory)
-            matrix(each.cross.out)
-            norm(each.cross_norm)
+            yield matrix(each.cross.query)
+            yield matrix(each.cross.memory)
+            yield matrix(each.cross.out)
+            yield from norm(each.cross_norm)
 
-        matrix(each.inner)
-        matrix(each.outer)
-        norm(each.feed_norm)
+        yield matrix(each.inner)
+        yield matrix(each.outer)
+        yield from norm(each.feed_norm)
 
     if weights.table is not None:
-        add(None, weights.table)
-    matrix(weights.source)
+        yield tensor(None, weights.table)
+    yield matrix(weights.source)
     for each, before in ((weights.target, weights.source), (weights.output, weights.target)):
-        if each is before:  # packed once
-            add(None, None)
-        else:
-            matrix(each)
+        if each is not before:  # else packed once
+            yield matrix(each)
     for each_layer in (*weights.encoder, *weights.decoder):
-        layer(each_layer)
-    norm(weights.encoder_norm)
-    norm(weights.decoder_norm)
-
-    return (_Tensor * len(tensors))(*tensors), alive
+        yield from layer(each_layer)
+    yield from norm(weights.encoder_norm)
+    yield from norm(weights.decoder_norm)

@@ -2,17 +2,25 @@
 
 The check needs no torch. On three lines of random ids the library must give the numbers of its
 equation to the last bit, which proves its instructions on this processor, and these must be close
-to those of the same functions with the bundle's own matrices, which tests hold equal to torch.
+to those of the same functions with the bundle's own matrices, which tests hold equal to torch. The
+packed model is kept with these numbers, and the next start compares with them alone (``kept``).
 """
+
+import logging
+from pathlib import Path
 
 import numpy as np
 
 from pellucid.backends.capability import KERNELS
 from pellucid.backends.kernels.equation import forced_log_probs
-from pellucid.backends.kernels.library import Library, Model, Search
-from pellucid.backends.kernels.weights import Exact, Tensors, Weights, read_weights
+from pellucid.backends.kernels.kept import Line, keep, kept_folder, open_kept, search_line
+from pellucid.backends.kernels.library import Library, Model, Packed
+from pellucid.backends.kernels.weights import Rounded, Tensors, Weights, read_weights
+from pellucid.backends.user_cache import locked_folder, remove_unused
 from pellucid.bundle import Bundle, StoredModel
-from pellucid.core.errors import BundleError
+from pellucid.core.errors import BundleError, WriteError
+from pellucid.core.files import remove_leftovers
+from pellucid.core.held_tensors import HeldTensors
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.model.config import TransformerConfig
 
@@ -22,6 +30,8 @@ _TOLERANCE = 0.5
 """The largest difference of a log-probability, relative to the largest, that rounding to 8 bits may
 make; the same as for CTranslate2's int8. 0.16 was seen, of a random model."""
 
+_log = logging.getLogger("pellucid.backends")
+
 
 def kernel_problems(bundle: Bundle) -> list[str]:
     """Every reason why the kernels cannot express ``bundle``; empty if they can."""
@@ -29,50 +39,102 @@ def kernel_problems(bundle: Bundle) -> list[str]:
 
 
 def open_model(bundle: Bundle, library: Library, instructions: str | None = None) -> Model:
-    """The packed model. Raises BundleError if it cannot be expressed or fails its check."""
+    """The packed model, from the user's cache or packed now, and then kept there.
+
+    Raises BundleError if it cannot be expressed or fails its check, CorruptError if the bundle was
+    changed in its folder.
+    """
     problems = kernel_problems(bundle)
     if problems:
         raise BundleError("the kernels cannot express this model: " + "; ".join(problems))
 
+    folder = kept_folder(bundle)
+    if folder is None:
+        return _pack(bundle, library, instructions)[0]
+
+    found = open_kept(folder, library, instructions)
+    if found is not None:
+        return found
+    try:
+        with locked_folder(folder.parent):
+            return _pack_and_keep(folder, bundle, library, instructions)
+    except OSError as error:
+        _log.info(
+            "packing the model for the kernels, for this time alone: nothing can be kept in %s"
+            " (%s; let XDG_CACHE_HOME name a folder that you may write)",
+            folder.parent,
+            error.strerror,
+        )
+        return _pack(bundle, library, instructions)[0]
+
+
+def _pack_and_keep(
+    folder: Path, bundle: Bundle, library: Library, instructions: str | None
+) -> Model:
+    """The caller holds the lock, and another process may have packed the model before it did."""
+    remove_leftovers(folder.parent)
+    if folder.exists():
+        found = open_kept(folder, library, instructions)
+        if found is not None:
+            return found
+
+    remove_unused(folder.parent)
+    _log.info("packing the model for the kernels, once, into %s", folder)
+    model, packed, lines = _pack(bundle, library, instructions)
+    try:
+        keep(folder, packed, lines)
+    except WriteError as error:
+        _log.warning("the packed model is not kept: %s", error)
+    return model
+
+
+def _pack(
+    bundle: Bundle, library: Library, instructions: str | None
+) -> tuple[Model, Packed, list[Line]]:
+    """Round, pack and check the model."""
     config = bundle.config
     assert isinstance(config, TransformerConfig), "other kinds are problems"
     tensors = _tensors(bundle)
     weights = read_weights(tensors, config)
-    model = library.open(weights, instructions)
-    _prove(model, weights, read_weights(tensors, config, Exact))
-    return model
+    packed = library.pack(weights)
+    model = library.open_packed(packed, instructions)
+    lines = _prove(model, weights, read_weights(tensors, config, are_exact=True))
+    if isinstance(tensors, HeldTensors):
+        tensors.verify()
+    return model, packed, lines
 
 
 def _tensors(bundle: Bundle) -> Tensors:
     """The parameters, from the file if the model was not read yet: torch is not needed for it."""
     if isinstance(bundle.held, StoredModel):
-        arrays = bundle.held.arrays()
-        if arrays is not None:
-            return arrays
+        tensors = bundle.held.tensors()
+        if tensors is not None:
+            return tensors
     # each under all of its names: a shared parameter may be asked for by any
     named = bundle.model.named_parameters(remove_duplicate=False)
     return {name: each.detach().cpu().float().numpy() for name, each in named}
 
 
-def _prove(model: Model, rounded: Weights, exact: Weights) -> None:
-    """Raise BundleError if the library computes something else than its equation, or if rounding
-    changes the model too much."""
+def _prove(model: Model, rounded: Weights, exact: Weights) -> list[Line]:
+    """The lines with the numbers of the library.
+
+    Raises BundleError if it computes something else than its equation, or if rounding changes the
+    model too much.
+    """
     draw = np.random.default_rng(0)
-    sizes = [len(each.weight) for each in (exact.source, exact.target) if isinstance(each, Exact)]
+    sizes = [
+        len(each.whole) for each in (rounded.source, rounded.target) if isinstance(each, Rounded)
+    ]
     longest = (model.position_count or max(max(each) for each in _LENGTHS) + 1) - 1
     largest, distance = 1.0, 0.0
+    lines = []
     for lengths in _LENGTHS:
         source, target = (
             draw.integers(min(SPECIAL_COUNT, size - 1), size, min(length, longest), dtype=np.int32)
             for size, length in zip(sizes, lengths, strict=True)
         )
-        search = Search(
-            sources=[source.tolist()],
-            limits=[len(target)],
-            penalties=np.ones(len(target) + 3, np.float32),
-            forced=[target.tolist()],
-        )
-        [[(_, found)]] = model.search(search)
+        found = search_line(model, source.tolist(), target.tolist())
+        lines.append(Line(source.tolist(), target.tolist(), found))
         expected = forced_log_probs(rounded, source, target)
         if not np.array_equal(np.array(found, np.float32), expected):
             raise BundleError(
@@ -91,3 +153,4 @@ def _prove(model: Model, rounded: Weights, exact: Weights) -> None:
             f" {distance:.2g}",
             hint="take compute_type=float32",
         )
+    return lines

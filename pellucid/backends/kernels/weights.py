@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import BundleError
-from pellucid.core.special import BOS_ID
 from pellucid.model.config import TransformerConfig
 
 Numbers = npt.NDArray[np.float32]
@@ -38,26 +37,42 @@ class Rounded:
 
 @dataclasses.dataclass(frozen=True)
 class Exact:
-    """A matrix as the bundle has it, for comparison with the rounded one."""
+    """A matrix as the bundle has it, for comparison with the rounded one.
 
-    weight: Numbers
+    It is read whenever it is needed and not kept: all matrices together take four times the memory
+    of the rounded ones.
+    """
+
+    read: Callable[[], Numbers]
+    """The weight (outputs, inputs)."""
     bias: Numbers | None = None
+
+    @property
+    def weight(self) -> Numbers:
+        """The weight, read now."""
+        return self.read()
 
 
 Matrix = Rounded | Exact
-Make = Callable[[Numbers, Numbers | None], Matrix]
-"""From a weight (outputs, inputs) and a bias to a matrix."""
+
+_ROWS_AT_ONCE = 1024
+"""Rows of a matrix that are rounded at once, each step of which takes memory."""
 
 
 def rounded(weight: Numbers, bias: Numbers | None = None) -> Rounded:
     """The matrix in 8 bits. An output whose weights are all zero has the scale 0."""
-    largest = np.abs(weight).max(axis=1).astype(np.float32)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inverse = np.where(largest > 0, np.float32(127) / largest, np.float32(0))
-        whole = np.rint(weight * inverse[:, None])
-    # a weight that is NaN or infinite makes its scale so too, and the search refuses the result
-    clean = np.nan_to_num(whole, nan=0.0, posinf=127.0, neginf=-127.0)
-    return Rounded(clean.clip(-127, 127).astype(np.int8), largest / np.float32(127), bias)
+    whole, scale = np.empty(weight.shape, np.int8), np.empty(len(weight), np.float32)
+    for first in range(0, len(weight), _ROWS_AT_ONCE):
+        rows = slice(first, first + _ROWS_AT_ONCE)
+        largest = np.abs(weight[rows]).max(axis=1).astype(np.float32)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = np.where(largest > 0, np.float32(127) / largest, np.float32(0))
+            multiples = np.rint(weight[rows] * inverse[:, None])
+        # a weight that is NaN or infinite makes its scale so too, and the search refuses the result
+        clean = np.nan_to_num(multiples, nan=0.0, posinf=127.0, neginf=-127.0)
+        whole[rows] = clean.clip(-127, 127)
+        scale[rows] = largest / np.float32(127)
+    return Rounded(whole, scale, bias)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,8 +138,11 @@ class Weights:
     heads' features turn (position, key_size)."""
     source: Matrix
     target: Matrix
+    """The matrix of the source, if they are shared; looked up without the bias that it may have."""
     output: Matrix
-    """The rows of the target, if they are tied without a bias and BOS is no vector of zeros."""
+    """The matrix of the target, if they are tied."""
+    start_is_zero: bool
+    """Whether the decoder reads a vector of zeros in place of BOS."""
     encoder: tuple[Layer, ...]
     decoder: tuple[Layer, ...]
     encoder_norm: Norm | None
@@ -136,31 +154,27 @@ class Weights:
         return None if self.table is None else len(self.table)
 
 
-def read_weights(tensors: Tensors, config: TransformerConfig, make: Make = rounded) -> Weights:
-    """The weights from a bundle's ``tensors``, by their names there.
+def read_weights(
+    tensors: Tensors, config: TransformerConfig, *, are_exact: bool = False
+) -> Weights:
+    """The weights from a bundle's ``tensors``, by their names there; rounded, or as they are.
 
     Raises BundleError for a tensor that is missing, and for a weight and a bias that do not fit;
     ``Library.open`` holds the sizes to those of the config.
     """
-    reader = _Reader(tensors, config, make)
+    reader = _Reader(tensors, config, are_exact)
     names = ["target_embedding.weight"]
     if config.tie_output:
         names.append("output_weight")
     if config.share_embeddings:
         names.append("source_embedding.weight")
-    rows = target = reader.matrix(tuple(names))
-    if config.start_symbol == "zero":
-        # A translation begins with a vector of zeros; BOS is read there and nowhere else.
-        from_zero = reader.numbers(*names).copy()
-        from_zero[BOS_ID] = 0.0
-        target = reader.made(from_zero, None)
-    source = rows if config.share_embeddings else reader.matrix(("source_embedding.weight",))
-
-    output = rows
+    bias = "output_bias" if config.output_bias else None
+    # an embedding has no bias, so one matrix serves as all three
+    source = target = output = reader.matrix(tuple(names), bias if config.tie_output else None)
+    if not config.share_embeddings:
+        source = reader.matrix(("source_embedding.weight",))
     if not config.tie_output:
-        output = reader.matrix(("output_weight",), "output_bias" if config.output_bias else None)
-    elif config.output_bias:
-        output = reader.matrix(tuple(names), "output_bias")
+        output = reader.matrix(("output_weight",), bias)
 
     is_pre = config.norm == "pre"
     assert config.activation in ("relu", "swish"), "the table of capabilities refuses others"
@@ -178,6 +192,7 @@ def read_weights(tensors: Tensors, config: TransformerConfig, make: Make = round
         source=source,
         target=target,
         output=output,
+        start_is_zero=config.start_symbol == "zero",
         encoder=tuple(reader.layer("encoder", index) for index in range(config.encoder_layers)),
         decoder=tuple(reader.layer("decoder", index) for index in range(config.decoder_layers)),
         encoder_norm=reader.norm("encoder.last_norm") if is_pre else None,
@@ -228,7 +243,7 @@ def _table(config: TransformerConfig, reader: "_Reader") -> Numbers | None:
 class _Reader:
     tensors: Tensors
     config: TransformerConfig
-    make: Make
+    are_exact: bool
 
     def numbers(self, *names: str) -> Numbers:
         """A tensor by the first of its names; a shared parameter is stored under one of them."""
@@ -238,13 +253,18 @@ class _Reader:
         raise BundleError(f"the model has no tensor {' or '.join(names)}")
 
     def matrix(self, names: tuple[str, ...], bias: str | None = None) -> Matrix:
-        return self.made(self.numbers(*names), None if bias is None else self.numbers(bias))
+        return self.made(lambda: self.numbers(*names), None if bias is None else self.numbers(bias))
 
-    def made(self, weight: Numbers, bias: Numbers | None) -> Matrix:
-        """A matrix of ``weight`` (outputs, inputs) and ``bias`` (outputs), as long as they are."""
-        if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
-            raise BundleError("a weight of the model and its bias do not fit together")
-        return self.make(weight, bias)
+    def made(self, read: Callable[[], Numbers], bias: Numbers | None) -> Matrix:
+        """A matrix of the weight (outputs, inputs) that ``read`` gives and a bias (outputs)."""
+
+        def checked() -> Numbers:
+            weight = read()
+            if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
+                raise BundleError("a weight of the model and its bias do not fit together")
+            return weight
+
+        return Exact(checked, bias) if self.are_exact else rounded(checked(), bias)
 
     def norm(self, name: str) -> Norm:
         return Norm(self.numbers(f"{name}.gain"), self.numbers(f"{name}.bias"))
@@ -283,13 +303,13 @@ class _Reader:
     def _part(self, name: str, part: str, rows: slice = slice(None)) -> Matrix:
         has_bias = self.config.attention_bias
         bias = self.numbers(f"{name}.b_{part}")[rows] if has_bias else None
-        return self.made(self.numbers(f"{name}.w_{part}")[rows], bias)
+        return self.made(lambda: self.numbers(f"{name}.w_{part}")[rows], bias)
 
     def _ssru(self, name: str) -> Ssru:
-        candidate = self.numbers(f"{name}.candidate.weight")
-        gate, bias = self.numbers(f"{name}.gate.weight"), self.numbers(f"{name}.gate.bias")
-        return Ssru(
-            self.made(
-                np.concatenate([candidate, gate]), np.concatenate([np.zeros_like(bias), bias])
-            )
-        )
+        bias = self.numbers(f"{name}.gate.bias")
+
+        def both() -> Numbers:
+            parts = (f"{name}.candidate.weight", f"{name}.gate.weight")
+            return np.concatenate([self.numbers(part) for part in parts])
+
+        return Ssru(self.made(both, np.concatenate([np.zeros_like(bias), bias])))
