@@ -24,6 +24,9 @@ _LANGUAGE = re.compile(
     rb"(<(?:[A-Za-z]+:)?language(?:\s[^<>]*)?>\s*)([A-Za-z]{2,8}(?:-\w+)*)(\s*</)"
 )
 _CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_OBFUSCATIONS = {"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"}
+"""Ways to hide fonts, which a book may use that anybody can read."""
 
 
 class BookDocument:
@@ -37,8 +40,8 @@ class BookDocument:
         names = self._archive.names
         if _CONTAINER not in names:
             raise DataError(f"{what} must hold {_CONTAINER}, which it does not")
-        if "META-INF/rights.xml" in names or "META-INF/sinf.xml" in names:
-            raise DataError(f"{what} is locked by its seller (DRM), and cannot be read")
+        if _is_locked(self._archive):
+            raise DataError(f"{what} is locked by its seller or library (DRM), and cannot be read")
 
         self.segments: list[Segment] = []
         self._chapters: dict[str, tuple[HtmlFile, int]] = {}
@@ -90,6 +93,21 @@ class BookDocument:
     def notes(self) -> Sequence[str]:
         """Notes on the text that stays in the language of the original."""
         return self._notes
+
+
+def _is_locked(archive: Archive) -> bool:
+    """Whether parts of a book other than its fonts are encrypted."""
+    names = archive.names
+    if "META-INF/rights.xml" in names or "META-INF/sinf.xml" in names:
+        return True
+    if _ENCRYPTION not in names:
+        return False
+    try:
+        root = parse_xml(archive.read(_ENCRYPTION), _ENCRYPTION)
+    except DataError:
+        return False  # programs that show books go on without it
+    ways = {each.get("Algorithm") for each in root.iter("{*}EncryptionMethod")}
+    return bool(ways - _OBFUSCATIONS)
 
 
 def _media_types(archive: Archive) -> dict[str, str]:

@@ -40,12 +40,14 @@ def parse_xml(data: bytes, what: str) -> Element:
     try:
         root = etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise DataError(f"{what} is not well-formed XML: {error}") from None
+        # libxml2 ends some of its sentences with a line end
+        problem = " ".join(getattr(error, "msg", str(error)).split()).replace(" ,", ",")
+        raise DataError(f"{what} is not well-formed XML: {problem}") from None
     dtd = root.getroottree().docinfo.internalDTD
-    if dtd is not None and (dtd.system_url is None or any(True for _ in dtd.iterentities())):
+    if dtd is not None and any(True for _ in dtd.iterentities()):
         raise DataError(
-            f"{what} has a document type of its own, which is refused",
-            hint="it could hold entities that grow without limit; save it without <!DOCTYPE ...>",
+            f"{what} has a document type of its own with entities, which is refused",
+            hint="they could grow without limit; save it without <!DOCTYPE ...>",
         )
     return root
 
@@ -94,7 +96,7 @@ class Archive:
                 hint="open it, remove the password and save it in today's format",
             )
         try:
-            self._zip = zipfile.ZipFile(io.BytesIO(data))
+            self._zip = _opened(data)
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
             raise DataError(f"{what} is not a {_suffix(what)} file: {error}") from None
         self._check()
@@ -178,6 +180,16 @@ class Archive:
                 )
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise DataError(f"{self._what} is packed in a way that no such file is")
+
+
+def _opened(data: bytes) -> zipfile.ZipFile:
+    """The archive; names that do not say how they are written are read as UTF-8, as EPUB has them,
+    or else in the code page of DOS, as zip has them. Raises as ``zipfile.ZipFile``.
+    """
+    try:
+        return zipfile.ZipFile(io.BytesIO(data), metadata_encoding="utf-8")
+    except UnicodeDecodeError:
+        return zipfile.ZipFile(io.BytesIO(data))
 
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OSError)

@@ -915,6 +915,61 @@ def test_the_chapters_of_a_book_are_those_that_its_package_lists():
     assert found(broken) == {**broken, "a.xhtml": changed}
 
 
+@pytest.mark.parametrize(("stored", "name"), [("é".encode(), "é"), (b"\x81\x82", "üé")])
+def test_names_without_a_flag_are_read_as_utf_8_or_else_as_zip_has_them(stored: bytes, name: str):
+    """Many programs leave out the flag; the package of a book and its pages name parts in UTF-8."""
+    chapter = "<html xmlns='http://www.w3.org/1999/xhtml'><body><p>red house</p></body></html>"
+    package = (
+        "<package xmlns='http://www.idpf.org/2007/opf'><manifest>"
+        f"<item href='{name}.xml' media-type='application/xhtml+xml'/></manifest></package>"
+    )
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        container = "<container><rootfile full-path='a.opf'/></container>"
+        archive.writestr("META-INF/container.xml", container)
+        archive.writestr("a.opf", package)
+        archive.writestr("@@.xml", chapter)
+    unflagged = data.getvalue().replace(b"@@", stored)
+
+    written = translate_document(unflagged, Swapping(), "a.epub")
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        assert archive.namelist() == ["META-INF/container.xml", "a.opf", f"{name}.xml"]
+        assert "HOUSE RED" in archive.read(f"{name}.xml").decode()
+
+
+def _encrypted_by(algorithm: str) -> str:
+    return f"<encryption><e:EncryptionMethod xmlns:e='e' Algorithm='{algorithm}'/></encryption>"
+
+
+@pytest.mark.parametrize(
+    ("encryption", "is_locked"),
+    [
+        (_encrypted_by("http://www.w3.org/2001/04/xmlenc#aes256-cbc"), True),
+        (_encrypted_by("http://www.idpf.org/2008/embedding"), False),  # fonts alone
+        ("<damaged", False),
+    ],
+)
+def test_a_book_whose_chapters_are_encrypted_is_refused_as_locked(encryption: str, is_locked: bool):
+    data = io.BytesIO(book("<p>red house</p>"))
+    with zipfile.ZipFile(data, "a") as archive:
+        archive.writestr("META-INF/encryption.xml", encryption)
+    if is_locked:
+        with pytest.raises(DataError, match="is locked by its seller or library"):
+            translate_document(data.getvalue(), Swapping(), "a.epub")
+    else:
+        assert b"HOUSE RED" in translate_document(data.getvalue(), Swapping(), "a.epub")
+
+
+def test_a_document_type_without_entities_is_harmless_and_an_error_of_xml_is_one_line():
+    source = "<!DOCTYPE resources><resources><string name='a'>red house</string></resources>"
+    found = translate_document(source.encode(), Swapping(), "strings.xml", kind="android")
+    assert found.decode() == source.replace("red house", "HOUSE RED")
+    with pytest.raises(DataError) as caught:
+        read_document(b"<xliff>\0</xliff>", "xliff", "a.xliff")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).count("line 1") == 1
+
+
 def test_a_book_says_its_new_language_and_keeps_pages_and_names():
     chapter = (
         '<?xml version="1.0" encoding="{codec}"?><html lang="de" xml:lang="de-AT"><p>r\u00e9d'
