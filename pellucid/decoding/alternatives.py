@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import BOS_ID, PAD_ID, SPECIAL_COUNT
+from pellucid.core.special import BOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
@@ -95,9 +95,13 @@ def _next_tokens(
 
 
 def _ids_of(tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[int, ...]:
-    """The ids of pieces. Raises DataError for one that the vocabulary does not hold."""
+    """The ids of pieces as a translation shows them, unknown words among them.
+
+    Raises DataError for one that the vocabulary does not hold.
+    """
     known = tokenizer.tokens(range(tokenizer.vocabulary_size))
     ids = {token: number for number, token in enumerate(known) if number >= SPECIAL_COUNT}
+    ids.setdefault(known[UNK_ID], UNK_ID)
     for token in tokens:
         if token not in ids:
             raise DataError(f"the vocabulary must hold each token of the prefix, got {token!r}")

@@ -410,6 +410,12 @@ def test_other_ways_are_likely_enough_and_have_other_words():
     assert dataclasses.replace(marks, n_best=(marks, said("?", -1.0))).other_ways() != []
 
 
+def test_a_prefix_may_hold_unknown_words_as_a_translation_shows_them():
+    found = translator().alternatives("un", ["[UNK]"], count=2)
+    assert all(each.translation.tokens[0] == "[UNK]" for each in found)
+    assert found != translator().alternatives("un", count=2)
+
+
 def test_alternatives_to_nothing_are_refused():
     small = translator()
     with pytest.raises(DataError, match=r"the vocabulary must hold each token .*, got 'xyz'"):

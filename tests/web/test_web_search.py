@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tiny_models
 from opened_models import Opened
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Error
 
 from pellucid.backends.web.content import web_content
 from pellucid.backends.web.scripts import join_modules
@@ -128,18 +128,23 @@ def test_both_bounds_end_a_search_where_ours_ends(opened: Opened, bound: str):
 
 
 def test_alternatives_are_the_likeliest_tokens_with_their_best_translations(opened: Opened):
+    """After an unknown word too, which is shown as [UNK]; the page looks up the ids by tokens."""
     bundle = bundle_of("paper")
     settings = DecodingConfig(**SHORT)
-    prefix = bundle.target_tokenizer.encode("a c")
-    expected = Translator(bundle, settings).alternatives("a b c d", ["a", "c"], 5)
-    found = opened(bundle).evaluate(
-        "([prefix]) => model.alternatives('a b c d', prefix, 5)", [prefix]
+    prefix = ["a", "[UNK]", "c"]
+    expected = Translator(bundle, settings).alternatives("a b c d", prefix, 5)
+    page = opened(bundle)
+    found = page.evaluate(
+        "(prefix) => model.alternatives('a b c d', model.idsOf(prefix), 5)", prefix
     )
+    assert all(each["tokens"][:3] == prefix for each in found)
     assert [each["token"] for each in found] == [each.token for each in expected]
     assert [each["text"] for each in found] == [each.translation.text for each in expected]
     assert [each["probability"] for each in found] == pytest.approx(
         [each.probability for each in expected], abs=1e-5
     )
+    with pytest.raises(Error, match="must hold each token of the prefix, got “xyz”"):
+        page.evaluate("model.idsOf(['a', 'xyz'])")
 
 
 def test_a_source_that_is_too_long_is_cut(opened: Opened):

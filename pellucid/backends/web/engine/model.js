@@ -15,6 +15,7 @@ import {
   startDecoding,
   step,
   EOS_ID,
+  UNK_ID,
 } from "./transformer.js";
 import { alternatives, continueText, fillMasks, readMasked, translate, translateLines } from "./translate.js";
 import { decodeRecurrent, encodeRecurrent, startRecurrent, stepRecurrent } from "./recurrent.js";
@@ -89,10 +90,15 @@ class Model {
     return { ids, tokens: this.target.tokens(ids) };
   }
 
-  /** The ids of tokens of the target, as `tokens` names them. */
+  /** The ids of tokens of the target, as `tokens` names them; a translation may have unknown words. */
   idsOf(tokens) {
     const all = this.target.all;
-    return tokens.map((token) => all.indexOf(token, SPECIAL_COUNT));
+    return tokens.map((token) => {
+      const id = all.indexOf(token, SPECIAL_COUNT);
+      if (id !== -1) return id;
+      if (token === all[UNK_ID]) return UNK_ID;
+      throw new Error(`the vocabulary must hold each token of the prefix, got “${token}”`);
+    });
   }
 
   /** The tokens of ids of the target's vocabulary. */
