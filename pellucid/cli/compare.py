@@ -74,26 +74,35 @@ def compare(
     Example:
       pellucid compare runs/old runs/new test.en test.de --beam-size 5 --json
     """
+    from pellucid.backends import is_hub_address
+    from pellucid.bundle import find_bundle
     from pellucid.decoding.warnings import WarningLog
     from pellucid.evaluation.compare import DEFAULT_METRICS
     from pellucid.evaluation.compare import compare as compare_lines
-    from pellucid.evaluation.metrics import check_lines
+    from pellucid.evaluation.evaluate import check_pairs, other_form_problem
     from pellucid.evaluation.scoring import scoring_of
     from pellucid.text.corpus.lines import read_lines
 
     sources, references = read_lines(source), read_lines(reference)
-    check_lines({"sources": sources, "references": references})
+    check_pairs(sources, references)
 
     language = language or suffix_language(str(reference))
-    # Before anything is translated: a tokenizer may need an extra that is missing.
-    scoring = scoring_of([[line] for line in references], language, tokenize)
+    alternatives = [[line] for line in references]
+    # Before anything is translated: a tokenizer may need an extra that is missing, and the second
+    # model may not be there.
+    scoring = scoring_of(alternatives, language, tokenize)
+    for bundle in (a, b):
+        if not is_hub_address(bundle):
+            find_bundle(Path(bundle))
 
     # A generator: the second model is opened only after the first has translated.
     translators = (
         open_translator(bundle, search, engine=engine, figures=False) for bundle in (a, b)
     )
     outputs = []
+    problems: dict[str, None] = {}  # of both models, each once
     for name, translator in zip((a, b), translators, strict=True):
+        problems[other_form_problem(translator, alternatives)] = None
         # ``best_alone``: a list of n best would take time and change nothing. Lines are not split,
         # so that line n stays with reference n.
         found = translator.without_log().translate(
@@ -105,6 +114,8 @@ def compare(
         log.end()
         outputs.append([each.text for each in found])
     baseline, system = outputs
+    for problem in filter(None, problems):
+        _log.warning("%s", problem)
 
     contest = compare_lines(
         baseline,

@@ -99,16 +99,12 @@ def evaluate(
     and what ``check_tokenizer`` raises if a tokenizer lacks a package or a file.
     """
     sources, alternatives = lines_of(sources, "sources"), accepted(references)
-    check_lines({"sources": sources, "references": alternatives})
-    if not any(map(str.strip, sources)):
-        raise DataError(
-            "no source line has text, so there is nothing to translate, got"
-            f" {counted(len(sources), 'blank line')}",
-            hint="is the file of sources the right one?",
-        )
+    check_pairs(sources, alternatives)
     pronunciations = are_single_words(sources) if pronunciations is None else pronunciations
 
-    _warn_of_other_form(translator, alternatives)
+    problem = other_form_problem(translator, alternatives)
+    if problem:
+        _log.warning("%s", problem)
 
     # Whatever could be wrong with the scoring is found now, not after an hour of searching.
     scoring = scoring_of(alternatives, language, tokenize, pronunciations=pronunciations)
@@ -182,26 +178,34 @@ def evaluate(
     )
 
 
-def _warn_of_other_form(translator: Translator, references: Sequence[Sequence[str]]) -> None:
-    """Log a warning if translations cannot equal references that are not composed (NFC)."""
+def check_pairs(sources: Sequence[str], references: Sequence[object]) -> None:
+    """Raise DataError if the line counts differ, or no source line has text."""
+    check_lines({"sources": sources, "references": references})
+    if not any(map(str.strip, sources)):
+        raise DataError(
+            "no source line has text, so there is nothing to translate, got"
+            f" {counted(len(sources), 'blank line')}",
+            hint="is the file of sources the right one?",
+        )
+
+
+def other_form_problem(translator: Translator, references: Sequence[Sequence[str]]) -> str:
+    """Why translations cannot equal references that are not composed (NFC); empty if they can."""
     if translator.target_tokenizer.normalization == "none":
-        return
+        return ""
 
     others = [
         number
         for number, line in enumerate(references, start=1)
         if not all(unicodedata.is_normalized("NFC", each) for each in line)
     ]
-
-    if others:
-        _log.warning(
-            "the references of %d of %s have accents apart from their letters (not NFC),"
-            " first in line %d; translations have them composed, so the scores are too low:"
-            " pellucid check --fix composes",
-            len(others),
-            counted(len(references), "line"),
-            others[0],
-        )
+    if not others:
+        return ""
+    return (
+        f"the references of {len(others)} of {counted(len(references), 'line')} have accents apart"
+        f" from their letters (not NFC), first in line {others[0]}; translations have them"
+        " composed, so the scores are too low: pellucid check --fix composes"
+    )
 
 
 def are_single_words(sources: Sequence[str]) -> bool:

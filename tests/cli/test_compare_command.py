@@ -37,3 +37,24 @@ def test_unequal_files_end_with_65_before_a_model_is_opened(tmp_path):
     assert said.error_line.startswith(
         "error: there must be as many sources as references, got 3 sources and 1 references"
     )
+
+
+def test_a_second_model_that_is_not_there_ends_it_before_the_first_translates(tiny_run, tmp_path):
+    (tmp_path / "a.fr").write_text(SOURCES)
+    (tmp_path / "a.en").write_text(REFERENCES)
+    said = pellucid("compare", tiny_run, "none", "a.fr", "a.en", folder=tmp_path)
+    assert said.code == 66
+    assert said.err.splitlines() == ["error: there is no folder none"]
+
+
+def test_blank_sources_are_refused_and_references_in_another_form_are_warned_of(tiny_run, tmp_path):
+    """As by ``evaluate``; what is true of both models is said once."""
+    (tmp_path / "a.fr").write_text(SOURCES)
+    (tmp_path / "blank.fr").write_text("\n \n\n")
+    (tmp_path / "a.en").write_text(REFERENCES.replace("cat", "ca\u0301t"))
+    said = pellucid("compare", tiny_run, tiny_run, "blank.fr", "a.en", folder=tmp_path)
+    assert said.code == 65
+    assert said.error_line.startswith("error: no source line has text")
+    said = pellucid("-q", "compare", tiny_run, tiny_run, "a.fr", "a.en", *FEW, folder=tmp_path)
+    assert said.code == 0
+    assert said.err.count("the references of 1 of 3 lines have accents apart") == 1
