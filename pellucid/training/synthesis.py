@@ -20,6 +20,7 @@ from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.warnings import WarningLog
 from pellucid.evaluation.metrics import nearest
 from pellucid.evaluation.signature import bundle_hash, manifest_of
 from pellucid.text.corpus.addresses import address_of
@@ -112,7 +113,8 @@ def write_translations(
     it is complete. Until then every finished block of ``stream_lines`` lines is kept beside it, or
     for an output elsewhere in the current folder, and the same call continues after the last one,
     even after a kill; the result is the same, byte for byte. ``listener`` is called at the start
-    and after every block.
+    and after every block. The first few warnings of each kind are logged, and at the end how many
+    more there are.
 
     Raises as ``GrowingFile``, ``check_output`` and ``Translator.translate`` do, InputMissingError
     for what cannot be read, and DataError if ``source`` and the references differ in their number
@@ -120,8 +122,9 @@ def write_translations(
     """
     growing = _growing_path(str(out))
     settings = translator.settings.changed({"token_log_probs": False})
-    translator = translator.with_settings(settings)
+    translator = translator.with_settings(settings).without_log()
     translator.split = False  # a line of training text stays one line
+    log = WarningLog()  # one for all blocks
 
     # The hash of the source is part of the origin: another text does not continue this file.
     digest, total = _measure(source)
@@ -138,15 +141,19 @@ def write_translations(
             # Asked before a block and not within: what is written ends with a whole block.
             reason = should_stop()
             if reason is not None:
+                log.end()
                 return reason
 
             found = translator.translate_block([text for text, _ in block], file.line_count + 1)
+            for number, each in enumerate(found, start=file.line_count + 1):
+                log.look(number, each)
             references = [reference for _, reference in block]
             made = _finished(found, references, finish, file.line_count)
 
             file.append("".join(f"{line}\n" for line in made).encode(), len(block))
             listener(SynthesisProgress(before, file.line_count, total))
 
+        log.end()
         if is_plain_output(str(out)):
             file.finish()
         else:

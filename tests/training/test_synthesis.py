@@ -77,6 +77,17 @@ def test_every_line_gives_the_line_that_the_translator_gives(source: Path, tmp_p
     assert all((each.lines_before, each.total) == (0, 8) for each in progress)
 
 
+def test_warnings_of_a_kind_are_few_however_many_blocks_there_are(
+    source: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    source.write_text("a z c\n" * 12)
+    write(tmp_path / "out", source)
+    assert caplog.messages == [
+        *(f"line {number}: the model does not know “z”" for number in range(1, 6)),
+        "more such warnings: unknown 7",
+    ]
+
+
 @pytest.mark.parametrize(
     ("finish", "settings"),
     [
