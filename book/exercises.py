@@ -5,8 +5,8 @@ import math
 import tomllib
 from pathlib import Path
 
-from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
+from pellucid.core.near_names import did_you_mean
 
 PAGES = Path(__file__).parent / "pages"
 _TOLERANCE = 5e-3

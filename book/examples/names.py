@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
+from pellucid.core.near_names import did_you_mean
 
 ExampleName = Literal[
     "tokenization",

@@ -20,9 +20,9 @@ from book.figures.complexity_figures import draw_complexity
 from book.figures.length_figures import draw_lengths
 from book.figures.position_equations import draw_positions, draw_wavelengths
 from book.figures.training_equations import draw_label_smoothing, draw_learning_rate
-from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import write_errors
+from pellucid.core.near_names import did_you_mean
 from pellucid.inspection.figures.canvas import (
     PICTURE_SUFFIXES,
     Theme,

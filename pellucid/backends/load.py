@@ -17,7 +17,6 @@ from pellucid.backends.ctranslate2.engine import (
 from pellucid.backends.ctranslate2.support import ctranslate2_problems
 from pellucid.backends.hub import fetch
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
-from pellucid.core.config import did_you_mean
 from pellucid.core.errors import (
     BundleError,
     ConfigError,
@@ -27,6 +26,7 @@ from pellucid.core.errors import (
 )
 from pellucid.core.installation import has_torch, install_command
 from pellucid.core.limits import LOAD_SECONDS
+from pellucid.core.near_names import did_you_mean
 from pellucid.core.system import may_have_gpu
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pellucid.cli.options import FiniteRange, LanguagePair, json_option, settings_option
+from pellucid.cli.options import (
+    FiniteRange,
+    LanguagePair,
+    json_option,
+    require_texts,
+    settings_option,
+)
 from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
@@ -69,6 +75,8 @@ def check(
       pellucid check train.en train.de --languages en-de --fix cleaned
       pellucid check pairs.csv
     """
+    require_texts(source, target, *(test or ()))
+
     from pellucid.core.errors import DataError
     from pellucid.core.files import refuse_to_overwrite, temporary_folder
     from pellucid.text.check.check import examine, overlapping_rows
@@ -266,6 +274,10 @@ def prepare(
       pellucid prepare big.toml -o corpus --languages en-de --similar 0.8 --ray auto
       pellucid train corpus/config.toml --out runs/en-de
     """
+    from pellucid.training.preset_names import require_config
+
+    require_config(config)
+
     from pellucid.text.corpus.cleaning import Rules
     from pellucid.training.prepare import prepare as prepare_corpus
     from pellucid.training.presets import read_config

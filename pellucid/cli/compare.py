@@ -14,6 +14,8 @@ from pellucid.cli.options import (
     engine_options,
     json_option,
     open_translator,
+    require_model,
+    require_texts,
     search_options,
 )
 from pellucid.evaluation.metrics import COMPARED_BY, METRICS
@@ -74,6 +76,10 @@ def compare(
     Example:
       pellucid compare runs/old runs/new test.en test.de --beam-size 5 --json
     """
+    for model in (a, b):
+        require_model(model)
+    require_texts(source, reference)
+
     from pellucid.backends import is_hub_address
     from pellucid.bundle import find_bundle
     from pellucid.decoding.warnings import WarningLog

@@ -152,6 +152,10 @@ def verify_resume(
       pellucid verify-resume demo
       pellucid verify-resume my.toml --steps 100 --kills 10
     """
+    from pellucid.training.preset_names import require_config
+
+    require_config(config)
+
     from pellucid.training.presets import read_config
 
     run_config = read_config(config, overrides, init)

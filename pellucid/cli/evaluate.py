@@ -18,6 +18,8 @@ from pellucid.cli.options import (
     length_penalty_option,
     mbr_option,
     open_translator,
+    require_model,
+    require_texts,
     search_options,
 )
 from pellucid.cli.translate import figures
@@ -163,6 +165,10 @@ def evaluate(
       pellucid evaluate runs/cmudict valid.refs.tsv --metric wer --metric per
       pellucid evaluate runs/en-zh test.en test.zh --metric chrf++ --sentence-scores scores.tsv
     """
+    for model in (bundle, *others):
+        require_model(model)
+    require_texts(source, *reference)
+
     from pellucid.evaluation.evaluate import evaluate as evaluate_lines
     from pellucid.evaluation.evaluate import read_test_set
     from pellucid.text.config import file_format
@@ -446,6 +452,10 @@ def score(
     Example:
       pellucid score runs/en-de test.en test.de > scores.tsv
     """
+    for model in (bundle, *others):
+        require_model(model)
+    require_texts(source, target)
+
     from pellucid.evaluation.metrics import check_lines
     from pellucid.text.corpus.lines import read_lines
 

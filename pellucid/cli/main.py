@@ -224,8 +224,7 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            # Only for a mistyped name, because this also imports pydantic, which is slow.
-            from pellucid.core.config import did_you_mean
+            from pellucid.core.near_names import did_you_mean
 
             meant = did_you_mean(args[0], COMMAND_NAMES)
             if meant:

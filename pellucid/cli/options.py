@@ -5,7 +5,9 @@ Most are options of a search, and there are many. They are collected by group: a
 Groups are ``search``, ``sampling`` and ``engine``. ``open_translator`` takes these tables.
 """
 
+import errno
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pellucid.backends import HUB_PREFIX, ComputeType, Device, EngineName
+from pellucid.core.errors import InputMissingError
 from pellucid.core.files import require_model_folder
 
 if TYPE_CHECKING:
@@ -68,6 +71,27 @@ def require_model(name: str) -> None:
     """
     if not name.startswith(HUB_PREFIX):
         require_model_folder(Path(name))
+
+
+def is_missing(name: str) -> bool:
+    """Whether ``name`` is surely no file: a path of this machine where nothing is.
+
+    An address (``https://``, ``a.tsv#column``) and standard input are looked at when they are read.
+    """
+    is_path = not any(sign in name for sign in (":/", "::", "#")) and name != "-"
+    # By os.path, which raises for no name, however long.
+    return is_path and not os.path.exists(name)  # noqa: PTH110
+
+
+def require_texts(*names: str | Path | None) -> None:
+    """Raise InputMissingError for the first that ``is_missing``.
+
+    Called before a command imports what reads texts, and before it opens a model, which may take
+    seconds.
+    """
+    for name in names:
+        if name is not None and is_missing(str(name)):
+            raise InputMissingError(f"cannot read {name}: {os.strerror(errno.ENOENT)}")
 
 
 def settings_option(help_text: str) -> Callable[[_Command], _Command]:

@@ -87,7 +87,11 @@ def join(folder: Path, output: str) -> None:
       pellucid join parts -o test.de
       pellucid join parts | gzip > test.de.gz
     """
+    from pellucid.cli.options import require_texts
     from pellucid.cli.streams import opened
+
+    require_texts(folder)
+
     from pellucid.parts import join_parts
 
     if output == "-":

@@ -14,12 +14,13 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, BinaryIO, NoReturn
-
-from typing_extensions import Buffer
+from typing import IO, TYPE_CHECKING, BinaryIO, NoReturn
 
 from pellucid.core.errors import InputMissingError, WriteError
 from pellucid.core.files import open_user_file, write_errors
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 def visible(text: str) -> str:
@@ -119,7 +120,7 @@ def drop_unwritten_output() -> None:
 class _AbandonableFile(io.FileIO):
     """Discards writes once its reader has gone; other errors are raised."""
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: "Buffer", /) -> int:
         """Write bytes, and return how many were written or dropped."""
         try:
             return super().write(data)
@@ -133,7 +134,7 @@ class _AbandonableFile(io.FileIO):
 class _DroppingFile(_AbandonableFile):
     """Drops whatever cannot be written, also for a full disk or a full pipe behind stderr."""
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: "Buffer", /) -> int:
         """Write bytes, or drop them."""
         written: int | None = None  # as of a pipe that does not block and is full
         with contextlib.suppress(OSError):

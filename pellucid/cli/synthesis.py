@@ -19,6 +19,8 @@ from pellucid.cli.options import (
     engine_options,
     ensemble_option,
     open_translator,
+    require_model,
+    require_texts,
     sampling_options,
     search_options,
     settings_option,
@@ -110,8 +112,6 @@ def distill(
       pellucid distill runs/seed1 --with runs/seed2 made.en --out made.de
       pellucid distill runs/en-de train.en --student runs/student --valid valid.en valid.de
     """
-    from pellucid.training.synthesis import Finish
-
     if (out is None) == (student is None):
         raise click.UsageError("--out or --student must be given, one of them")
     if student is not None and valid is None:
@@ -120,6 +120,12 @@ def distill(
         raise click.UsageError("--valid, --minutes, --from-teacher and --set go with --student")
     if from_teacher and others:
         raise click.UsageError("--from-teacher copies one teacher, so it excludes --with")
+
+    for model in (teacher, *others):
+        require_model(model)
+    require_texts(source, reference, *(valid or ()))
+
+    from pellucid.training.synthesis import Finish
 
     translator = open_translator(teacher, search, engine=engine, others=others, figures=False)
     settings = translator.settings
@@ -203,10 +209,12 @@ def backtranslate(
       pellucid backtranslate runs/de-en news.de --out news.en --sample
       pellucid backtranslate runs/de-en news.de --out news.en --noise --tag "<bt>"
     """
-    from pellucid.training.synthesis import Finish
-
     if not noise and (noise_seed is not None or blank is not None):
         raise click.UsageError("--noise-seed and --blank must go with --noise.")
+    require_model(reverse_bundle)
+    require_texts(target_text)
+
+    from pellucid.training.synthesis import Finish
 
     translator = open_translator(
         reverse_bundle, search, sampling=sampling, engine=engine, figures=False

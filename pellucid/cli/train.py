@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from pellucid.cli.options import parent_option, settings_option
+from pellucid.cli.options import is_missing, parent_option, settings_option
 from pellucid.core.run_names import CONFIG_FILE
 from pellucid.training import LoggerName
 
@@ -116,6 +116,15 @@ def train(
       pellucid train finetune --init runs/en-de --set data.source=my.en \\
           --set data.target=my.de --out runs/mine
     """
+    if len(texts) == 2 and texts[0] != texts[1]:
+        missing = [text for text in texts if is_missing(text) and not Path(text).is_dir()]
+        if missing:
+            _refuse_missing(texts, missing)
+    elif len(texts) == 1 and Path(texts[0]).suffix in ("", ".toml") and is_missing(texts[0]):
+        from pellucid.training.preset_names import require_config
+
+        require_config(texts[0])
+
     keep_few_kernels()  # before PyTorch is imported: its caches take their size once
     from pellucid.cli.display import EXIT_CODES, Display, StopRequests, next_commands
 
@@ -229,7 +238,7 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
     from pellucid.core.errors import DataError
     from pellucid.text.config import file_format, way_out
     from pellucid.text.corpus.readers import input_exists
-    from pellucid.training.presets import preset_names
+    from pellucid.training.preset_names import preset_names
 
     for text in texts:
         if Path(text).is_dir() and text not in preset_names():
@@ -253,9 +262,9 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
 
 def _refuse_missing(texts: tuple[str, ...], missing: list[str]) -> None:
     """Raise InputMissingError; the hint names a preset if the first argument resembles one."""
-    from pellucid.core.config import nearest_name
     from pellucid.core.errors import InputMissingError
-    from pellucid.training.presets import preset_names
+    from pellucid.core.near_names import nearest_name
+    from pellucid.training.preset_names import preset_names
 
     hint = "two text files are trained on as pellucid train SOURCE TARGET"
 
@@ -452,7 +461,8 @@ def presets() -> None:
       pellucid config multi30k > my.toml
       pellucid train my.toml --set data.source=train.en --set data.target=train.de
     """
-    from pellucid.training.presets import preset_comment, preset_names
+    from pellucid.training.preset_names import preset_names
+    from pellucid.training.presets import preset_comment
 
     names = preset_names()
     indent = max(map(len, names)) + 2

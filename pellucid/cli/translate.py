@@ -26,6 +26,8 @@ from pellucid.cli.options import (
     engine_options,
     json_lines_option,
     open_translator,
+    require_model,
+    require_texts,
     search_options,
 )
 from pellucid.cli.parts import write_part
@@ -291,11 +293,6 @@ def translate(
       pellucid translate runs/en-de test.en --n-best 5 --align --json
       pellucid translate runs/en-de test.en --part 3/64 -o parts
     """
-    from pellucid.text.corpus.lines import iterate_lines
-    from pellucid.text.detection import OtherLanguages
-    from pellucid.text.glossary import Glossary
-    from pellucid.text.splitting import add_abbreviations
-
     if reference is not None and not explain_search:
         raise click.UsageError("--reference must go with --explain-search.")
     if explain_search and not as_json:
@@ -321,6 +318,16 @@ def translate(
             "translate is one process: under torchrun each would write all lines. Give each process"
             " its --part K/N, and join the parts with pellucid join."
         )
+
+    # Before the imports, which take longer than to find that nothing is there.
+    for model in (bundle, *others):
+        require_model(model)
+    require_texts(file, reference)
+
+    from pellucid.text.corpus.lines import iterate_lines
+    from pellucid.text.detection import OtherLanguages
+    from pellucid.text.glossary import Glossary
+    from pellucid.text.splitting import add_abbreviations
 
     # Before any text is split.
     add_abbreviations(abbreviations)

@@ -21,6 +21,7 @@ from pellucid.core.limits import (
     table_problem,
     toml_problem,
 )
+from pellucid.core.near_names import ALIKE
 
 _DEEPEST_OVERRIDE = 8
 """Parts of a dotted name; the longest has three."""
@@ -29,8 +30,6 @@ _NOT_OURS = "a config of Pellucid is far smaller; do not trust this one unless y
 
 _MOST_GUESSES = 3
 """Names that a message suggests, at most."""
-_ALIKE = 0.6
-"""How similar two names must be; ``difflib.get_close_matches`` has this value too."""
 _MUCH_LESS_ALIKE = 0.1
 """A name that is by so much less similar than the best is not suggested."""
 
@@ -196,21 +195,6 @@ def by_dotted_name(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]
     return flat
 
 
-def nearest_name(name: str, names: Iterable[str]) -> str | None:
-    """The valid name closest to a misspelt one, or None if nothing is close."""
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
-    return close[0] if close else None
-
-
-def did_you_mean(name: str, names: Iterable[str], around: str = "{}") -> str:
-    """``did you mean NAME?`` for the valid name closest to a misspelt one, else nothing.
-
-    ``around`` is what stands about it in a longer message, such as ``; {}`` or `` ({})``.
-    """
-    nearest = nearest_name(name, names)
-    return around.format(f"did you mean {nearest}?") if nearest else ""
-
-
 def _parse_value(text: str) -> Any:
     try:
         table = tomllib.loads(f"value = {text}")
@@ -298,7 +282,7 @@ def _guess(configs: Sequence[type[Config]], location: list[str]) -> str:
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
     """The most similar names, the best first, without those much less similar than the best."""
     likeness = {each: difflib.SequenceMatcher(None, each, name).ratio() for each in names}
-    close = sorted((-ratio, each) for each, ratio in likeness.items() if ratio >= _ALIKE)
+    close = sorted((-ratio, each) for each, ratio in likeness.items() if ratio >= ALIKE)
 
     # Ratios are negative here, so that the best sorts first.
     return [each for ratio, each in close[:_MOST_GUESSES] if ratio < close[0][0] + _MUCH_LESS_ALIKE]

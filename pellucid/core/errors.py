@@ -23,8 +23,6 @@ Each says what must hold, what was got, and (``hint``) what to do about it.
 import re
 from collections.abc import Sequence
 
-from pellucid.core.installation import TORCH_EXTRA, install_command
-
 
 class PellucidError(Exception):
     """Anything Pellucid raises on purpose; ``str()`` of it is one readable sentence.
@@ -113,6 +111,9 @@ class MissingExtraError(PellucidError):
     """An optional package is needed for this and is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str, *, instead: str = "") -> None:
+        # imported here: what it imports takes longer than a command takes to name a missing file
+        from pellucid.core.installation import install_command
+
         super().__init__(
             f"{purpose} needs {package}, which is not installed",
             hint=install_command(extra) + (f", or {instead}" if instead else ""),
@@ -122,7 +123,7 @@ class MissingExtraError(PellucidError):
     def of_training(cls, error: ModuleNotFoundError, purpose: str) -> "MissingExtraError | None":
         """The same error for a package that computes with models; None for any other module."""
         package = _OF_TRAINING.get(error.name or "")
-        return None if package is None else cls(package, TORCH_EXTRA, purpose)
+        return None if package is None else cls(package, "train", purpose)
 
 
 class UnsupportedSystemError(PellucidError):

@@ -9,25 +9,24 @@ import contextlib
 import contextvars
 import dataclasses
 import errno
-import hashlib
 import json
 import logging
 import os
 import re
-import shutil
 import signal
 import stat
-import tempfile
 import threading
-import uuid
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from pellucid.core import system
 from pellucid.core.errors import CorruptError, InputMissingError, OutputExistsError, WriteError
 from pellucid.core.limits import Deadline
+
+if TYPE_CHECKING:
+    import hashlib
 
 _log = logging.getLogger("pellucid")
 Opened = TypeVar("Opened")
@@ -72,14 +71,33 @@ _expected: contextvars.ContextVar[_Expected | None] = contextvars.ContextVar(
 )
 
 
+# hashlib, shutil and tempfile take as long to import as a command takes to name a missing file, so
+# they are imported where they are used.
+
+
+def _sha256(content: "bytes | memoryview" = b"") -> "hashlib._Hash":
+    import hashlib
+
+    return hashlib.sha256(content)
+
+
+def _remove_tree(folder: Path) -> None:
+    """Delete what can be deleted."""
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def sha256_of(path: Path, deadline: Deadline | None = None) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal. Raises BundleError after the deadline."""
     if deadline is None:
         with path.open("rb") as file:
+            import hashlib
+
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     # In blocks, so that the deadline is checked between them.
-    digest = hashlib.sha256()
+    digest = _sha256()
     with path.open("rb") as file:
         while block := file.read(_HASHED_AT_ONCE):
             deadline.check()
@@ -142,7 +160,7 @@ def read_plain(path: Path, most: int | None = None) -> bytes:
     # The hash is of these very bytes: a second read could find others.
     content = path.read_bytes()
     if expected is not None and path in expected.digests:
-        _check_digest(path, expected.digests[path], hashlib.sha256(content).hexdigest())
+        _check_digest(path, expected.digests[path], _sha256(content).hexdigest())
         expected.unread.discard(path)
 
     return content
@@ -172,7 +190,7 @@ class HeldFile:
         # Joined only if there are several: joining copies the whole file once more.
         parts = list(self._parts(_READ_AT_ONCE))
         content = parts[0] if len(parts) == 1 else b"".join(parts)
-        self._check(hashlib.sha256(content).hexdigest())
+        self._check(_sha256(content).hexdigest())
         return content
 
     def part(self, begin: int, size: int) -> bytes:
@@ -194,7 +212,7 @@ class HeldFile:
 
     def verify(self) -> None:
         """Raise as ``read`` does, without keeping the bytes."""
-        digest = hashlib.sha256()
+        digest = _sha256()
         for part in self._parts(_HASHED_AT_ONCE):
             digest.update(part)
         self._check(digest.hexdigest())
@@ -242,7 +260,7 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
     old file is unharmed.
     """
     # In the same folder, because a rename is atomic only within one file system.
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.urandom(16).hex()}")
     with write_errors(path):
         try:
             with temporary.open("xb") as file:
@@ -303,7 +321,7 @@ def name_with_room(name: str, room: int) -> str:
     given = os.fsencode(name)
     if len(given) <= _LONGEST_NAME - room:
         return name
-    digest = hashlib.sha256(given).hexdigest()[:16]
+    digest = _sha256(given).hexdigest()[:16]
     start = given[: _LONGEST_NAME - room - len(digest) - 1].decode(errors="ignore")
     return f"{start}-{digest}"
 
@@ -338,7 +356,7 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
     it is the last sync that failed, after which ``path`` is the new folder.
     """
     path = path.absolute()  # the folder . has no name, and none above it
-    temporary = path.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+    temporary = path.parent / f"{TEMPORARY_PREFIX}{os.urandom(16).hex()}"
     with write_errors(path):
         if not path.is_dir() and (path.exists() or path.is_symlink()):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
@@ -354,7 +372,7 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
             _write_manifest(temporary, details)
             _replace_folder(temporary, path)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            _remove_tree(temporary)
             raise
         finally:
             if held is not None:
@@ -431,7 +449,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def manifest_text(manifest: Mapping[str, Any]) -> bytes:
     """The bytes of a manifest as written to disk; its last entry is the SHA-256 of the others."""
     content = {key: value for key, value in manifest.items() if key != "sha256"}
-    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    digest = _sha256(json.dumps(content).encode()).hexdigest()
     return json.dumps({**content, "sha256": digest}, indent=2).encode()
 
 
@@ -495,7 +513,7 @@ def verified_reading(
     digests = {folder / name: entry["sha256"] for name, entry in files.items()}
 
     # The manifest itself too: it may be exchanged between its reading and the end of the block.
-    digests[folder / MANIFEST_NAME] = hashlib.sha256(manifest_text(manifest)).hexdigest()
+    digests[folder / MANIFEST_NAME] = _sha256(manifest_text(manifest)).hexdigest()
     unread = {path for path in digests if path.name not in later}
     expected = _Expected(digests, unread=unread, deadline=deadline)
     token = _expected.set(expected)
@@ -523,6 +541,8 @@ def temporary_folder(above: Path, prefix: str) -> Iterator[Path]:
     handler that raises between ``mkdir`` and its return, or while the files are deleted, would
     leave it behind. Raises WriteError if the folder cannot be made.
     """
+    import tempfile
+
     place: tempfile.TemporaryDirectory[str] | None = None
     try:
         with write_errors(above), _signals_later():
@@ -580,7 +600,7 @@ def remove_leftovers(folder: Path, *, unless_held: bool = False) -> list[Path]:
     ]
     for leftover in leftovers:
         if leftover.is_dir() and not leftover.is_symlink():
-            shutil.rmtree(leftover, ignore_errors=True)
+            _remove_tree(leftover)
         else:
             with contextlib.suppress(OSError):  # the folder may be somebody else's
                 leftover.unlink()
@@ -669,7 +689,7 @@ def _replace_folder(temporary: Path, path: Path) -> None:
         if temporary.is_symlink():
             temporary.unlink()
         else:
-            shutil.rmtree(temporary, ignore_errors=True)
+            _remove_tree(temporary)
     else:
         temporary.rename(path)
         system.sync_folder(path.parent)
@@ -684,7 +704,7 @@ def _exchange(new: Path, old: Path) -> None:
     if system.exchange(new, old):
         return
 
-    aside = old.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    aside = old.with_name(f"{TEMPORARY_PREFIX}{os.urandom(16).hex()}")
     old.rename(aside)
     new.rename(old)
     aside.rename(new)
@@ -692,6 +712,6 @@ def _exchange(new: Path, old: Path) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Delete a folder, renamed first so that a half-deleted one is never taken for whole."""
-    doomed = folder.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    doomed = folder.with_name(f"{TEMPORARY_PREFIX}{os.urandom(16).hex()}")
     folder.rename(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+    _remove_tree(doomed)

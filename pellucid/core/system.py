@@ -6,11 +6,9 @@ memory that holds. Windows has none of these, and neither locks that end with th
 fork: where that matters, ``LACKS_POSIX`` leads to one line that says so.
 """
 
-import ctypes
 import errno
 import itertools
 import os
-import platform
 import signal
 import sys
 import threading
@@ -114,6 +112,8 @@ def exchange(one: Path, other: Path) -> bool:
     """
     # a rename cannot replace a folder that is not empty, and Python has no call that can
     try:
+        import ctypes
+
         library = ctypes.CDLL(None, use_errno=True)
     except (OSError, TypeError):  # Windows
         return False
@@ -167,6 +167,8 @@ def processor_fields() -> dict[str, str]:
 
 def processor_name() -> str:
     """The name of the processor, whose instructions decide how sums are rounded."""
+    import platform
+
     return processor_fields().get("model name") or platform.processor() or platform.machine()
 
 

@@ -16,10 +16,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError, CorruptError
 from pellucid.core.files import write_user_file
 from pellucid.core.limits import shown
+from pellucid.core.near_names import did_you_mean
 from pellucid.core.tensors import LONGEST_HEADER, load_tensors, read_metadata
 from pellucid.inspection.entries import Entry, locate, select
 from pellucid.inspection.notebook import html_table

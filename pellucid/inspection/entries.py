@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
+from pellucid.core.near_names import did_you_mean
 from pellucid.inspection.notebook import html_matrix
 from pellucid.inspection.parts import Part
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.files import open_user_file
+from pellucid.core.near_names import did_you_mean
 from pellucid.text.corpus.lines import iterate_lines
 
 Matrix = npt.NDArray[np.float32]

@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 
 from pellucid.bundle import Bundle, load_any_bundle
-from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
+from pellucid.core.near_names import did_you_mean
 from pellucid.model.seq2seq import PredictsTokens, SequenceModel
 from pellucid.model.stored import load_model_tensors, model_tensors
 from pellucid.text.tokenizers.interface import Tokenizer

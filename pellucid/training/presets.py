@@ -7,22 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import open_any_bundle
-from pellucid.core.config import apply_overrides, by_dotted_name, did_you_mean, read_toml
+from pellucid.core.config import apply_overrides, by_dotted_name, read_toml
 from pellucid.core.config_text import commented_toml
-from pellucid.core.errors import ConfigError, InputMissingError
+from pellucid.core.errors import ConfigError
 from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import as_names
 from pellucid.training.config import RunConfig
-
-
-def preset_names() -> list[str]:
-    """The names of the configs that come with Pellucid."""
-    folder = resources.files("pellucid") / "presets"
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".toml")
-    )
+from pellucid.training.preset_names import preset_names, require_config
 
 
 def read_config(
@@ -122,15 +113,9 @@ def config_text(name: str, overrides: Sequence[str] = ()) -> str:
 
 
 def _read(name: str) -> dict[str, Any]:
+    require_config(name)
     path = Path(name)
     if path.suffix != ".toml" and not path.is_file():
-        if name not in preset_names():
-            guess = did_you_mean(name, preset_names()) or "name a .toml file or a preset"
-            raise InputMissingError(
-                f"there is no file and no preset {name!r}",
-                hint=f"{guess} (presets: {', '.join(preset_names())})",
-            )
-
         # The package may lie in an archive, where a preset is no file of its own.
         with resources.as_file(resources.files("pellucid") / "presets" / f"{name}.toml") as preset:
             return read_toml(preset)

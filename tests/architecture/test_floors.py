@@ -48,6 +48,9 @@ WORKS_WITHOUT_TORCH = {
         "backends/copied_engine.py",
         "backends/kernels/opening.py",
         "backends/user_cache.py",
+        "core/errors.py",
+        "core/files.py",
+        "core/system.py",
         "backends/ctranslate2/engine.py",
         "backends/load.py",
         "parts.py",
@@ -59,7 +62,7 @@ WORKS_WITHOUT_TORCH = {
     )
 }
 """What a sentence passes on its way through CTranslate2 (tests/engines/test_without_torch.py), and
-what refuses a wrong config (tests/cli/test_bad_input.py):
+what refuses a wrong config or a missing file (tests/cli/test_bad_input.py):
 here what needs torch, or another package that takes long to import, is imported when it is used."""
 TOLD_KEYWORDS = {"allow_pickle", "shell", "weights_only"}
 FORBIDDEN_MODULES = {"pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}

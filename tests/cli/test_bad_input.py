@@ -16,6 +16,7 @@ from corpora import data_options, write_pair
 from tiny_runs import SETTINGS, set_options
 
 from pellucid.cli.main import _is_out_of_memory, cli
+from pellucid.cli.options import is_missing
 from pellucid.core.errors import InputMissingError
 
 TINY_DEMO = ["train", "demo", *set_options([*SETTINGS, "training.max_steps=4"])]
@@ -370,6 +371,56 @@ def test_a_mistyped_model_is_told_before_any_import_that_takes_seconds(
     result = CliRunner().invoke(cli, command)
     assert isinstance(result.exception, InputMissingError)
     assert str(result.exception) == "there is no folder none"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["translate", "RUN", "none"],
+        ["translate", "RUN", "TEXT", "--explain-search", "--json", "--reference", "none"],
+        ["evaluate", "RUN", "none", "TEXT"],
+        ["evaluate", "RUN", "TEXT", "none"],
+        ["score", "RUN", "TEXT", "none"],
+        ["compare", "RUN", "RUN", "none", "TEXT"],
+        ["check", "TEXT", "none"],
+        ["distill", "RUN", "none", "--out", "out"],
+        ["backtranslate", "RUN", "none", "--out", "out"],
+        ["join", "none"],
+        ["prepare", "none.toml", "--out", "out"],
+        ["verify-resume", "none.toml"],
+        ["train", "none.toml"],
+    ],
+)
+def test_a_missing_text_is_told_before_anything_that_takes_long_is_imported_or_opened(
+    command: list[str], tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    text = tmp_path / "text"
+    text.write_text("a line\n")
+    monkeypatch.chdir(tmp_path)
+    for module in (
+        "numpy",
+        "pydantic",
+        "rich",
+        "pellucid.bundle",
+        "pellucid.backends.load",
+        "pellucid.core.config",
+        "pellucid.text.corpus.lines",
+    ):
+        monkeypatch.setitem(sys.modules, module, None)  # importing it fails
+    given = [{"RUN": str(tiny_run), "TEXT": str(text)}.get(each, each) for each in command]
+    result = CliRunner().invoke(cli, given)
+    assert isinstance(result.exception, InputMissingError)
+    missing = "none.toml" if "none.toml" in command else "none"
+    assert str(result.exception) == f"cannot read {missing}: No such file or directory"
+
+
+def test_an_address_is_looked_at_when_it_is_read(tmp_path: Path):
+    """A column, an archive within another, a place that fsspec knows, and standard input."""
+    for name in ("-", "a.tsv#en", "zip://a.en::b.zip", "s3://bucket/a.en", "s3:/bucket/a.en"):
+        assert not is_missing(name)
+    assert is_missing(str(tmp_path / "none"))
+    assert is_missing("a" * 5000)
+    assert not is_missing(str(tmp_path))
 
 
 def test_a_file_in_the_place_of_the_model(tmp_path: Path):

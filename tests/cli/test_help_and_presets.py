@@ -9,7 +9,8 @@ from commands import pellucid
 from pellucid.cli.main import COMMAND_NAMES, TASKS
 from pellucid.core.config import configs_in, fields_of
 from pellucid.training.config import OTHER_NAMES, RunConfig
-from pellucid.training.presets import preset_names, read_config
+from pellucid.training.preset_names import preset_names
+from pellucid.training.presets import read_config
 
 
 def test_the_help_lists_every_command_once_by_its_task():

@@ -1,5 +1,6 @@
 """Files and folders that are whole or not there: atomic, synced, hashed, and of the right mode."""
 
+import ctypes
 import errno
 import json
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.core import files, system
+from pellucid.core import files
 from pellucid.core.errors import CorruptError, InputMissingError, OutputExistsError, WriteError
 from pellucid.core.files import (
     MANIFEST_NAME,
@@ -262,7 +263,7 @@ def test_folders_are_swapped_where_the_system_cannot_do_it_in_one_step(
             if missing == "the call":
                 self.renameat2 = lambda *arguments: -1
 
-    monkeypatch.setattr(system.ctypes, "CDLL", Library)
+    monkeypatch.setattr(ctypes, "CDLL", Library)
     folder = make(tmp_path / "folder")
     write_folder(folder, lambda inner: (inner / "c").write_bytes(b"c"), details={"kind": "new"})
     assert verify_folder(folder)["kind"] == "new"

@@ -1,6 +1,7 @@
 """What an operating system lacks, and what is done there: names are taken away, or made up."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import resource
@@ -107,7 +108,7 @@ def test_macos_exchanges_two_folders_in_one_step(tmp_path: Path, monkeypatch: py
         def __init__(self, *arguments: object, use_errno: bool) -> None:
             self.renamex_np = lambda *given: calls.append(given) or 0
 
-    monkeypatch.setattr(system.ctypes, "CDLL", Library)
+    monkeypatch.setattr(ctypes, "CDLL", Library)
     assert system.exchange(tmp_path / "a", tmp_path / "b")
     assert calls == [(os.fsencode(tmp_path / "a"), os.fsencode(tmp_path / "b"), 2)]
 
@@ -133,7 +134,7 @@ def test_windows_reads_and_writes_files_and_folders(windows: pytest.MonkeyPatch,
     file = tmp_path / "folder" / "a"
     assert read_plain(file) == b"a\r\nb"
     held = HeldFile(file, sha256_of(file))
-    assert held.start(2) == b"a\r"
+    assert held.part(0, 2) == b"a\r"
     assert held.read() == held.read() == b"a\r\nb"
     write_folder(tmp_path / "folder", lambda inner: write_file(inner / "a", b"2"), details={})
     assert read_plain(file) == b"2"

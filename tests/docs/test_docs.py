@@ -23,7 +23,8 @@ from pellucid.core.errors import PellucidError
 from pellucid.training.config import RunConfig
 from pellucid.training.folder import MAY_CHANGE, MAY_MOVE
 from pellucid.training.journal import read_journal
-from pellucid.training.presets import preset_names, read_config
+from pellucid.training.preset_names import preset_names
+from pellucid.training.presets import read_config
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

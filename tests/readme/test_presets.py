@@ -4,7 +4,8 @@ import pytest
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.config import KINDS
-from pellucid.training.presets import preset_names, read_config
+from pellucid.training.preset_names import preset_names
+from pellucid.training.presets import read_config
 
 TEXT_KINDS = [name for name, each in KINDS.items() if not each.translates]
 

@@ -15,7 +15,8 @@ from pellucid.model.config import ModelConfig, parse_model_config
 from pellucid.training import memory
 from pellucid.training.config import TrainingConfig
 from pellucid.training.memory import free_memory, least_memory
-from pellucid.training.presets import preset_names, read_config
+from pellucid.training.preset_names import preset_names
+from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
 

@@ -9,7 +9,8 @@ from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.model.config import KINDS
 from pellucid.training.config import RunConfig, TrainingConfig, validation_search
-from pellucid.training.presets import preset_names, read_config
+from pellucid.training.preset_names import preset_names
+from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
 TEXT_KINDS = [name for name, each in KINDS.items() if not each.translates]
