@@ -14,7 +14,6 @@ from pellucid.cli.options import (
     engine_options,
     json_option,
     open_translator,
-    require_model,
     require_texts,
     search_options,
 )
@@ -76,8 +75,6 @@ def compare(
     Example:
       pellucid compare runs/old runs/new test.en test.de --beam-size 5 --json
     """
-    for model in (a, b):
-        require_model(model)
     require_texts(source, reference)
 
     from pellucid.backends import is_hub_address
