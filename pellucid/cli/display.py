@@ -303,9 +303,11 @@ def _by(event: dict[str, Any]) -> str:
 def _scores(event: dict[str, Any]) -> str:
     if "bleu" not in event:
         return f"loss {event['loss']:.3f}"
+    aligned = event.get("alignment_error")
     return (
         f"BLEU {event['bleu']:.2f}  chrF {event['chrf']:.2f}"
         f"  exact {event['exact_match']:.1f}%  loss {event['loss']:.3f}"
+        + ("" if aligned is None else f"  {aligned:.1f}% wrongly aligned")
     )
 
 

@@ -47,7 +47,8 @@ _COPIED_DECODER, _COPIED_LAYERS = "ssru", 2
 _PLAN, _TAUGHT, _COPY, _RUN, _TRAINED = "plan.json", "taught.txt", "copy", "run", "trained.json"
 _FILES, _RESULT, _LOST = "files", "result.json", "lost.md"
 _CALIBRATION_LINES = 500
-_OF_RUN = ("from_teacher", "minutes", "settings", "valid")
+_ALIGNED, _VALID_ALIGNED = "taught.links", "valid.links"
+_OF_RUN = ("aligned", "from_teacher", "minutes", "settings", "valid")
 """The parts of an order that the teacher's translations do not depend on."""
 
 
@@ -68,6 +69,8 @@ class Order:
     """How its translations are changed: nearest to which references, by which measure."""
     from_teacher: bool = False
     """Whether the student begins as a copy of its teacher, with another decoder."""
+    aligned: bool = False
+    """Whether the last layer of the student's decoder learns the teacher's alignments."""
 
 
 def make_student(
@@ -97,6 +100,8 @@ def make_student(
         if code := write_taught(taught):
             return code
 
+    if order.aligned:
+        _align(translator, order, folder)
     if not (folder / _TRAINED).exists():
         say("2 of 4: the student learns")
         if code := _train(translator, folder, order, quiet=quiet):
@@ -197,6 +202,7 @@ def _begin(folder: Path, order: Order) -> None:
             )
         if (folder / _COPY).exists():  # made by the settings
             remove_folder(folder / _COPY)
+        (folder / _VALID_ALIGNED).unlink(missing_ok=True)
     write_file(plan, json.dumps(table, indent=2).encode())
 
 
@@ -207,7 +213,7 @@ def _read_plan(plan: Path) -> dict[str, Any]:
     try:
         kept = json.loads(plan.read_text("utf-8"))
         search = {**DecodingConfig().model_dump(mode="json"), **kept["search"]}
-        return {"from_teacher": False, **kept, "search": search}
+        return {"from_teacher": False, "aligned": False, **kept, "search": search}
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptError(
             f"{plan} is not as it was written", hint="choose another --student"
@@ -230,6 +236,36 @@ def _compared(table: Mapping[str, Any], name: str) -> object:
 
 def _whole_path(path: str) -> str:
     return path if not path or "://" in path else str(Path(path).resolve())
+
+
+def _align(teacher: "Translator", order: Order, folder: Path) -> None:
+    """Write the teacher's alignments of both texts that are not there."""
+    from pellucid.training.alignments import aligned_lines
+
+    for name, source, target in (
+        (_ALIGNED, order.source, str(folder / _TAUGHT)),
+        (_VALID_ALIGNED, *order.valid),
+    ):
+        if not (folder / name).exists():
+            lines = aligned_lines(teacher, Path(source), Path(target))
+            write_file(folder / name, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _overrides(folder: Path, order: Order) -> tuple[str, ...]:
+    """The settings that were given, behind those by which a student learns alignments."""
+    if not order.aligned:
+        return order.settings
+    from pellucid.training.presets import read_overrides
+
+    layers = read_overrides(order.settings).get("model.decoder_layers", _COPIED_LAYERS)
+    # the first head of the last layer is the one that Marian and Firefox align by
+    return (
+        f"data.alignments={folder / _ALIGNED}",
+        f"data.valid_alignments={folder / _VALID_ALIGNED}",
+        f"decoding.align_layer={layers - 1}",
+        "decoding.align_head=0",
+        *order.settings,
+    )
 
 
 def _train(teacher: "Translator", folder: Path, order: Order, *, quiet: bool) -> int:
@@ -270,7 +306,7 @@ def _choose(teacher: "Translator", folder: Path, order: Order) -> tuple["RunConf
         str(folder / _TAUGHT),
         minutes=order.minutes,
         valid=order.valid,
-        overrides=(*STUDENT_SETTINGS, *order.settings),
+        overrides=(*STUDENT_SETTINGS, *_overrides(folder, order)),
     )
     return config_of(recipe), recipe
 
@@ -284,7 +320,8 @@ def _choose_copy(teacher: "Translator", folder: Path, order: Order) -> tuple["Ru
     from pellucid.training.presets import read_overrides
     from pellucid.training.shrinking import copy_recipe, save_shrunk, settings_of_copy, shrunk
 
-    own = read_overrides(order.settings)
+    settings = _overrides(folder, order)
+    own = read_overrides(settings)
     copy = folder / _COPY
     assert isinstance(teacher.bundle, Bundle), "an ensemble is refused with --from-teacher"
     if not copy.exists():
@@ -296,7 +333,7 @@ def _choose_copy(teacher: "Translator", folder: Path, order: Order) -> tuple["Ru
         str(folder / _TAUGHT),
         minutes=order.minutes,
         valid=order.valid,
-        overrides=(*settings_of_copy(copy), *order.settings),
+        overrides=(*settings_of_copy(copy), *settings),
     )
     return copy_recipe(chosen, copy, teacher.bundle, own)
 
@@ -380,6 +417,7 @@ def order_of(
     finish: "Finish",
     *,
     from_teacher: bool = False,
+    aligned: bool = False,
 ) -> Order:
     """The order of a command: the teacher by its hash, and its search by every setting."""
     from pellucid.evaluation.signature import bundle_hash, manifest_of
@@ -393,4 +431,5 @@ def order_of(
         search=translator.settings.model_dump(mode="json"),
         finish={"reference": str(finish.reference or ""), "measure": finish.measure},
         from_teacher=from_teacher,
+        aligned=aligned,
     )

@@ -66,6 +66,11 @@ _written_lines_option = click.option("-o", "--out", required=True, help=_OUT_HEL
     is_flag=True,
     help="With --student: begin as a copy of TEACHER with a shallower decoder.",
 )
+@click.option(
+    "--aligned",
+    is_flag=True,
+    help="With --student: let its last layer learn the teacher's alignments, which place tags.",
+)
 @settings_option("With --student: change one of its settings; may be given many times.")
 @click.option(
     "--reference",
@@ -91,6 +96,7 @@ def distill(
     valid: tuple[str, str] | None,
     minutes: float | None,
     from_teacher: bool,
+    aligned: bool,
     overrides: tuple[str, ...],
     search: Choices,
     engine: Choices,
@@ -116,8 +122,10 @@ def distill(
         raise click.UsageError("--out or --student must be given, one of them")
     if student is not None and valid is None:
         raise click.UsageError("--student needs --valid, to measure what is lost")
-    if student is None and (valid or minutes or from_teacher or overrides):
-        raise click.UsageError("--valid, --minutes, --from-teacher and --set go with --student")
+    if student is None and (valid or minutes or from_teacher or aligned or overrides):
+        raise click.UsageError(
+            "--valid, --minutes, --from-teacher, --aligned and --set go with --student"
+        )
     if from_teacher and others:
         raise click.UsageError("--from-teacher copies one teacher, so it excludes --with")
 
@@ -157,6 +165,7 @@ def distill(
         overrides,
         finish,
         from_teacher=from_teacher,
+        aligned=aligned,
     )
 
     def write_taught(path: Path) -> int:

@@ -199,6 +199,15 @@ def words_of_tokens(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     return found[::-1]
 
 
+def words_of_text(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """For each token of ``text`` the number of its word there, as white space separates them."""
+    words = words_of_tokens(ids, tokenizer)
+    if tokenizer.normalization == "none":
+        return words
+    given = given_words(text)
+    return [given[min(word, len(given) - 1)] for word in words]
+
+
 def given_words(text: str) -> list[int]:
     """For each word of the normalized text its number in ``text``, as white space separates them.
 

@@ -165,6 +165,31 @@ def sequence_log_prob(
     return torch.where(_real(labels, pad_id), log_probs, 0.0).sum(dim=-1)
 
 
+def guided_alignment_loss(
+    weights: Float[Tensor, "*batch target source"], links: Bool[Tensor, "*batch target source"]
+) -> Float[Tensor, ""]:
+    """The cross-entropy of attention weights and given word alignments, summed over the target
+    tokens that have a link, in nats.
+
+        L_A = -Σₜ Σⱼ Aₜⱼ log αₜⱼ,   Aₜⱼ = gₜⱼ / Σₖ gₜₖ
+
+    EQ: none.  Source: Chen et al. (2016), "Guided Alignment Training for Topic-Aware Neural Machine
+    Translation"; Garg et al. (2019) for a head of a Transformer.
+    Symbols: weights = α, links = g, 1 where target token t comes from source token j.
+    Raises: ShapeError if the two differ in shape.
+
+    A weight of 0 counts as the smallest normal number, so that the loss stays finite.
+    """
+    if weights.shape != links.shape:
+        raise ShapeError(
+            "links must have one entry for each attention weight, got shapes"
+            f" {tuple(links.shape)} and {tuple(weights.shape)}"
+        )
+    g = links.to(weights.dtype)
+    aligned = g / g.sum(dim=-1, keepdim=True).clamp(min=1)  # a row without links stays 0
+    return -(aligned * weights.clamp(min=torch.finfo(weights.dtype).tiny).log()).sum()
+
+
 def reduce_losses(
     losses: Float[Tensor, "*batch"],
     reduction: Reduction,

@@ -275,6 +275,9 @@ class Batch:
     """int64: the positions of labels that are not PAD, flattened; None on a CPU."""
     top_tokens: TopTokens | None = None
     """The teacher's likeliest tokens at these positions, if they were computed before the run."""
+    links: torch.Tensor | None = None
+    """int64 (link, 3): sentence, position in the labels and position in the source of each link of
+    the given word alignments."""
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on a device.
@@ -291,8 +294,9 @@ class Batch:
         if wanted.type != "cpu":
             positions = _sent(label_positions(self.labels), wanted)
         top_tokens = None if self.top_tokens is None else self.top_tokens.to(wanted)
+        links = None if self.links is None else _sent(self.links, wanted)
         count = self.target_token_count
-        return type(self)(source, target_input, labels, count, positions, top_tokens)
+        return type(self)(source, target_input, labels, count, positions, top_tokens, links)
 
 
 def label_positions(labels: torch.Tensor) -> torch.Tensor:

@@ -174,6 +174,14 @@ class DataConfig(Config):
     """Like ``source``, for validation."""
     valid_target: FileNames = ()
     """Like ``target``, for validation."""
+    alignments: FileNames = ()
+    """Word alignments of the training text, a file for each of ``source``, which one head learns
+    as its attention (guided alignment, Chen et al. 2016): for each line the links between words as
+    white space separates them, source before target, from 0, such as ``0-0 1-2``. Needs
+    ``decoding.align_layer``."""
+    valid_alignments: FileNames = ()
+    """Like ``alignments``, for the validation files; validations then report the alignment error.
+    Pairs that are held out have those of the training text."""
     leave_out_validated: bool = False
     """Do not learn from pairs whose source is also one of the validation files', whatever its case,
     spaces and punctuation. Without it a warning counts them."""
@@ -246,8 +254,24 @@ class DataConfig(Config):
             raise ValueError("; ".join(problems))
         return self
 
+    def _alignment_problems(self) -> list[str]:
+        problems = []
+        for prefix in ("", "valid_"):
+            count = len(getattr(self, f"{prefix}alignments"))
+            sources = len(getattr(self, f"{prefix}source"))
+            if count and count != sources:
+                problems.append(
+                    f"{prefix}alignments must be one file for each of {prefix}source, got {count}"
+                    f" for {sources}"
+                )
+        if self.valid_alignments and not self.alignments:
+            problems.append("valid_alignments needs alignments, which the model learns")
+        if self.alignments and self.both_directions:
+            problems.append("alignments and both_directions exclude each other")
+        return problems
+
     def _share_problems(self) -> list[str]:
-        problems = self._direction_problems()
+        problems = self._direction_problems() + self._alignment_problems()
         count = len(self.source or self.text)
         if self.weights and len(self.weights) != count:
             problems.append(

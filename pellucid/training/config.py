@@ -270,6 +270,9 @@ class TrainingConfig(Config):
     """Learn from the teacher's so many likeliest tokens at each position, which are computed once
     for the whole text before the first update (Tan et al. 2019 keep 8); 0 learns from the whole
     distribution, for which every teacher reads every batch again."""
+    alignment_weight: float = Field(0.1, gt=0)
+    """With ``data.alignments``: the factor of the guided alignment loss, which is added to the
+    other. 0.1 is Marian's."""
     rounding: Literal["none", "int8"] = "none"
     """With ``int8`` each gradient is found with matrices that are rounded to 8 bits, and changes
     those that are not: quantization-aware training, for a model that will run in 8 bits (the
@@ -427,6 +430,7 @@ class RunConfig(Config):
                 f" model.max_positions={limit}"
             )
         problems += self._objective_problems()
+        problems += self._alignment_problems()
         problems += self._noise_problems()
 
         # The bundles of this run will carry the section, and opening them would refuse it.
@@ -484,6 +488,29 @@ class RunConfig(Config):
             problems.append(
                 "training.teacher_top_k asks the teacher once, so the text must be the same in"
                 " every epoch: tokenizer.sampling and noise must be off"
+            )
+        return problems
+
+    def _alignment_problems(self) -> list[str]:
+        if not self.data.alignments:
+            return []
+        if not isinstance(self.model, TransformerConfig):
+            return [f"data.alignments is for model.kind=transformer, not {self.model.kind}"]
+
+        problems = []
+        layers, heads = self.model.decoder_layers, self.model.heads
+        layer, head = self.decoding.align_layer, self.decoding.align_head
+        if layer is None or layer >= layers:
+            problems.append(
+                "data.alignments needs decoding.align_layer, the decoder layer that learns them,"
+                f" from 0 to {layers - 1}" + ("" if layer is None else f", got {layer}")
+            )
+        if head is not None and head >= heads:
+            problems.append(f"decoding.align_head must be below {heads}, the heads, got {head}")
+        if self.tokenizer.sampling or self.noise.is_on:
+            problems.append(
+                "data.alignments is read once, so the text must be the same in every epoch:"
+                " tokenizer.sampling and noise must be off"
             )
         return problems
 

@@ -44,6 +44,7 @@ from pellucid.text.tokenizers.resampling import (
     NoisyRows,
     Resampling,
 )
+from pellucid.training.alignments import AlignedPairs, Alignments
 from pellucid.training.config import RunConfig
 
 _ROWS_AT_ONCE = 8192
@@ -91,6 +92,10 @@ class TrainingData:
     top_tokens: TokensOfPairs | None = None
     """The likeliest tokens of the teachers; None if a teacher reads every batch itself, or if there
     is none."""
+    alignments: Alignments | None = None
+    """The given word alignments of ``store``, as links between tokens."""
+    valid_alignments: AlignedPairs | None = None
+    """Pairs that are not learned from, with their alignments."""
 
     def sampler(self) -> BatchSampler:
         """The batches of a run, from the first on, as positions in ``rows``."""
@@ -121,6 +126,8 @@ class TrainingData:
             batch = collate(self.store, rows)
             if self.top_tokens is not None:
                 batch = dataclasses.replace(batch, top_tokens=self.top_tokens.of(rows))
+            if self.alignments is not None:
+                batch = dataclasses.replace(batch, links=self.alignments.of(rows))
         else:
             source, target = sides
             batch = collate_gathered(source.gather(rows, epoch), target.gather(rows, epoch))
@@ -137,6 +144,7 @@ class TrainingData:
             "drawing": self.drawing.name,
             "left_out": rows if len(self.rows.left_out) else "",
             "valid": self.valid_hash,
+            "alignments": "" if self.alignments is None else self.alignments.fingerprint,
         }
 
     def refuse_other(self, saved: Mapping[str, str]) -> None:
@@ -154,6 +162,11 @@ class TrainingData:
                 f"this run drew its batches in another way ({saved['drawing']}, now"
                 f" {self.drawing.name})",
                 hint="finish it with the version it began with, or start another in a new --out",
+            )
+        if saved.get("alignments", "") != self.fingerprints()["alignments"]:
+            raise ConfigError(
+                "the word alignments are not those this run began with",
+                hint="put the old files back, or start another run in a new --out",
             )
         if saved["left_out"] != self.fingerprints()["left_out"]:
             raise ConfigError(

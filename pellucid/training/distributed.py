@@ -55,7 +55,10 @@ class Share:
         labels = torch.full_like(batch.labels, PAD_ID)
         top = batch.top_tokens
         top = None if top is None else TopTokens(top.ids[:0], top.logits[:0])
-        return dataclasses.replace(batch, labels=labels, target_token_count=0, top_tokens=top)
+        links = None if batch.links is None else batch.links[:0]
+        return dataclasses.replace(
+            batch, labels=labels, target_token_count=0, top_tokens=top, links=links
+        )
 
 
 @dataclasses.dataclass(frozen=True)

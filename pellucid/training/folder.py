@@ -85,7 +85,17 @@ are. ``init`` and ``teacher`` may point to a new path, as ``training.parent`` an
 ``training.teacher_manifest`` hold the hashes that they must match."""
 MAY_MOVE = frozenset(
     f"data.{key}"
-    for key in ("source", "target", "text", "valid_source", "valid_target", "valid_text", "cache")
+    for key in (
+        "source",
+        "target",
+        "text",
+        "valid_source",
+        "valid_target",
+        "valid_text",
+        "cache",
+        "alignments",
+        "valid_alignments",
+    )
 )
 """Files whose text and not whose path decides, once a checkpoint has recorded its hashes: it is
 compared when the run has read it. Other training text is refused, other validation text is ranked

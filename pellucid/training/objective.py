@@ -18,10 +18,12 @@ from pellucid.equations.fused_views import (
     TopKRows,
     fused_linear_loss_of_views,
 )
+from pellucid.equations.losses import guided_alignment_loss
 from pellucid.equations.regularization import cut_tokens
 from pellucid.model.dropout import chosen_words, drop_words
+from pellucid.model.layers import widened
 from pellucid.model.seq2seq import LossSums, OutputStates, PredictsTokens, SequenceModel
-from pellucid.model.trace import UNWATCHED, Trace
+from pellucid.model.trace import UNWATCHED, Edit, Trace
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 
@@ -108,6 +110,35 @@ class Teacher:
         return model.output_states(batch.source, batch.target_input)
 
 
+@dataclasses.dataclass(frozen=True)
+class GuidedAlignment:
+    """The attention of one decoder layer that learns the given word alignments.
+
+    Source: Chen et al. (2016); Garg et al. (2019).
+    """
+
+    layer: int
+    head: int | None
+    """The head that learns; None for the mean of all."""
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """The name of the layer's attention weights in a trace."""
+        return f"decoder.layers.{self.layer}.cross_attention.weights"
+
+    def loss(self, trace: Trace, links: torch.Tensor, views: int) -> torch.Tensor | float:
+        """The weighted loss of a batch that was read under ``trace``; the mean of its passes."""
+        found = trace.values.get(self.name)
+        if found is None:  # LayerDrop left the layer out
+            return 0.0
+        weights = widened(found.mean(dim=1) if self.head is None else found[:, self.head])
+        weights = weights.view(views, -1, *weights.shape[1:])  # (view, sentence, target, source)
+        given = torch.zeros_like(weights, dtype=torch.bool)
+        given[:, links[:, 0], links[:, 1], links[:, 2]] = True
+        return self.weight / views * guided_alignment_loss(weights, given)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Views:
     """R-Drop, SimCut and distillation: one or two passes over a batch under different dropout.
@@ -125,6 +156,7 @@ class Views:
     """α of SimCut; above 0 the batch is read twice, the second time without some words."""
     cut_rate: float = 0.05
     """Probability that the second pass of SimCut reads zeros in place of a token's embedding."""
+    guided: GuidedAlignment | None = None
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
         """The sums over the batch's tokens, each counted once however many passes there are."""
@@ -139,36 +171,44 @@ class Views:
 
         # Both views go through the model as one batch: dropout draws a mask for each row by itself.
         read = _hide_words(model, _repeat(batch, views), self.word_dropout)
-        trace = self._without_some_words(model, read) if self.simcut > 0 else UNWATCHED
+        guided = self.guided if batch.links is not None else None
+        edits = self._cuts(model, read) if self.simcut > 0 and model.training else {}
+        watched = () if guided is None else (guided.name,)
+        trace = Trace(*watched, edits=edits) if watched or edits else UNWATCHED
         rows = model.output_states(read.source, read.target_input, trace)
         hidden = rows.hidden.view(views, len(flat), -1)[:, real]  # (view, token, d_model)
 
         taught = None if self.teacher is None else self.teacher.predictions(batch, real)
         terms = LossTerms(self.smoothing, self.r_drop, taught, self.simcut)
         loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
+        if guided is not None:
+            assert batch.links is not None
+            loss = loss + guided.loss(trace, batch.links, views)
         return LossSums(loss, likelihood, labels.shape[0])
 
-    def _without_some_words(self, model: SequenceModel, read: Batch) -> Trace:
-        """A trace under which the second half of the batch misses the embeddings of some tokens."""
-        if not model.training:
-            return UNWATCHED
-
-        edits = {}
+    def _cuts(self, model: SequenceModel, read: Batch) -> dict[str, Edit]:
+        """Edits by which the second half of the batch misses the embeddings of some tokens."""
+        edits: dict[str, Edit] = {}
         for side, ids in (("encoder", read.source), ("decoder", read.target_input)):
             is_cut = chosen_words(ids, self.cut_rate, model.dropout_source)
             is_cut[: len(ids) // 2] = False  # the first pass reads everything
             edits[f"{side}.lookup"] = functools.partial(cut_tokens, is_cut=is_cut)
-        return Trace(edits=edits)
+        return edits
 
 
 MakeObjective = Callable[[TrainingConfig, Sequence[SequenceModel]], Objective]
 """Makes an objective from the settings and the teachers, as ``build_objective`` does."""
 
 
-def build_objective(config: TrainingConfig, teachers: Sequence[SequenceModel] = ()) -> Objective:
-    """The objective that ``config`` names; ``teachers`` are the models of ``training.teacher``."""
+def build_objective(
+    config: TrainingConfig,
+    teachers: Sequence[SequenceModel] = (),
+    guided: GuidedAlignment | None = None,
+) -> Objective:
+    """The objective that ``config`` names; ``teachers`` are the models of ``training.teacher``, and
+    ``guided`` the attention that learns the alignments of the data."""
     # Without a second view or a teacher the loss is the model's own, whatever kind it is.
-    if not teachers and config.r_drop == 0 and config.simcut == 0:
+    if not teachers and guided is None and config.r_drop == 0 and config.simcut == 0:
         plain = CrossEntropy(config.label_smoothing)
         return WithoutSomeWords(config.word_dropout, plain) if config.word_dropout else plain
 
@@ -182,6 +222,7 @@ def build_objective(config: TrainingConfig, teachers: Sequence[SequenceModel] = 
         teacher=teacher,
         simcut=config.simcut,
         cut_rate=config.simcut_rate,
+        guided=guided,
     )
 
 

@@ -43,6 +43,7 @@ from pellucid.text.noise import noisy_pair
 from pellucid.text.seen_words import SeenWords, WordCollector
 from pellucid.text.tokenizers.resampling import Stream, row_seeds
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
+from pellucid.training.alignments import AlignedPairs, read_alignments
 from pellucid.training.config import PhrasebookConfig, RunConfig
 from pellucid.training.data import Drawing, Tokenizers, TrainingData, marked_terms
 from pellucid.training.held_out import comparable, draw_held_out, keys_of
@@ -107,11 +108,29 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
 
     assert store.folder is not None
     languages = _languages(config, run)
+    valid_store = _fitting(valid_store, config.data.max_length)
+    alignments = held_out = None
+    if config.data.alignments:
+        begin_phase("reading the word alignments")
+        alignments = read_alignments(
+            files, config.data.alignments, tokenizers, config.data.max_length
+        )
+        alignments.check(store)
+    if config.data.valid_alignments:
+        found = read_alignments(
+            validation_files(config.data),
+            config.data.valid_alignments,
+            tokenizers,
+            config.data.max_length,
+        )
+        held_out = AlignedPairs(valid_store, np.arange(len(valid_store)), found)
+    elif alignments is not None and valid is None:
+        held_out = AlignedPairs(store, rows.left_out, alignments)
     return TrainingData(
         *tokenizers,
         store=store,
         rows=rows,
-        valid=_fitting(valid_store, config.data.max_length),
+        valid=valid_store,
         valid_sources=sources,
         valid_references=references,
         description=", ".join(Path(path).name for path in files.all),
@@ -120,6 +139,8 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         source_language=languages[0],
         target_language=languages[1],
         seen_words=_useful_words(run, sources),
+        alignments=alignments,
+        valid_alignments=held_out,
     )
 
 

@@ -5,6 +5,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import logging
 from pathlib import Path
 from typing import get_args
@@ -46,7 +47,7 @@ from pellucid.training.loggers import with_loggers
 from pellucid.training.loop import StopRequest, learn
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.notebook import notebook_listener
-from pellucid.training.objective import MakeObjective, build_objective
+from pellucid.training.objective import GuidedAlignment, MakeObjective, build_objective
 from pellucid.training.pair_vectors import start_from_pairs
 from pellucid.training.parent_models import (
     check_tokenizers,
@@ -244,7 +245,7 @@ def set_up_run(
             lambda: ask_teachers(data, models, config, folder.path, precision)
         )
         data = dataclasses.replace(data, top_tokens=tokens)
-    objective = make_objective(config.training, models)
+    objective = _guided(make_objective, config)(config.training, models)
 
     begin_phase("preparing the optimizer and the batches")
     scale = LossScale() if precision == "fp16" else None
@@ -267,6 +268,19 @@ def set_up_run(
         process_group=process_group,
         loss_scale=scale,
     )
+
+
+def _guided(make_objective: MakeObjective, config: RunConfig) -> MakeObjective:
+    """``make_objective`` with the alignments that the data bring. Raises ConfigError if it is
+    another than the config's."""
+    if not config.data.alignments:
+        return make_objective
+    if make_objective is not build_objective:
+        raise ConfigError("data.alignments is learned by the config's own loss, not by another")
+    layer = config.decoding.align_layer
+    assert layer is not None, "the config is refused without it"
+    guided = GuidedAlignment(layer, config.decoding.align_head, config.training.alignment_weight)
+    return functools.partial(build_objective, guided=guided)
 
 
 def _start_from_vectors(

@@ -10,6 +10,7 @@ import torch
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, DataError, DivergedError
 from pellucid.core.special import SPECIAL_COUNT
+from pellucid.decoding.attention import cross_attention
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
@@ -23,6 +24,7 @@ from pellucid.model.skipgram import SkipGram
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.text.batching import collate
 from pellucid.text.corpus.store import TokenStore
+from pellucid.training.alignments import AlignedPairs
 from pellucid.training.config import RunConfig, validation_search
 from pellucid.training.data import TrainingData
 from pellucid.training.vectors import bundle_vectors
@@ -49,6 +51,9 @@ class Validation:
     """The mean log-probability of a token that hardly any translation is below."""
     quality_points: Points | None = None
     """The scale of the quality of translations."""
+    alignment_error: float | None = None
+    """With given alignments: the percent of the target tokens with a link whose most attended
+    source token is none of theirs, by the head that learns them."""
 
     def rank(self, by: str) -> list[float]:
         """Return the values that decide which model is best, the figure ``by`` first; higher is
@@ -62,7 +67,8 @@ class Validation:
 
     def figures(self) -> dict[str, object]:
         """The figures and the sample for the journal."""
-        return {**self.scores(), "sample": self.sample}
+        aligned = {} if self.alignment_error is None else {"alignment_error": self.alignment_error}
+        return {**self.scores(), **aligned, "sample": self.sample}
 
 
 def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: int) -> Validation:
@@ -91,7 +97,34 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
         bundle = Bundle[SequenceModel](model, *tokenizers, {}, {})
         sample = _sample(bundle, text, config.data.max_length)
 
-    return Validation(loss, time.perf_counter() - began, sample, scores, unsure, points)
+    error = None
+    if data.valid_alignments is not None and isinstance(model, Seq2Seq):
+        error = alignment_error(model, data.valid_alignments, config)
+    return Validation(loss, time.perf_counter() - began, sample, scores, unsure, points, error)
+
+
+def alignment_error(model: Seq2Seq, aligned: AlignedPairs, config: RunConfig) -> float | None:
+    """The percent of the target tokens with a link whose most attended source token is none of
+    theirs, by the attention of ``decoding.align_layer`` and ``align_head``; None without links."""
+    decoding, store = config.decoding, aligned.store
+    wrong = count = 0
+    lengths = store.longer_lengths[aligned.rows].tolist()
+    with torch.inference_mode():
+        for places in token_batches(lengths, config.training.batch_tokens):
+            pairs = [
+                (source.tolist(), target.tolist())
+                for source, target in map(store.pair, aligned.rows[places].tolist())
+            ]
+            found = cross_attention(model, pairs, decoding.align_layer, decoding.align_head)
+            links = aligned.alignments.of(aligned.rows[places])
+            for place, weights in enumerate(found):
+                own = links[links[:, 0] == place]
+                is_linked = torch.zeros_like(weights, dtype=torch.bool)
+                is_linked[own[:, 1], own[:, 2]] = True
+                is_right = is_linked.gather(1, weights.argmax(dim=1, keepdim=True))
+                count += int(is_linked.any(dim=1).sum())
+                wrong += int((is_linked.any(dim=1) & ~is_right[:, 0]).sum())
+    return 100.0 * wrong / count if count else None
 
 
 def try_searches(

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -21,6 +22,7 @@ from pellucid.core.errors import ConfigError, CorruptError, PellucidError, Write
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.model.stored import model_tensors
+from pellucid.training.journal import read_journal
 
 SMALL = [
     "tokenizer.vocabulary_size=330",
@@ -58,6 +60,10 @@ def order(teacher: Path, text: Path, folder: Path, *more: str) -> list[str | Pat
         "distill", teacher, text / "train.source", "--student", folder, "--valid", *valid,
         "--minutes", "60", *SEARCH, *options, *more,
     ]  # fmt: skip
+
+
+def run_settings(folder: Path) -> dict[str, Any]:
+    return load_bundle(folder / "run").settings
 
 
 def check(folder: Path) -> None:
@@ -130,9 +136,21 @@ def test_a_student_may_begin_as_a_copy_of_its_teacher(tiny_run: Path, text: Path
     options = [part for each in settings for part in ("--set", each)]
     result = pellucid(
         "distill", tiny_run, text / "train.source", "--student", folder, "--valid", *valid,
-        "--minutes", "60", *SEARCH, "--from-teacher", *options,
+        "--minutes", "60", *SEARCH, "--from-teacher", "--aligned", *options,
     )  # fmt: skip
     assert (result.code, result.out) == (0, f"{folder}\n"), result.err
+    assert run_settings(folder)["decoding"]["align_layer"] == 1
+    for name, source in (("taught", "train"), ("valid", "valid")):
+        links = (folder / f"{name}.links").read_text().splitlines()
+        assert len(links) == len((text / f"{source}.source").read_text().splitlines())
+        assert all(re.fullmatch(r"(\d+-\d+( |$))*", line) for line in links)
+        assert sum(map(bool, links)) > len(links) // 2
+    [validation] = [
+        each
+        for each in read_journal(folder / "run" / "journal.jsonl")
+        if each["event"] == "validation"
+    ]
+    assert 0 < validation["alignment_error"] <= 100
     assert "3 of 4: files of 8 bits for Firefox and Bergamot\nnone: " in result.err
 
     teacher, copy, run = (load_bundle(each) for each in (tiny_run, folder / "copy", folder / "run"))
@@ -259,7 +277,7 @@ def test_a_folder_of_something_else_is_left_alone(tiny_run: Path, text: Path, tm
         ),
         (
             ["--out", "a", "--minutes", "3"],
-            "--valid, --minutes, --from-teacher and --set go with --student",
+            "--valid, --minutes, --from-teacher, --aligned and --set go with --student",
         ),
     ],
 )

@@ -12,6 +12,7 @@ from pellucid.equations.losses import (
     cross_entropy,
     distribution_cross_entropy,
     entropy,
+    guided_alignment_loss,
     kl_divergence,
     negative_log_likelihood,
     sequence_log_prob,
@@ -247,3 +248,44 @@ def test_all_sentences_of_a_small_language_sum_to_one():
     assert len(sentences) == 7
     probabilities = [sequence_log_prob(logits(s), torch.tensor(s)).exp() for s in sentences]
     close(torch.stack(probabilities).sum(), 1.0)
+
+
+@pytest.mark.by_hand
+def test_the_guided_alignment_loss_by_hand():
+    """Two links share a row: (log 2 + log 4) / 2; one link: log 4; a row without links: nothing."""
+    weights = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5], [1.0, 0.0, 0.0]])
+    links = torch.tensor([[1, 1, 0], [1, 0, 0], [0, 0, 0]]).bool()
+    close(guided_alignment_loss(weights.double(), links), 1.5 * math.log(2) + 2 * math.log(2))
+    # a link to a token without any weight costs much, and has no infinite loss or gradient
+    weights = torch.tensor([[1.0, 0.0]], dtype=torch.float32, requires_grad=True)
+    loss = guided_alignment_loss(weights, torch.tensor([[False, True]]))
+    loss.backward()
+    assert 80 < loss < 90
+    assert weights.grad.isfinite().all()
+    with pytest.raises(ShapeError, match=r"one entry for each attention weight, got shapes \(1, 3"):
+        guided_alignment_loss(weights, torch.ones(1, 3, dtype=torch.bool))
+
+
+@pytest.mark.referee
+def test_the_guided_alignment_loss_is_torchs_cross_entropy_of_probabilities():
+    scores = torch.randn(3, 4, 6, requires_grad=True)
+    links = torch.rand(3, 4, 6) < 0.3
+    links[..., 0] = True
+    given = links.double() / links.sum(dim=-1, keepdim=True)
+    ours = guided_alignment_loss(scores.softmax(dim=-1), links)
+    theirs = functional.cross_entropy(
+        scores.flatten(0, 1), given.to(scores.dtype).flatten(0, 1), reduction="sum"
+    )
+    close(ours, theirs, tolerance=1e-10)
+    close(*(torch.autograd.grad(each, scores)[0] for each in (ours, theirs)), tolerance=1e-10)
+
+
+@pytest.mark.property
+def test_no_attention_has_a_smaller_alignment_loss_than_the_alignment_itself():
+    links = torch.rand(5, 4, 6) < 0.4
+    links[..., 1] = True
+    exact = links.double() / links.sum(dim=-1, keepdim=True)
+    least = guided_alignment_loss(exact, links)
+    close(least, links.sum(dim=-1).double().log().sum(), tolerance=1e-9)
+    for _ in range(20):
+        assert guided_alignment_loss(torch.randn(5, 4, 6).softmax(dim=-1), links) > least

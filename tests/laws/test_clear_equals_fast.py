@@ -5,6 +5,7 @@ one config (``switch_pairs.py``). Which numbers dropout sets to zero, and where,
 equation (the paper's §5.4): both sides draw from the same seed.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from pellucid.core.special import EOS_ID, PAD_ID
 from pellucid.equations import text_models, transformer
+from pellucid.equations.losses import guided_alignment_loss
 from pellucid.equations.weights import count_parameters, parameter_sets
 from pellucid.model.build import build_any_model
 from pellucid.model.clear import clear_text_model, clear_transformer
@@ -22,7 +24,7 @@ from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch, label_positions
 from pellucid.training.config import TrainingConfig
-from pellucid.training.objective import CrossEntropy
+from pellucid.training.objective import CrossEntropy, GuidedAlignment, build_objective
 from pellucid.training.precision import autocast
 from pellucid.training.step import find_gradient
 
@@ -158,6 +160,45 @@ def test_an_update_follows_the_gradient_of_the_written_loss(
     theirs = gradients(model, total / batch.target_token_count)
     assert report.loss == pytest.approx(total.item() / batch.target_token_count, rel=1e-12)
     assert_equal_gradients(model, ours, theirs)
+
+
+@pytest.mark.parametrize("head", [None, 0], ids=["mean of all heads", "one head"])
+@pytest.mark.parametrize("settings", EVERY_PAIR[:FEW], ids=range(FEW))
+def test_guided_alignment_follows_the_attention_of_the_page(
+    settings: dict[str, object], head: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    """In training mode, with the weights of the page before dropout reaches them."""
+    model = random_model({**settings, "layer_drop": 0.0}).train()
+    layer = model.config.decoder_layers - 1
+    source, labels = example()
+    batch = batch_of(source, labels)
+    links = torch.tensor([[0, 0, 1], [0, 0, 3], [0, 3, 0], [1, 0, 2], [2, 4, 0]])
+    batch = dataclasses.replace(batch, links=links)
+    objective = build_objective(
+        TrainingConfig(max_steps=1), guided=GuidedAlignment(layer, head, 0.7)
+    )
+
+    model.dropout_source.seed(7)
+    ours = objective(model, batch).loss
+
+    found: list[Tensor] = []
+    softmax = transformer.masked_softmax
+    monkeypatch.setattr(
+        transformer,
+        "masked_softmax",
+        lambda scores, mask: found.append(softmax(scores, mask)) or found[-1],
+    )
+    model.dropout_source.seed(7)
+    written = transformer.loss(clear_transformer(model), source, labels, 0.1)
+    weights = found[-1]  # cross-attention comes last in a block
+    assert weights.shape[2:] == (labels.shape[1], source.shape[1])
+    given = torch.zeros(len(source), *weights.shape[2:], dtype=torch.bool)
+    given[tuple(links.T)] = True
+    chosen = weights.mean(dim=1) if head is None else weights[:, head]
+    written = written + 0.7 * guided_alignment_loss(chosen, given)
+
+    torch.testing.assert_close(ours, written, **EXACT)
+    assert_equal_gradients(model, gradients(model, ours), gradients(model, written))
 
 
 @pytest.mark.property
