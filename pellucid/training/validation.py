@@ -67,7 +67,7 @@ class Validation:
 
     def figures(self) -> dict[str, object]:
         """The figures and the sample for the journal."""
-        aligned = {} if self.alignment_error is None else {"alignment_error": self.alignment_error}
+        aligned = {"alignment_error": self.alignment_error}
         return {**self.scores(), **aligned, "sample": self.sample}
 
 
