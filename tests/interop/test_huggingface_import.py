@@ -306,6 +306,7 @@ def test_sizes_that_contradict_each_other_are_told_at_once(damaged: Path):
         ("[]", "vocab.json must hold a table, got list"),
         ("{", "vocab.json is not JSON"),
         ('{"a": "b"}', "vocab.json must give an id to each piece"),
+        (r'{"a\ud800": 0}', "vocab.json holds what is no text: text must be Unicode, got the lone"),
         ('{"a": 0}', "vocab.json has no <pad>; vocab.json has no <unk>; vocab.json has no </s>"),
         ('{"</s>": 0, "<unk>": 1, "<pad>": 2}', "must number its pieces from 0 to"),
     ],

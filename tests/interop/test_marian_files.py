@@ -16,6 +16,7 @@ import torch
 from commands import pellucid
 from small_bundles import greedy_ids, sentences, small_bundle
 
+from pellucid.backends.capability import MARIAN_FILES
 from pellucid.backends.marian_files import layout
 from pellucid.backends.marian_files.archive import read_archive, write_archive
 from pellucid.backends.marian_files.binary import read_binary, write_binary
@@ -24,11 +25,12 @@ from pellucid.backends.marian_files.items import Items, Quantized, quantize
 from pellucid.backends.marian_files.layout import blocks_to_file
 from pellucid.backends.marian_files.read import read_items, read_marian
 from pellucid.backends.marian_files.settings import FileSettings, read_settings
-from pellucid.backends.marian_files.write import NAMES, export_marian
+from pellucid.backends.marian_files.write import MARIAN_OPTIONS, NAMES, export_marian
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import BundleError, CorruptError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.model.trace import Trace
+from pellucid.training.presets import read_config
 
 STUDENT = {
     "decoder": "ssru",
@@ -235,11 +237,17 @@ def test_what_marian_cannot_express_is_refused_by_name(tmp_path: Path):
     ):
         assert reason in str(caught.value)
     assert caught.value.hint == (
-        "train with --set model.positions=sinusoidal_t2t --set model.start_symbol=zero, and --set"
-        " model.decoder=ssru for a student"
+        f"train with {MARIAN_OPTIONS}, and --set model.decoder=ssru for a student"
     )
     with pytest.raises(BundleError, match="int8 needs sentences of the source language"):
         export_marian(student(), tmp_path / "out", "int8")
+
+
+@pytest.mark.parametrize("preset", ["demo", "tatoeba", "multi30k", "tiny", "paper-base"])
+def test_marian_can_express_any_preset_with_the_options_of_the_hint(preset: str):
+    settings = [each.strip() for each in MARIAN_OPTIONS.split("--set ")[1:]]
+    assert MARIAN_FILES.model_problems(read_config(preset).model)
+    assert MARIAN_FILES.model_problems(read_config(preset, settings).model) == []
 
 
 def test_a_tokenizer_that_firefox_would_cut_otherwise_is_warned_of(

@@ -5,7 +5,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pellucid.backends.marian.settings import MarianSettings
+from pellucid.core.errors import DataError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
+from pellucid.text.normalization import check_text
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -169,6 +171,10 @@ def number_for_us(
 def _table_problems(table: Any, name: str, size: int) -> list[str]:
     if not isinstance(table, dict) or not all(type(id_) is int for id_ in table.values()):
         return [f"{name} must give an id to each piece"]
+    try:
+        check_text("".join(table))  # JSON can escape half of a character
+    except DataError as error:
+        return [f"{name} holds what is no text: {error}"]
     problems = [
         f"{name} has no {piece}"
         for piece in (PAD_PIECE, UNK_PIECE, STOP_PIECE)

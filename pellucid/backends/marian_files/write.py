@@ -39,7 +39,10 @@ NAMES: Mapping[FileKind, str] = {
     "int8": "model.intgemm.alphas.bin",
 }
 """The names of the model files; the last is the one by which Firefox's models are called."""
-MARIAN_OPTIONS = "--set model.positions=sinusoidal_t2t --set model.start_symbol=zero"
+MARIAN_OPTIONS = (
+    "--set model.norm=post --set model.norm_eps=1e-6 --set model.positions=sinusoidal_t2t"
+    " --set model.start_symbol=zero"
+)
 """With these options a Transformer is one that Marian can express."""
 
 
