@@ -246,7 +246,9 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
     valid_sources, valid_references = _sides(splits.valid, config)
 
     begin_phase(f"tokenizing {wanted.pairs:,} sentence pairs")
+    longest = config.data.max_length
     store = _tokenize(sources, targets, tokenizers)
+    store = _fitting(store, longest, "generated", "are not trained on")
     rows = Selection.of_all(len(store))
     languages = _languages(config, run)
 
@@ -254,7 +256,7 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
         *tokenizers,
         store=store,
         rows=rows,
-        valid=_tokenize(valid_sources, valid_references, tokenizers),
+        valid=_fitting(_tokenize(valid_sources, valid_references, tokenizers), longest),
         valid_sources=valid_sources,
         valid_references=valid_references,
         description=(
@@ -367,10 +369,15 @@ def _tokenize(sources: list[str], targets: list[str], tokenizers: Tokenizers) ->
     )
 
 
-def _fitting(store: TokenStore, max_length: int) -> TokenStore:
+def _fitting(
+    store: TokenStore,
+    max_length: int,
+    kind: str = "validation",
+    result: str = "do not count in the validation loss",
+) -> TokenStore:
     """``store`` without the pairs that training would drop; a warning counts them.
 
-    Raises DataError if no pair is left.
+    ``kind`` and ``result`` are for the warning. Raises DataError if no pair is left.
     """
     # Either side may be the longer one; one of control characters alone has no tokens.
     longest = store.longer_lengths
@@ -386,15 +393,12 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
     ):
         if count:
             _log.warning(
-                "%d of %d validation pairs %s and do not count in the validation loss",
-                count,
-                len(store),
-                what,
+                "%s of %s %s pairs %s and %s", f"{count:,}", f"{len(store):,}", kind, what, result
             )
 
     if not len(kept):
         raise DataError(
-            f"no validation pair has at most data.max_length = {max_length} tokens, and one on each"
+            f"no {kind} pair has at most data.max_length = {max_length} tokens, and one on each"
             " side"
         )
 

@@ -58,3 +58,15 @@ def test_words_are_not_kept_where_most_held_out_lines_have_others(tmp_path: Path
     """As in lists of names, whose translation is spelling."""
     names = written(tmp_path, ["anna", "berta", "clara"], ["dora", "emma", "anna"])
     assert prepared(names).seen_words is None
+
+
+def test_generated_pairs_that_are_too_long_are_left_out_as_those_of_files_are(tmp_path, caplog):
+    """A model that numbers 16 tokens ended with an error at the first of them."""
+    settings = ["phrasebook.pairs=200", "tokenizer.kind=character", "data.max_length=14"]
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        data = prepare_data(read_config("demo", settings), tmp_path / "run")
+    assert 0 < len(data.rows) == len(data.store) < 200
+    assert data.store.longer_lengths.max() <= 14
+    assert 0 < len(data.valid) < len(data.valid_sources)
+    assert f"{200 - len(data.rows)} of 200 generated pairs are longer than data.max" in caplog.text
+    assert "validation pairs are longer than data.max_length = 14 tokens and do not" in caplog.text
