@@ -69,7 +69,7 @@ _written_lines_option = click.option("-o", "--out", required=True, help=_OUT_HEL
 @click.option(
     "--aligned",
     is_flag=True,
-    help="With --student: let its last layer learn the teacher's alignments, which place tags.",
+    help="With --student: let a head of its last layer learn the teacher's alignments.",
 )
 @settings_option("With --student: change one of its settings; may be given many times.")
 @click.option(
