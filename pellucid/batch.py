@@ -63,7 +63,7 @@ class Translate:
     split: bool | None = None
     engine: EngineName = "auto"
     device: Device = "auto"
-    compute_type: ComputeType = "float32"
+    compute_type: ComputeType | None = None
     warnings: str | None = None
 
     def __call__(self, batch: Batch) -> Batch:
@@ -257,7 +257,7 @@ _opening = threading.Lock()
 
 
 def _open(
-    process: int, path: str, engine: EngineName, device: Device, compute_type: ComputeType
+    process: int, path: str, engine: EngineName, device: Device, compute_type: ComputeType | None
 ) -> Translator:
     """The translator of this process for a recipe, opened at the first call."""
     # Without the lock, threads that begin together would each open one.
@@ -267,7 +267,7 @@ def _open(
 
 @functools.lru_cache(maxsize=4)
 def _opened(
-    _process: int, path: str, engine: EngineName, device: Device, compute_type: ComputeType
+    _process: int, path: str, engine: EngineName, device: Device, compute_type: ComputeType | None
 ) -> Translator:
     """``_process`` is part of the key: a forked process has none of the threads of its parent."""
     return load(path, engine, device, compute_type)

@@ -14,6 +14,12 @@ HUB_PREFIX = "hf://"
 """How the name of a model of the Hugging Face Hub begins; it is no path."""
 
 
+def compute_type_for(engine: EngineName, given: ComputeType | None) -> ComputeType:
+    """The type that is computed in: as given, else that of the engine, which is int8 for the
+    kernels and float32 for all others."""
+    return given or ("int8" if engine == "kernels" else "float32")
+
+
 def is_hub_address(path: object) -> bool:
     """Whether this names a model of the Hub, and no folder."""
     return isinstance(path, str) and path.startswith(HUB_PREFIX)

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never, get_args
 
-from pellucid.backends import ComputeType, Device, EngineName, is_hub_address
+from pellucid.backends import (
+    ComputeType,
+    Device,
+    EngineName,
+    compute_type_for,
+    is_hub_address,
+)
 from pellucid.backends.capability import KERNELS
 from pellucid.backends.copied_engine import CopiedEngine
 from pellucid.backends.ctranslate2.engine import (
@@ -104,7 +110,7 @@ def load(
     path: Path | str,
     engine: EngineName = "auto",
     device: Device = "auto",
-    compute_type: ComputeType = "float32",
+    compute_type: ComputeType | None = None,
     seconds: float = LOAD_SECONDS,
 ) -> Translator:
     """A translator from a bundle, from the best bundle of a run, or from a Marian folder.
@@ -114,15 +120,17 @@ def load(
     ``engine`` searches: ``torch`` supports everything, ``ctranslate2`` is fast, ``kernels`` (the
     package pellucid-kernels) is the fastest and computes in ``int8`` alone, ``auto`` takes a fast
     one wherever it can and logs which and why. ``device`` ``auto`` is a GPU if there is one.
-    ``compute_type`` ``float32`` gives the results of torch; ``int8`` rounds the weights, in the
-    kernels where they are installed, else in ctranslate2; ``auto`` is the faster one of the two on
-    this machine; ``bfloat16``, of torch alone, is for the matrices of a Transformer's blocks.
+    ``compute_type`` ``float32`` gives the results of torch, and is taken unless one is given or the
+    engine is ``kernels``; ``int8`` rounds the weights, in the kernels where they are installed,
+    else in ctranslate2; ``auto`` is the faster one of the two on this machine; ``bfloat16``, of
+    torch alone, is for the matrices of a Transformer's blocks.
     Reading a bundle may take at most ``seconds``.
 
     Raises ConfigError naming every argument that is not known, InputMissingError if there is no
     model, CorruptError if it was damaged, BundleError if its parts do not fit, it is not read in
     time or the named engine cannot express it, MissingExtraError if that is not installed.
     """
+    compute_type = compute_type_for(engine, compute_type)
     _check(path, engine, device, compute_type)
     if is_hub_address(path):
         path = fetch(str(path))
@@ -152,13 +160,14 @@ def load_parts(
     path: Path | str,
     engine: EngineName = "auto",
     device: Device = "auto",
-    compute_type: ComputeType = "float32",
+    compute_type: ComputeType | None = None,
     seconds: float = LOAD_SECONDS,
 ) -> tuple[Bundle, DecodingConfig, Engine]:
     """The parts of a translator as ``load`` makes it, for a program that never changes the model.
 
     Raises as ``load`` does.
     """
+    compute_type = compute_type_for(engine, compute_type)
     # before anything is read, so that all wrong arguments are named at once
     _check(path, engine, device, compute_type)
     bundle = _open(Path(path), "cuda" if _takes_gpu(device) else "cpu", seconds, engine)
@@ -202,7 +211,7 @@ def _store_by_columns(bundle: Bundle) -> None:
 
 
 def choose_engine(
-    bundle: Bundle, engine: EngineName = "auto", compute_type: ComputeType = "float32"
+    bundle: Bundle, engine: EngineName = "auto", compute_type: ComputeType | None = None
 ) -> Engine:
     """The named engine, or with ``auto`` the fastest that can search ``bundle``.
 
@@ -211,7 +220,7 @@ def choose_engine(
     Raises BundleError, MissingExtraError, ConfigError or WriteError if ctranslate2 is named and
     cannot be used; with ``auto`` that is the reason for torch.
     """
-    chosen = _choose(bundle, engine, compute_type)
+    chosen = _choose(bundle, engine, compute_type_for(engine, compute_type))
     chosen.follow(bundle)
     return chosen
 

@@ -235,7 +235,7 @@ engine_options = _all_of(
             "--compute-type",
             click.Choice(get_args(ComputeType)),
             "float32, int8 or auto (the faster of the two here) for ctranslate2; int8 or auto for"
-            " kernels; float32 or bfloat16 for torch.  [default: float32]",
+            " kernels; float32 or bfloat16 for torch.  [default: float32; int8 for kernels]",
             _keep_engine,
         ),
         _option(
@@ -380,7 +380,7 @@ def open_translator(
             bundle,
             engine.get("engine", "auto"),
             engine.get("device", "auto"),
-            engine.get("compute_type", "float32"),
+            engine.get("compute_type"),
         )
     return translator.with_settings(translator.settings.changed(changes))
 

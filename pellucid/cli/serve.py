@@ -104,8 +104,8 @@ _OPTIONS = [
     _option("--engine", "auto", "The engine that searches.", click.Choice(get_args(EngineName))),
     _option(
         "--compute-type",
-        "float32",
-        "The type to compute in.",
+        None,
+        "The type to compute in; float32 unless given, int8 for the engine kernels.",
         click.Choice(get_args(ComputeType)),
     ),
     _several("--languages", "NAME=en-de", "Languages of a model whose bundle does not name them."),

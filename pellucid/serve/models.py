@@ -37,7 +37,8 @@ class ModelPlace:
     languages: tuple[str, str] | None = None
     """Source and target, if they were given."""
     engine: EngineName = "auto"
-    compute_type: ComputeType = "float32"
+    compute_type: ComputeType | None = None
+    """None is int8 for the kernels, float32 for other engines."""
     glossaries: tuple[tuple[str, Path], ...] = ()
     """Names and files of the terms that requests may ask for."""
 

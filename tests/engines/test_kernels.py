@@ -15,11 +15,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from compiled_kernels import KERNELS_FOLDER, build_module, compiled_library
 from engine_bundles import random_bundle, said, sentences
 from forks import fork
 from tiny_models import EVERY_KIND, VOCABULARY, tiny_bundle, tiny_model
 
+from pellucid.backends import compute_type_for
 from pellucid.backends.capability import KERNELS
 from pellucid.backends.kernels import equation, opening
 from pellucid.backends.kernels.engine import KernelEngine
@@ -34,6 +36,7 @@ from pellucid.backends.kernels.weights import (
 )
 from pellucid.backends.load import load
 from pellucid.bundle import Bundle
+from pellucid.cli.main import cli
 from pellucid.core.errors import BundleError, CancelledError, ConfigError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
@@ -42,6 +45,7 @@ from pellucid.decoding.search.search import pad_sources
 from pellucid.decoding.translator import Translator
 from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.serve import models
 
 EXPRESSED = [name for name in EVERY_KIND if not KERNELS.model_problems(tiny_model(name).config)]
 LINES = sentences(40)
@@ -474,6 +478,22 @@ def test_a_process_that_translates_with_it_imports_no_torch(bundle_folder: Path)
 def test_a_type_that_it_does_not_have_is_refused(bundle_folder: Path):
     with pytest.raises(ConfigError, match="computes in int8 alone: compute_type must be int8 or"):
         load(bundle_folder, engine="kernels", compute_type="float32")
+
+
+@pytest.mark.usefixtures("installed")
+def test_whoever_names_it_alone_gets_its_type(bundle_folder: Path, tmp_path: Path):
+    """In Python, in the command and in the server; other engines keep float32."""
+    translator = load(bundle_folder, "kernels", "cpu")
+    assert translator.engine.signature(translator.settings) == "kernels/int8"
+    served = models.open_model(models.ModelPlace("m", bundle_folder, engine="kernels"))
+    assert served.translator.engine.name == "kernels"
+    given, out = tmp_path / "given", tmp_path / "out"
+    given.write_text("je suis\n")
+    arguments = ["translate", str(bundle_folder), str(given), "-o", str(out)]
+    result = CliRunner().invoke(cli, [*arguments, "--engine", "kernels"])
+    assert result.exception is None
+    assert out.read_text() == f"{translator.translate('je suis').text}\n"
+    assert compute_type_for("auto", None) == compute_type_for("torch", None) == "float32"
 
 
 def _not_built() -> Path:
