@@ -2,7 +2,7 @@
 
 import difflib
 import itertools
-import unicodedata
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +24,12 @@ _LEAST_WEIGHT = 0.01
 """The least share of a token's attention that is kept."""
 _LONGEST_COMPARED = 2000
 """Characters of a sentence that are compared with their normalized form, in quadratic time."""
+_NONCHARACTERS = "".join(
+    chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF)
+)
+_CONTROLS = re.compile(rf"[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef{_NONCHARACTERS}]")
+"""Named one by one: Unicode's category of unassigned characters also has the letters and emoji that
+are newer than this Python."""
 
 
 class Search(Protocol):
@@ -193,12 +199,7 @@ def _divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str
 
 def _printable(text: str) -> str:
     """The text with spaces for control characters, which no document may hold."""
-    if text.isprintable():
-        return text
-    return "".join(
-        " " if unicodedata.category(each) in ("Cc", "Cs", "Cn", "Zl", "Zp") else each
-        for each in text
-    )
+    return text if text.isprintable() else _CONTROLS.sub(" ", text)
 
 
 def _spans(ids: Sequence[int], tokenizer: Tokenizer) -> list[Span]:

@@ -1,8 +1,11 @@
-"""Tokens know their characters, also those that are spelled in bytes."""
+"""Tokens know their characters, also those spelled in bytes; what no document holds is a space."""
+
+import sys
 
 import pytest
+from lxml import etree
 
-from pellucid.documents.aligned import _source_spans
+from pellucid.documents.aligned import _printable, _source_spans
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
@@ -16,3 +19,21 @@ def test_the_bytes_of_an_unknown_character_lie_within_the_text(text: str):
     assert spans == sorted(spans)
     assert all(0 <= start <= end <= len(text) for start, end in spans)
     assert spans[-1][1] == len(text)
+
+
+def test_every_character_that_a_document_may_hold_stays_however_new_it_is():
+    """U+1FAE8 and U+31350 are of Unicode 15, U+1FADF of 16: some Pythons do not know them."""
+    new = "chat \U0001fae8 \U00031350\U0001fadf"
+    assert _printable(f"{new}\v\u2028!") == f"{new}  !"
+
+    every = [*range(0x12000), 0x1FFFE, 0x1FFFF, 0x2FFFE, 0x10FFFD, 0x10FFFE, sys.maxunicode]
+    written = _printable("".join(map(chr, every)))
+    etree.Element("p").text = written  # refuses what no XML may hold
+    lost = {code for code, each in zip(every, written, strict=True) if ord(each) != code}
+    assert lost == {code for code in every if code & 0xFFFE == 0xFFFE}.union(
+        range(0x20),
+        range(0x7F, 0xA0),
+        (0x2028, 0x2029),
+        range(0xD800, 0xE000),
+        range(0xFDD0, 0xFDF0),
+    )
