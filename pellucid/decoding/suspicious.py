@@ -81,7 +81,7 @@ def source_warnings(
     text = tokenizer.read(text)
     if UNK_ID in ids:
         # a code that it does not know has a warning of its own
-        code = leading_code(text)
+        code = leading_code(text) if codes else ""
         unknown = [each for each in unknown_parts(text, tokenizer) if each != code]
         if unknown:
             message = f"the model does not know {_named(unknown)}"

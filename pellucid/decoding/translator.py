@@ -47,6 +47,7 @@ from pellucid.decoding.writing import blank_translation, write_translations
 from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN, with_code
 from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.marian import has_codes
 
 if TYPE_CHECKING:
     from pellucid.decoding.attention import AttentionWeights
@@ -456,7 +457,7 @@ class Translator:
 
     @property
     def _codes(self) -> Codes:
-        return Codes(has_codes=self.source_tokenizer.kind == "marian")
+        return Codes(has_codes=has_codes(self.source_tokenizer))
 
     def _odd_lines(self, settings: DecodingConfig) -> OddLines:
         return OddLines(

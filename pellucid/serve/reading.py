@@ -10,6 +10,7 @@ from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.text.languages import leading_code, with_code
 from pellucid.text.splitting import Sentence, split_sentences
+from pellucid.text.tokenizers.marian import has_codes
 
 _CHEAP_CHARS = 2000
 """Texts up to this size are tokenized on the event loop, which takes less than a millisecond."""
@@ -96,7 +97,7 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
     if whole:
         places = [part for place in places for part in _divided(model, place, limit)]
     # A code in front of the text holds for all its sentences.
-    own = leading_code(text) if model.bundle.source_tokenizer.kind == "marian" else ""
+    own = leading_code(text) if has_codes(model.bundle.source_tokenizer) else ""
     code = own or model.settings.target_code
     read = [with_code(place.text, code) for place in places]
     # All sentences in one call, which is faster than one call for each.

@@ -34,6 +34,7 @@ from pellucid.core.special import BOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.model.stored import model_tensors
+from pellucid.text.tokenizers.marian import MarianTokenizer
 
 MODELS: dict[str, dict[str, Any]] = {
     "as OPUS-MT": {},
@@ -77,7 +78,11 @@ def test_an_imported_model_computes_the_logits_of_transformers(name: str, tmp_pa
     pieces = bundle.target_tokenizer.tokens(range(4, bundle.target_tokenizer.vocabulary_size))
     rows = [ids["</s>"], *(ids[piece] for piece in pieces)]
     ours_rows = [3, *range(4, 4 + len(pieces))]
-    for text in [*sentences(4), ">>fra<< je suis", "zzz ¿ je"]:
+    # with no code in its table transformers reads one as unknown, and here it is text
+    assert isinstance(bundle.source_tokenizer, MarianTokenizer)
+    coded = [f"{code} je suis" for code in bundle.source_tokenizer.codes]
+    assert len(coded) == (not MODELS[name].get("separate"))
+    for text in [*sentences(4), *coded, "zzz ¿ je"]:
         source = tokenizer([text], return_tensors="pt")
         said = bundle.target_tokenizer.encode(text)
         theirs_said = [ids["<unk>"] if i == 1 else ids[pieces[i - 4]] for i in said]

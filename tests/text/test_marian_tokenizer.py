@@ -14,7 +14,7 @@ from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from pellucid.decoding.suspicious import source_warnings
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.languages import code_problem
-from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer, has_codes
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 
@@ -59,6 +59,23 @@ def test_a_language_code_in_front_is_one_token():
     assert ids[1:] == tokenizer().encode("un chat")
     assert tokenizer().encode(">>deu<< un chat") == [UNK_ID, *ids[1:]]
     assert tokenizer().decode(ids) == tokenizer().normalize(">>fra<< un chat") == ">>fra<< un chat"
+
+
+def test_without_codes_in_the_table_brackets_in_front_are_text_as_in_marian():
+    """A quotation in typewriter's guillemets is no code of a model for one language."""
+    with_codes = tokenizer()
+    tokens = with_codes.tokens(range(4, with_codes.vocabulary_size))
+    one = MarianTokenizer(model(), Vocabulary.of(tokens[:-1]))
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model())
+    for text in (">>un<<, dit le chien", ">>fra<< un chat", ">>un<<"):
+        assert one.split(text) == processor.encode(text, out_type=str)
+        assert one.normalize(text) == text
+        assert with_codes.split(text) != one.split(text)
+    assert (has_codes(with_codes), has_codes(one)) == (True, False)
+
+    text = ">>un<<, dit le chien"
+    [warning] = source_warnings(text, one.encode(text), 100, one)
+    assert warning.message.startswith("the model does not know “>")
 
 
 def test_brackets_elsewhere_are_text():

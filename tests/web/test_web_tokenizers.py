@@ -3,6 +3,7 @@
 ``PELLUCID_FUZZ_COUNT`` sets how many.
 """
 
+import dataclasses
 import functools
 import io
 import json
@@ -20,6 +21,7 @@ from playwright.sync_api import Page
 from pellucid.backends.web.scripts import join_modules
 from pellucid.backends.web.tokenizers import describe_tokenizer, read_sentencepiece_model
 from pellucid.core.errors import BundleError
+from pellucid.decoding.suspicious import source_warnings
 from pellucid.phrasebook import generate
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.normalization import CLASSES, PLAIN, Normalization, normalize
@@ -51,6 +53,9 @@ EDGES = [
     "x\0y",
     ">>fra<< le chat",
     ">>fra",
+    ">>chat<<, dit le chien",
+    ">>un chat<< noir",
+    ">>> un << chat",
     "<<>>",
 ]
 BOTH = """
@@ -92,7 +97,12 @@ def trained(**settings: Any) -> Tokenizer:
     return train_tokenizer(text(), TokenizerConfig(vocabulary_size=600, **settings))
 
 
-def marian(model_type: str, rule: str, normalization: Normalization = "none") -> Tokenizer:
+def marian(
+    model_type: str,
+    rule: str,
+    normalization: Normalization = "none",
+    codes: tuple[str, ...] = (">>fra<<",),
+) -> Tokenizer:
     """As in imported models: normalized, without bytes, and with a table of other numbers."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -107,7 +117,7 @@ def marian(model_type: str, rule: str, normalization: Normalization = "none") ->
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     pieces = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
     # some pieces have no number: such a piece is unknown
-    vocabulary = Vocabulary.of([">>fra<<", *pieces[:-20]])
+    vocabulary = Vocabulary.of([*codes, *pieces[:-20]])
     return MarianTokenizer(model.getvalue(), vocabulary, normalization)
 
 
@@ -121,6 +131,7 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "character, no spaces": lambda: trained(kind="character", keep_spaces=False),
     "wordpiece, lower-cased": lambda: trained(kind="wordpiece", lowercase=True),
     "marian, unigram": lambda: marian("unigram", "nmt_nfkc"),
+    "marian, one language": lambda: marian("unigram", "nmt_nfkc", codes=()),
     "marian, normalized": lambda: marian("bpe", "identity", "nfc"),
     "marian, bpe, case folded": lambda: marian("bpe", "nmt_nfkc_cf"),
 }
@@ -153,6 +164,36 @@ def test_odd_lines(tokenizing: Page, name: str):
     assert wrong == []
     assert decoded == [tokenizer.decode(row) for row in ids]
     assert tokens == [tokenizer.tokens(row) for row in expected]
+
+
+WARNINGS = """
+(json) => {
+  const [description, lines] = JSON.parse(json);
+  const tokenizer = tokenizing.openTokenizer(description);
+  return lines.map((line) => judging.sourceWarnings(tokenizer, line, tokenizer.encode(line), 100));
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["marian, unigram", "marian, one language"])
+def test_what_a_line_has_in_brackets_in_front_is_judged_as_in_python(tokenizing: Page, name: str):
+    tokenizer = TOKENIZERS[name]()
+    names = ("fra", "deu", "FRA", "Ja", "deu_Latn", "un chat", "")
+    lines = [
+        f"{space}>>{each}<<{end}"
+        for each in names
+        for space in ("", " ")
+        for end in (" le", ", le")
+    ]
+    lines += ["le chat", "zqzq", ">>zq", " "]
+    script = join_modules("engine/suspicious.js", "judging")
+    tokenizing.evaluate(f"() => {{ {script} globalThis.judging = judging; }}")
+
+    found = tokenizing.evaluate(WARNINGS, json.dumps([describe_tokenizer(tokenizer), lines]))
+    for line, ours in zip(lines, found, strict=True):
+        theirs = source_warnings(line, tokenizer.encode(line), 100, tokenizer)
+        assert ours == [dataclasses.asdict(each) for each in theirs], line
+    assert {each["kind"] for ours in found for each in ours} == {"language_code", "unknown"}
 
 
 NORMALIZED = """

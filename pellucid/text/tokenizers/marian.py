@@ -15,7 +15,7 @@ import sentencepiece
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.text.normalization import Normalization, check_text
-from pellucid.text.tokenizers.interface import SILENT_IDS
+from pellucid.text.tokenizers.interface import SILENT_IDS, Tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
 
 MARIAN_KIND: Literal["marian"] = "marian"
@@ -29,12 +29,14 @@ _CODE = re.compile(r">>[^<>\s]+<<")
 class MarianTokenizer(VocabularyTokenizer):
     """A sentencepiece model with a separate table from pieces to ids.
 
-    A text may begin with a language code such as ``>>fra<<``, which is one token. Text that the
-    sentencepiece model normalizes is not restored; pieces that are not in the table are unknown.
+    Where the table has codes of languages, a text may begin with one such as ``>>fra<<``, which is
+    one token. Text that the sentencepiece model normalizes is not restored; pieces that are not in
+    the table are unknown.
     ``normalization`` is "nfc" only for what was exported from a bundle that had it: OPUS-MT models
     have their rules in the sentencepiece model.
     Differs: the MarianTokenizer of transformers reads a literal ``</s>`` as the end of the
-    sentence; here text never gives a special id.
+    sentence; here text never gives a special id. With a table without codes it reads the
+    ``>>Ja<<`` that a text begins with as an unknown token; here, as in Marian itself, it is text.
 
     Raises BundleError if ``model`` is not a sentencepiece model; ``origin`` is its name in the
     message.
@@ -84,7 +86,7 @@ class MarianTokenizer(VocabularyTokenizer):
     def split(self, text: str) -> list[str]:
         """The pieces of ``text``; U+2581 marks a space."""
         # sentencepiece would cut the language code into pieces.
-        found = _CODE.match(text)
+        found = _CODE.match(text) if self.codes else None
         code = found[0] if found else ""
 
         pieces: list[str] = self._processor.encode(text[len(code) :], out_type=str)
@@ -114,6 +116,11 @@ class MarianTokenizer(VocabularyTokenizer):
         # spaces.
         text: str = self._processor.decode_pieces(pieces)
         return text.replace(_SPACE_MARK, " ").strip()
+
+
+def has_codes(tokenizer: Tokenizer) -> bool:
+    """Whether a text may begin with the code of the language to translate into."""
+    return isinstance(tokenizer, MarianTokenizer) and bool(tokenizer.codes)
 
 
 def load_marian(folder: Path, name: str, file: VocabularyFile) -> MarianTokenizer:

@@ -21,8 +21,9 @@ const LETTERS = /\p{L}/gu;
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009 ]\p{Nd}+)*/gu;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
-const CODE = /^>>[^<>\s]+<<$/;
 const CODE_IN_FRONT = /^\s*>>([^<>\s]*)<</u;
+/** A code, and no quotation such as >>Ja<<, sagte er */
+const MEANT_AS_CODE = /^\s*>>[a-z]{2,3}([-_][\p{L}\p{N}_]+)*<<(?!\S)/u;
 
 /** With commas between thousands. */
 const grouped = (count) => count.toLocaleString("en-US");
@@ -32,10 +33,14 @@ const warning = (kind, message) => ({ kind, message });
 export function sourceWarnings(tokenizer, text, all, most) {
   const found = [];
   const plain = tokenizer.read(text);
-  const problem = tokenizer.kind === "marian" ? codeFault(text, tokenizer.all.filter((each) => CODE.test(each)).sort()) : null;
+  const codes = tokenizer.codes ?? null;
+  const problem = codes === null || text.trim() === "" ? null : codeFault(text, codes);
   if (problem !== null) found.push(warning("language_code", problem));
   if (all.includes(1)) {
-    const unknown = tokenizer.unknownParts(plain).filter((each) => !each.startsWith(">>"));
+    // a code that it does not know has a warning of its own
+    const inFront = codes?.length > 0 ? CODE_IN_FRONT.exec(plain) : null;
+    const code = inFront?.[1] ? inFront[0].trim() : "";
+    const unknown = tokenizer.unknownParts(plain).filter((each) => each !== code);
     if (unknown.length > 0) found.push(warning("unknown", `the model does not know ${named(unknown)}`));
   } else if (tokenizer.spellsBytes) {
     const spelled = lettersInBytes(tokenizer.tokens(all));
@@ -169,7 +174,7 @@ function lettersInBytes(tokens) {
 
 /** What is wrong with the code of the target language in front of a text; null for nothing. */
 function codeFault(text, codes) {
-  const found = CODE_IN_FRONT.exec(text);
+  const found = (codes.length > 0 ? CODE_IN_FRONT : MEANT_AS_CODE).exec(text);
   const listed = (some) => some.slice(0, CODES_SHOWN).join(", ") + (some.length > CODES_SHOWN ? ` and ${some.length - CODES_SHOWN} more` : "");
   if (codes.length === 0) {
     return found === null ? null : `this model translates into one language, and does not know ${found[0].trim()}`;

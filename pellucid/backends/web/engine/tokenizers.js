@@ -21,6 +21,7 @@ const NO_SPACE_BEFORE = new Set([...".,;:!?%)]}…»'’-/", "n't", "n’t"]);
 const NO_SPACE_AFTER = new Set("([{«¿¡'’-/");
 const CONTINUATION = "##";
 const LONGEST_PIECE = 256;
+const CODE = /^>>[^<>\s]+<</u;
 
 /** The tokenizer of a description that Python wrote (pellucid/backends/web/tokenizers.py). */
 export function openTokenizer(description) {
@@ -199,11 +200,12 @@ class MarianTokenizer extends Table {
     super(description);
     this.model = new SentencePiece(description.sentencepiece);
     this.pieceIds = new Map(this.model.pieces.map((piece, id) => [piece, id]));
+    /** Those of target languages, such as >>fra<<, in order; a model for one language has none. */
+    this.codes = this.all.filter((token) => CODE.exec(token)?.[0] === token).sort();
   }
 
   split(text) {
-    const end = text.startsWith(">>") ? text.indexOf("<<") + 2 : 0;
-    const code = end >= 2 ? text.slice(0, end) : "";
+    const code = (this.codes.length > 0 && CODE.exec(text)?.[0]) || "";
     const pieces = this.model.encode(text.slice(code.length)).map(([piece]) => piece);
     return code === "" ? pieces : [code, ...pieces];
   }
