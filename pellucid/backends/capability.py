@@ -44,6 +44,14 @@ class Values:
             return True
         return isinstance(value, int | float) and self.least <= value <= self.most
 
+    def one_of(self, usual: object) -> object:
+        """``usual`` if it is one of them, else the first."""
+        if self.hold(usual):
+            return usual
+        if self.chosen is not None:
+            return self.chosen[0]
+        return self.most if self.least == -math.inf else self.least
+
     def __str__(self) -> str:
         if self.chosen is not None:
             *others, last = map(str, self.chosen)
@@ -102,6 +110,20 @@ class Backend:
             known = "" if values is None else f" ({values})"
             problems.append(f"it has no {name}={getattr(config, name)}{known}")
         return problems
+
+    def options(self, config: ModelConfig) -> str:
+        """The options of ``train`` that change what ``model_problems`` names; empty if none can."""
+        if config.kind not in self.kinds:
+            return f"--set model.kind={self.kinds[0]}"
+
+        options = []
+        for name in _lacking(self.model, config):
+            values = self.model.get(name)
+            field = type(config).model_fields[name]
+            value = field.default if values is None else values.one_of(field.default)
+            shown = value if isinstance(value, str) else toml_value(value)
+            options.append(f"--set model.{name}={shown}")
+        return " ".join(options)
 
     def lacking(self, settings: DecodingConfig) -> list[str]:
         """The search settings with which this backend would find something else, by name."""

@@ -1,5 +1,6 @@
 """``pellucid import`` and ``pellucid export``: models of other programs, read and written."""
 
+import contextlib
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -194,13 +195,19 @@ def _mention_of(example: str) -> str:
 )
 def marian(bundle: str, out: Path, kind: "FileKind", text: Path | None) -> None:
     """Write BUNDLE to the new folder OUT as Marian's own files, with its vocabulary."""
+    if text is not None and kind != "int8":
+        raise click.UsageError("--text must go with --format int8.")
     require_model(bundle)
 
     from pellucid.backends.marian_files.write import export_marian
     from pellucid.bundle import load_bundle
-    from pellucid.text.corpus.lines import read_lines
+    from pellucid.text.corpus.lines import iterate_lines
 
-    lines = [] if text is None else list(itertools.islice(read_lines(text), _CALIBRATION_LINES))
+    lines: list[str] = []
+    if text is not None:
+        with contextlib.closing(iterate_lines(text)) as every:
+            sentences = (line for line in every if line.strip())
+            lines = list(itertools.islice(sentences, _CALIBRATION_LINES))
     opened = load_bundle(bundle)
     export_marian(opened, out, kind, lines)
     _tell_of_normalization(opened, "Marian")

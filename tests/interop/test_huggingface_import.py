@@ -254,7 +254,7 @@ def test_learned_positions_are_refused(damaged: Path):
         read_huggingface(damaged)
     for shape in ((4,), (0, 16), (4, 15)):
         change_tensors(damaged, **{name: torch.zeros(shape)})
-        with pytest.raises(BundleError, match=f"{name} should be \\(places, 16\\), is"):
+        with pytest.raises(BundleError, match=f"{name} should be \\(positions, 16\\), is"):
             read_huggingface(damaged)
 
 

@@ -14,9 +14,10 @@ import pytest
 import sentencepiece
 import torch
 from commands import pellucid
-from small_bundles import greedy_ids, sentences, small_bundle
+from small_bundles import greedy_ids, sentences, small_bundle, tokenizers
 
 from pellucid.backends.capability import MARIAN_FILES
+from pellucid.backends.marian.tensors import layers_to_marian
 from pellucid.backends.marian_files import layout
 from pellucid.backends.marian_files.archive import read_archive, write_archive
 from pellucid.backends.marian_files.binary import read_binary, write_binary
@@ -25,10 +26,11 @@ from pellucid.backends.marian_files.items import Items, Quantized, quantize
 from pellucid.backends.marian_files.layout import blocks_to_file
 from pellucid.backends.marian_files.read import read_items, read_marian
 from pellucid.backends.marian_files.settings import FileSettings, read_settings
-from pellucid.backends.marian_files.write import MARIAN_OPTIONS, NAMES, export_marian
+from pellucid.backends.marian_files.write import NAMES, export_marian
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import BundleError, CorruptError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
+from pellucid.model.build import build_model
 from pellucid.model.trace import Trace
 from pellucid.training.presets import read_config
 
@@ -237,16 +239,44 @@ def test_what_marian_cannot_express_is_refused_by_name(tmp_path: Path):
     ):
         assert reason in str(caught.value)
     assert caught.value.hint == (
-        f"train with {MARIAN_OPTIONS}, and --set model.decoder=ssru for a student"
+        "train with --set model.norm=post --set model.norm_eps=1e-06"
+        " --set model.positions=sinusoidal_t2t --set model.start_symbol=zero"
     )
-    with pytest.raises(BundleError, match="int8 needs sentences of the source language"):
-        export_marian(student(), tmp_path / "out", "int8")
+    for text in ((), ["", " \u00a0"]):
+        with pytest.raises(BundleError, match="int8 needs sentences of the source language"):
+            export_marian(student(), tmp_path / "out", "int8", text)
+
+
+@pytest.mark.parametrize(
+    ("changed", "options"),
+    [
+        ({"norm_eps": 1e-5}, "--set model.norm_eps=1e-06"),
+        ({"activation": "gelu"}, "--set model.activation=relu"),
+        ({"tie_output": False}, "--set model.tie_output=true"),
+        ({"encoder_layers": 0}, "--set model.encoder_layers=6"),
+    ],
+)
+def test_the_hint_names_the_options_that_the_model_lacks_and_no_other(
+    tmp_path: Path, changed: dict[str, object], options: str
+):
+    with pytest.raises(BundleError) as caught:
+        export_marian(student(**changed), tmp_path / "out", "npz")
+    assert caught.value.hint == f"train with {options}"
+
+
+def test_blank_lines_scale_no_activation(tmp_path: Path):
+    bundle = student()
+    export_marian(bundle, tmp_path / "some", "int8", TEXTS)
+    export_marian(bundle, tmp_path / "blanks", "int8", ["", *TEXTS, "\u3000", " "])
+    some, blanks = (tmp_path / name / NAMES["int8"] for name in ("some", "blanks"))
+    assert some.read_bytes() == blanks.read_bytes()
 
 
 @pytest.mark.parametrize("preset", ["demo", "tatoeba", "multi30k", "tiny", "paper-base"])
 def test_marian_can_express_any_preset_with_the_options_of_the_hint(preset: str):
-    settings = [each.strip() for each in MARIAN_OPTIONS.split("--set ")[1:]]
-    assert MARIAN_FILES.model_problems(read_config(preset).model)
+    config = read_config(preset).model
+    settings = [each.strip() for each in MARIAN_FILES.options(config).split("--set ")[1:]]
+    assert MARIAN_FILES.model_problems(config)
     assert MARIAN_FILES.model_problems(read_config(preset, settings).model) == []
 
 
@@ -258,6 +288,22 @@ def test_a_tokenizer_that_firefox_would_cut_otherwise_is_warned_of(
     assert caplog.text == ""
     export_marian(student(), tmp_path / "for firefox", "bin")
     assert "Firefox's engine cuts text by unigram models alone" in caplog.text
+
+    caplog.clear()
+    export_marian(read_again(tmp_path / "for marian", "npz"), tmp_path / "imported", "bin")
+    assert "Firefox's engine cuts text by unigram models alone" in caplog.text
+
+
+def test_a_tokenizer_that_firefox_cuts_as_it_was_trained_gives_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    _, unigram = tokenizers(shared=False)
+    caplog.clear()  # of its training
+    size = unigram.vocabulary_size
+    model = build_model(student().config, size, size, seed=0).eval()
+    bundle = Bundle(model, unigram, unigram, student().settings, {})
+    export_marian(bundle, tmp_path / "out", "bin")
+    assert caplog.text == ""
 
 
 def test_settings_that_we_have_no_other_way_of_are_named():
@@ -433,6 +479,8 @@ def test_the_commands_write_and_read_a_student(tmp_path: Path):
     save_bundle(tmp_path / "student", student(), card="", details={})
     (tmp_path / "text").write_text("\n".join(TEXTS) + "\n", "utf-8")
     words = ["export", "marian", "student", "out", "--format", "int8", "--text", "text"]
+    unread = pellucid(*words[:5], "bin", *words[6:], folder=tmp_path)
+    assert (unread.code, "--text must go with --format int8" in unread.err) == (2, True)
     exported = pellucid(*words, folder=tmp_path)
     assert (exported.code, exported.out) == (0, ""), exported.err
     assert exported.err.splitlines()[-1] == "wrote out"
@@ -456,3 +504,11 @@ def test_a_weight_that_is_missing_is_no_matrix_of_zeros():
     del tensors["encoder.layers.0.feed_forward.inner.weight"]
     with pytest.raises(KeyError, match=r"feed_forward\.inner\.weight"):
         blocks_to_file(tensors, student().config)
+
+    whole = small_bundle()
+    tensors = dict(whole.model.named_parameters())
+    written = layers_to_marian(tensors, whole.config)
+    assert not written["model.encoder.layers.0.self_attn.q_proj.bias"].any()
+    del tensors["decoder.layers.1.feed_forward_norm.norm.gain"]
+    with pytest.raises(KeyError, match=r"feed_forward_norm\.norm\.gain"):
+        layers_to_marian(tensors, whole.config)

@@ -45,9 +45,6 @@ from pellucid.model.seq2seq import Seq2Seq
 
 _log = logging.getLogger("pellucid")
 
-MARIAN_OPTIONS = "--set model.norm=post --set model.positions=sinusoidal --set model.norm_eps=1e-5"
-"""With these options every preset of a translation model gives a model that Marian can express."""
-
 
 def marian_problems(bundle: Bundle) -> list[str]:
     """Every reason why Marian cannot express a model; empty if it can."""
@@ -68,9 +65,11 @@ def export_huggingface(bundle: Bundle, out: Path, card: str = "") -> None:
     config = bundle.model.config
     problems = marian_problems(bundle)
     if problems:
+        options = MARIAN.options(config)
+        trained = f"train with {options}, or " if options else ""
         raise BundleError(
             "Marian cannot express this model: " + "; ".join(problems),
-            hint=f"train with {MARIAN_OPTIONS}, or export to ctranslate2 or onnx",
+            hint=f"{trained}export to ctranslate2 or onnx",
         )
     assert isinstance(config, TransformerConfig)  # of any other kind there are problems
 

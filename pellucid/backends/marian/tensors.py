@@ -95,8 +95,9 @@ def layers_to_marian(tensors: Mapping[str, Tensor], config: TransformerConfig) -
     """The tensors of all layers under Marian's names; biases that our model lacks are zero."""
     result: dict[str, Tensor] = {}
     for slot in layer_slots(config):
+        may_lack = slot.ours.endswith((".b_qkv", ".b_o"))
         zeros = torch.zeros(slot.shape[0] * len(slot.marian))
-        tensor = tensors.get(slot.ours, zeros)
+        tensor = tensors.get(slot.ours, zeros) if may_lack else tensors[slot.ours]
         if slot.model_axis is not None:
             tensor = features_to_marian(tensor, slot.model_axis)
         # (3 · d_model, d_model) → three matrices, q, k and v: our packed order is Marian's.
@@ -194,7 +195,7 @@ def _position_problems(name: str, tensors: Mapping[str, Tensor], d_model: int) -
     table = tensors[name]
     # Some files store the sinusoids, others leave them out.
     if table.dim() != 2 or table.shape[0] == 0 or table.shape[1] != d_model:
-        return [f"{name} should be (places, {d_model}), is {tuple(table.shape)}"]
+        return [f"{name} should be (positions, {d_model}), is {tuple(table.shape)}"]
 
     expected = features_to_marian(sinusoidal_positions(table.shape[0], table.shape[1]), axis=1)
     difference = (table.float() - expected).abs().max().item()

@@ -25,6 +25,8 @@ _PIECE, _TRAINER = 1, 2
 """Fields of sentencepiece's ModelProto."""
 _TEXT = 1
 """The field of a piece with its text."""
+_MODEL_TYPE, _UNIGRAM = 3, 1
+"""The field of its TrainerSpec with the kind of model, and its default."""
 _IDS = {40: 1, 41: -1, 42: 0, 43: -1}
 """Fields of its TrainerSpec: the ids of the unknown piece, start, stop and padding in Marian."""
 
@@ -65,6 +67,18 @@ def vocabulary_for_file(tokenizer: Tokenizer, side: str) -> FileVocabulary:
         )
     ordinary = range(SPECIAL_COUNT, tokenizer.vocabulary_size)
     return FileVocabulary(_renumbered(tokenizer.model), (EOS_ID, UNK_ID, *ordinary))
+
+
+def is_unigram(model: bytes) -> bool:
+    """Whether a sentencepiece model cuts text by the probabilities of its pieces, not by merges."""
+    kinds = [
+        each.value
+        for field in read_fields(model)
+        if field.number == _TRAINER and isinstance(field.value, bytes)
+        for each in read_fields(field.value)
+        if each.number == _MODEL_TYPE
+    ]
+    return kinds[-1:] in ([], [_UNIGRAM])
 
 
 def _renumbered(model: bytes) -> bytes:

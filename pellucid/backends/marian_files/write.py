@@ -24,7 +24,11 @@ from pellucid.backends.marian_files.layout import (
 )
 from pellucid.backends.marian_files.self_check import prove_equal
 from pellucid.backends.marian_files.settings import FileSettings
-from pellucid.backends.marian_files.vocabulary import FileVocabulary, vocabulary_for_file
+from pellucid.backends.marian_files.vocabulary import (
+    FileVocabulary,
+    is_unigram,
+    vocabulary_for_file,
+)
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.files import refuse_to_overwrite, write_folder
@@ -39,19 +43,14 @@ NAMES: Mapping[FileKind, str] = {
     "int8": "model.intgemm.alphas.bin",
 }
 """The names of the model files; the last is the one by which Firefox's models are called."""
-MARIAN_OPTIONS = (
-    "--set model.norm=post --set model.norm_eps=1e-6 --set model.positions=sinusoidal_t2t"
-    " --set model.start_symbol=zero"
-)
-"""With these options a Transformer is one that Marian can express."""
 
 
 def export_marian(bundle: Bundle, out: Path, kind: FileKind, text: Sequence[str] = ()) -> None:
     """Write ``bundle`` to the new folder ``out`` for Marian, or for Firefox's engine.
 
     ``text`` are sentences of the source language, which ``int8`` needs: they are translated, and
-    the factors of the activations are taken from what occurs. The files are read again and compared
-    with the model before they are written.
+    the factors of the activations are taken from what occurs. Blank ones do not count. The files
+    are read again and compared with the model before they are written.
 
     Raises BundleError with every reason why Marian cannot express the model, OutputExistsError if
     ``out`` holds something, WriteError.
@@ -60,26 +59,28 @@ def export_marian(bundle: Bundle, out: Path, kind: FileKind, text: Sequence[str]
     config = bundle.model.config
     problems = MARIAN_FILES.model_problems(config)
     if problems:
+        options = MARIAN_FILES.options(config)
         raise BundleError(
             "Marian's files cannot express this model: " + "; ".join(problems),
-            hint=f"train with {MARIAN_OPTIONS}, and --set model.decoder=ssru for a student",
+            hint=f"train with {options}" if options else "",
         )
     assert isinstance(config, TransformerConfig)  # of any other kind there are problems
+    text = [line for line in text if line.strip()]
     if kind == "int8" and not text:
         raise BundleError(
             "int8 needs sentences of the source language, by which activations are scaled",
             hint="pass a file of some hundred sentences with --text",
         )
 
-    if kind != "npz" and bundle.source_tokenizer.kind == "bpe":
+    source = vocabulary_for_file(bundle.source_tokenizer, "source")
+    target = vocabulary_for_file(bundle.target_tokenizer, "target")
+    if kind != "npz" and not is_unigram(source.model):
         # as fxtranslate 0.5 does: a BPE model is read, and cut in another way than it has learned
         _log.warning(
             "Firefox's engine cuts text by unigram models alone, and this model's tokenizer is bpe:"
             " train with --set tokenizer.kind=unigram; Marian reads the file as it is"
         )
 
-    source = vocabulary_for_file(bundle.source_tokenizer, "source")
-    target = vocabulary_for_file(bundle.target_tokenizer, "target")
     settings = FileSettings.of_config(config, (len(source.ours), len(target.ours)))
     arrays = _arrays(bundle, config, source, target)
     prove_equal(bundle, arrays, settings, (_rows(source), _rows(target)), SENTENCES)
