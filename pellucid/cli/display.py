@@ -26,6 +26,7 @@ from rich.progress import (
 )
 
 from pellucid.cli.signals import REASONS, save_at_first
+from pellucid.cli.streams import visible
 from pellucid.core.phases import is_phase
 
 if TYPE_CHECKING:
@@ -144,14 +145,16 @@ class Display:
                 self._show_training(event)
             case "validation":
                 source, reference, hypothesis = event["sample"]
-                self.sample = source
+                # the commands that are printed with it are copied from the terminal
+                self.sample = source if visible(source) == source else ""
                 best = f"  (best{_by(event)})" if event["is_best"] else ""
                 best += "  (rate lowered)" if event["rate_lowered"] else ""
                 self._say(
                     f"step {event['step']:,}  {_clock(event['seconds'])}  {_scores(event)}{best}"
                 )
                 # One translation says more than a score while a run is young.
-                self._say(f"    {source}  ->  {hypothesis}   (reference: {reference})")
+                sample = f"{source}  ->  {hypothesis}   (reference: {reference})"
+                self._say(f"    {visible(sample)}")
             case "skipped":
                 self._say(f"step {event['step']:,}: not finite, update left out")
             case "spike":
@@ -288,7 +291,8 @@ def _spike(event: dict[str, Any]) -> str:
         # Pairs of the phrasebook have no lines in a file.
         first, last = suspect["lines"] or (None, None)
         where = "" if first is None else f" (line {first:,}{'' if first == last else ' or later'})"
-        line += f"\n    worst pair{where}: {suspect['source']}  ->  {suspect['target']}"
+        pair = visible(f"{suspect['source']}  ->  {suspect['target']}")
+        line += f"\n    worst pair{where}: {pair}"
     return line
 
 

@@ -58,6 +58,19 @@ def test_a_validation_shows_its_scores_and_one_sentence(capsys: pytest.CaptureFi
     assert said(capsys, text).splitlines()[0] == "step 6  0:37  loss 1.900"
 
 
+def test_text_of_files_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]):
+    texts = ("un \x1b[31mchat\a", "a \x9b2Jcat", "[bold]a\u202ecat[/bold]")
+    shown = said(capsys, {**validated(600, 31.256, 50.0, 1.9), **SHOWN, "sample": texts})
+    expected = r"    un \x1b[31mchat\x07  ->  [bold]a\u202ecat[/bold]   (reference: a \x9b2Jcat)"
+    assert shown.splitlines()[1] == expected
+
+    suspect = {"pair": 3, "lines": [4, 4], "source": texts[0], "target": "a\ncat"}
+    norms = {"gradient_norm": 9.0, "usual_norm": 1.0, "limit": 2.0, "skipped": False}
+    spike = {"event": "spike", "step": 40, "suspects": [suspect], **norms}
+    [_, pair] = said(capsys, spike).splitlines()
+    assert pair == r"    worst pair (line 4): un \x1b[31mchat\x07  ->  a\ncat"
+
+
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]):
     assert said(capsys, TRAINED, {"event": "end", "step": 3, "reason": "x"}, quiet=True) == ""
 
