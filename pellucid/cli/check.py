@@ -192,11 +192,12 @@ def _name(kind: "Kind") -> str:
 def _paragraph(name: str, finding: "Finding") -> list[str]:
     first = ", ".join(map(str, finding.first_lines))
     more = ", ..." if finding.count > len(finding.first_lines) else ""
+    where = " of the test files" if finding.kind == "overlap" else ""
     sides = ""
     if finding.source_count is not None:
         sides = f" ({finding.source_count:,} source, {finding.target_count:,} target)"
     return [
-        f"{name}: {finding.count:,}{sides}, line {first}{more}",
+        f"{name}: {finding.count:,}{sides}, line {first}{more}{where}",
         *(
             f"    {line}: {_shown(source)} | {_shown(target)}"
             for line, (source, target) in finding.examples.items()

@@ -109,6 +109,15 @@ def test_json_has_an_entry_for_every_kind(files):
     assert all({"count", "first_lines", "examples"} <= set(report[kind]) for kind in kinds)
 
 
+def test_lines_of_the_test_files_are_not_taken_for_those_of_the_training_files(files):
+    for name in ("a.fr", "a.en"):
+        last = (files / name).read_bytes().splitlines()[-1]
+        (files / f"test-{name}").write_bytes(b"?\n" + last + b"\n")
+    said = pellucid("check", "a.fr", "a.en", "--test", "test-a.fr", "test-a.en", folder=files)
+    assert "overlap: 1 (1 source, 1 target), line 2 of the test files" in said.out.splitlines()
+    assert said.code == 0
+
+
 def test_fix_writes_good_copies_and_says_where(files):
     add(files, b"", b"nothing")
     said = pellucid("check", "a.fr", "a.en", "--fix", "out", folder=files)
