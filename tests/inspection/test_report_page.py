@@ -15,9 +15,11 @@ from tiny_models import tiny_bundle
 import pellucid
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import PellucidError, WriteError
+from pellucid.equations.positions import tensor2tensor_positions
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.plain import json_line, plain_capture
 from pellucid.inspection.report.content import report_content
+from pellucid.inspection.report.edge_steps import embedding_steps
 from pellucid.inspection.report.page import (
     POLICY,
     SCRIPTS,
@@ -27,6 +29,7 @@ from pellucid.inspection.report.page import (
     render_page,
     write_report,
 )
+from pellucid.model.config import TransformerConfig
 
 HOSTILE = "</script><img src=x onerror=alert(1)> & <!-- ]]> \u2028 'le' \"chat\""
 
@@ -226,8 +229,24 @@ def test_pages_say_of_a_model_what_is_true_of_it():
     paper, rotary, recurrent = said("paper"), said("rotary"), said("reversed, fed the summary")
     for sentence in (outweigh, at_once, position):
         assert sentence in paper
+    assert "Without positions the encoder could not tell" in paper  # a decoder's mask tells
     for sentence in (outweigh, position):
         assert sentence not in rotary
     for sentence in (outweigh, at_once, position):
         assert sentence not in recurrent
     assert "Source reversed" in recurrent
+
+
+@pytest.mark.parametrize(("width", "divisor"), [(14, 2), (15, 3)])
+def test_the_formula_of_positions_divides_as_the_page_computes(width: int, divisor: int):
+    """Of 15 features 7 pairs have wavelengths, and 10000^(2i/(d - 3)) ends at 10000."""
+    config = TransformerConfig(d_model=width, heads=1, positions="sinusoidal_t2t")
+    [step] = [each for each in embedding_steps("encoder", config, 9) if each.name == "positions"]
+    assert step.how["width"] == width - divisor
+    assert ("['mn', {}, '3']" in str(step.formula)) == (divisor == 3)
+
+    expected = tensor2tensor_positions(8, width)
+    for row, column in ((1, 0), (7, 3), (5, 13)):
+        angle = row / 10000 ** ((column - column % 2) / step.how["width"])
+        found = math.cos(angle) if column % 2 else math.sin(angle)
+        assert expected[row, column].item() == pytest.approx(found, abs=1e-5)

@@ -193,8 +193,9 @@ def _positions(positions: Symbol, config: TransformerConfig) -> Step:
         how: dict[str, object] = {"kind": "learned"}
         return step_of(described, "positions", "Positions", formula, (positions,), how)
     is_paper = config.positions == "sinusoidal"
+    # an odd width has a sine without a cosine, which counts in no pair
+    below = "d" if is_paper else row("d", "−", "3" if config.d_model % 2 else "2")
     over = config.d_model if is_paper else max(2 * (config.d_model // 2) - 2, 2)
-    below = "d" if is_paper else row("d", "−", "2")
     angle = fraction("n", sup("10000", fraction(row("2", "i"), below)))
 
     return step_of(
@@ -208,7 +209,7 @@ def _positions(positions: Symbol, config: TransformerConfig) -> Step:
         (positions,),
         # The page computes the wave itself: it needs no matrix for it.
         {"kind": "sinusoid", "width": over, "first": config.start_position},
-        f"The first position is number {config.start_position}. Without positions the model could"
+        f"The first position is number {config.start_position}. Without positions the encoder could"
         " not tell one order of words from another.",
     )  # fmt: skip
 
