@@ -1,6 +1,7 @@
 """Pellucid among the contenders of step_speed.py, through the functions that training calls."""
 
 import contextlib
+import gc
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def pellucid_updater(
         transformer_module.loss_sums = _whole_logits  # type: ignore[assignment]
     settings.enter_context(freed_memory_is_kept())
     settings.enter_context(no_plan_for_each_shape())
+    gc.freeze()
     store = _store(arrays)
     config = TrainingConfig(
         max_steps=1, label_smoothing=task["label_smoothing"], clip_norm=task["clip_norm"]

@@ -18,6 +18,9 @@ _ROUND_ROWS = 64
 the product again, which takes ten times as long as the product itself."""
 _CHUNK_ROWS = 512
 """Rows of logits held at once: the fastest of 128 to 1,024 for 8,000 words in bfloat16 on a CPU."""
+_LOG2_E = math.log2(math.e)
+_LARGEST_EXPONENT = 60.0
+"""A bound of logits: e^60 and e^-60 lie far within float32, also summed over all words."""
 _LEAST_PROBABILITY = 1e-30
 """Below this probability float32 and bfloat16 are close to underflow."""
 
@@ -332,35 +335,16 @@ class _LinearCrossEntropy(GradientsInForward):
         """Both sums over the rows; the gradients are kept for ``backward``."""
         # In evaluation the loss alone is computed.
         needs_gradient = any(ctx.needs_input_grad)
-        narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
         gradients = _Gradients(hidden, weight, bias) if needs_gradient else None
         # the uniform part of the smoothing needs only the mean logit, which is linear in these
         mean_weight = weight.mean(dim=0)
         mean_bias = bias.mean() if bias is not None else 0.0
-        likelihood = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
-        uniform = torch.zeros_like(likelihood)
 
-        for first in range(0, hidden.shape[0], _CHUNK_ROWS):
-            # ``rows`` ends with the data, ``filled`` with the rows of zeros that round it up
-            rows = slice(first, min(first + _CHUNK_ROWS, hidden.shape[0]))
-            filled = slice(first, first + _CHUNK_ROWS)
-            all_logits = functional.linear(narrow_hidden[filled], narrow_weight)
-            if bias is not None:
-                all_logits += bias
-
-            probabilities = all_logits.softmax(dim=1)
-            logits = all_logits[: rows.stop - first]
-
-            columns = labels[rows, None]
-            label_logits = logits.gather(1, columns).squeeze(1).to(hidden.dtype)
-            normalizers = log_normalizers(logits, probabilities, columns, hidden.dtype)
-
-            likelihood += (normalizers - label_logits).sum()
-            uniform += (normalizers - (hidden[rows] @ mean_weight + mean_bias)).sum()
-            if gradients is not None:
-                # the rounding rows have a softmax too, which must not reach the gradients
-                probabilities[len(logits) :] = 0.0
-                gradients.add_softmax(rows, probabilities, narrow_hidden[filled], narrow_weight)
+        is_wide = dtype is hidden.dtype is weight.dtype and torch.finfo(dtype).bits >= 32
+        chunks = _in_one_buffer if is_wide and hidden.device.type == "cpu" else _by_softmax
+        normalizers, label_logits = chunks(hidden, weight, bias, labels, gradients, dtype)
+        likelihood = (normalizers - label_logits).sum()
+        uniform = (normalizers - (hidden @ mean_weight + mean_bias)).sum()
 
         if gradients is not None:
             gradients.subtract_labels(labels, smoothing, mean_weight)
@@ -370,6 +354,92 @@ class _LinearCrossEntropy(GradientsInForward):
         loss = (1.0 - smoothing) * likelihood + smoothing * uniform
         ctx.mark_non_differentiable(likelihood)
         return loss, likelihood
+
+
+def _in_one_buffer(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    gradients: "_Gradients | None",
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """log Σ exp(z) and the label's logit of each row, (row) both, by powers of two in one buffer.
+
+    A softmax would read the logits more often and write them twice. Here each row is exp(z), and
+    what is made of it by products is small and divided by the row's sum: 3,500 rows and 8,000
+    words take 0.94 of the time and half the buffers (float32, one thread of an AMD EPYC).
+    """
+    del dtype  # that of all
+    rows_at_once = min(_CHUNK_ROWS, len(hidden))
+    buffer = hidden.new_empty(rows_at_once, len(weight))
+    normalizers, label_logits = (hidden.new_empty(len(hidden)) for _ in range(2))
+    # exp(z) = 2^(z log₂ e), and a power of two takes two thirds of the time of exp
+    scaled_hidden = hidden * _LOG2_E
+    scaled_bias = None if bias is None else bias * _LOG2_E
+    is_bounded = _largest_logit(hidden, weight, bias) < _LARGEST_EXPONENT
+
+    for first in range(0, len(hidden), _CHUNK_ROWS):
+        rows = slice(first, min(first + _CHUNK_ROWS, len(hidden)))
+        powers = buffer[: rows.stop - first]  # first the logits, times log₂ e
+        torch.mm(scaled_hidden[rows], weight.T, out=powers)
+        if scaled_bias is not None:
+            powers += scaled_bias
+        label_logits[rows] = powers.gather(1, labels[rows, None]).squeeze(1)
+
+        # no power of a bounded row is zero or infinite; others are taken relative to their largest
+        largest = None if is_bounded else powers.amax(dim=1)
+        if largest is not None:
+            powers -= largest.unsqueeze(1)
+        sums = powers.exp2_().sum(dim=1)
+        normalizers[rows] = sums.log2() if largest is None else sums.log2() + largest
+        if gradients is not None:
+            gradients.add_powers(rows, powers, sums)
+
+    return normalizers / _LOG2_E, label_logits / _LOG2_E
+
+
+def _largest_logit(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> float:
+    """A bound of |hidden weightᵀ + bias|, by Cauchy and Schwarz; NaN where a number is NaN."""
+    if not len(hidden):
+        return 0.0
+    norms = [torch.linalg.vector_norm(each, dim=1).max() for each in (hidden, weight)]
+    most = 0.0 if bias is None else bias.abs().max()
+    return float(norms[0] * norms[1] + most)
+
+
+def _by_softmax(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    gradients: "_Gradients | None",
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """log Σ exp(z) and the label's logit of each row, (row) both, of logits in ``dtype``."""
+    narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
+    all_normalizers, all_label_logits = (hidden.new_empty(len(hidden)) for _ in range(2))
+
+    for first in range(0, hidden.shape[0], _CHUNK_ROWS):
+        # ``rows`` ends with the data, ``filled`` with the rows of zeros that round it up
+        rows = slice(first, min(first + _CHUNK_ROWS, hidden.shape[0]))
+        filled = slice(first, first + _CHUNK_ROWS)
+        all_logits = functional.linear(narrow_hidden[filled], narrow_weight)
+        if bias is not None:
+            all_logits += bias
+
+        probabilities = all_logits.softmax(dim=1)
+        logits = all_logits[: rows.stop - first]
+
+        columns = labels[rows, None]
+        all_label_logits[rows] = logits.gather(1, columns).squeeze(1).to(hidden.dtype)
+        all_normalizers[rows] = log_normalizers(logits, probabilities, columns, hidden.dtype)
+        if gradients is not None:
+            # the rounding rows have a softmax too, which must not reach the gradients
+            probabilities[len(logits) :] = 0.0
+            gradients.add_softmax(rows, probabilities, narrow_hidden[filled], narrow_weight)
+
+    return all_normalizers, all_label_logits
 
 
 def rounded_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
@@ -424,6 +494,14 @@ class _Gradients:
             self.weight += probabilities.T @ narrow_hidden
         if self.bias is not None:
             self.bias += probabilities.sum(dim=0, dtype=self.bias.dtype)
+
+    def add_powers(self, rows: slice, powers: Tensor, sums: Tensor) -> None:
+        """Add a chunk's part from softmax(z), given as ``powers`` that are yet to be divided."""
+        shares = sums.reciprocal().unsqueeze(1)  # (row, 1)
+        torch.mm(powers, self._weight, out=self.hidden[rows]).mul_(shares)
+        self.weight.addmm_(powers.T, self._input[rows] * shares)
+        if self.bias is not None:
+            self.bias.addmv_(powers.T, shares.squeeze(1))
 
     def subtract_labels(self, labels: Tensor, smoothing: float, mean_weight: Tensor) -> None:
         """Subtract the parts that come from the labels and from the smoothing."""

@@ -197,6 +197,49 @@ def test_a_label_whose_probability_underflows_costs_what_its_logit_says():
     assert likelihood.item() == pytest.approx(2000.0 + 2000.0 + math.log1p(math.exp(-1.0)))
 
 
+@pytest.mark.parametrize("length", [1.0, 60.0])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_linear_cross_entropy_in_float32_with_and_without_a_bound_of_its_logits(
+    length: float, has_bias: bool
+):
+    """Short rows need no largest logit to begin from; long ones, of logits up to 130, do."""
+    hidden = length * functional.normalize(random(5, 8, dtype=torch.float64, seed=1).detach())
+    weight = 3.0 * functional.normalize(random(40, 8, dtype=torch.float64, seed=2).detach())
+    inputs = [hidden, weight, *([random(40, dtype=torch.float64, seed=3)] if has_bias else [])]
+    labels = torch.tensor([0, 39, 7, 7, 2])
+
+    sums = []
+    for dtype in (torch.float64, torch.float32):
+        each = [x.detach().to(dtype).requires_grad_() for x in inputs]
+        bias = each[2] if has_bias else None
+        if dtype is torch.float64:
+            logits = functional.linear(each[0], each[1], bias)
+            loss = smoothed_cross_entropy(logits, labels, 0.1)
+            likelihood = cross_entropy(logits, labels)
+        else:
+            loss, likelihood = fused_linear_cross_entropy(each[0], each[1], bias, labels, 0.1)
+        sums.append([loss, likelihood, *torch.autograd.grad(loss, each)])
+    for clear, fast in zip(*sums, strict=True):
+        torch.testing.assert_close(fast.double(), clear, rtol=2e-5, atol=2e-5)
+
+
+def test_linear_cross_entropy_of_no_row_is_zero():
+    weight = random(11, 5, dtype=torch.float32, seed=2)
+    loss, likelihood = fused_linear_cross_entropy(
+        torch.empty(0, 5), weight, None, torch.empty(0, dtype=torch.long), 0.1
+    )
+    assert loss == likelihood == 0.0
+    [gradient] = torch.autograd.grad(loss, [weight])
+    assert not gradient.any()
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_a_hidden_state_that_is_not_finite_shows_in_the_loss(wrong: float):
+    hidden = torch.tensor([[wrong, 1.0], [0.0, 1.0]])
+    loss, _ = fused_linear_cross_entropy(hidden, torch.eye(2), None, torch.tensor([0, 1]), 0.1)
+    assert not loss.isfinite()
+
+
 def test_linear_cross_entropy_without_gradients_gives_the_same_sums():
     hidden = random(7, 5, dtype=torch.float64, seed=1)
     weight = random(11, 5, dtype=torch.float64, seed=2)
