@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pellucid.equations.fused import fused_orthogonalize
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.layers import SublayerModule
+from pellucid.training.optimizers import AdamW, Optimizer
 
 _IN_CACHE = 1 << 16
 """Entries of the matrices that a thread multiplies together. Their squares and polynomials then
@@ -52,7 +53,7 @@ def hidden_matrices(model: nn.Module) -> dict[Tensor, tuple[int, ...]]:
     return found
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(Optimizer):
     """Orthogonalized momentum for hidden matrices, AdamW for the rest, at one learning rate.
 
     Source: Jordan et al. (2024); Liu et al. (2025), arXiv:2502.16982; twin of ``muon_update``.
@@ -64,7 +65,7 @@ class Muon(torch.optim.Optimizer):
     def __init__(
         self,
         heights: Mapping[Tensor, Sequence[int]],
-        adam: torch.optim.AdamW,
+        adam: AdamW,
         momentum: float,
         weight_decay: float,
     ) -> None:

@@ -32,6 +32,7 @@ from pellucid.training.config import TrainingConfig
 from pellucid.training.distributed import ALONE, ProcessGroup, local
 from pellucid.training.muon import HEIGHTS, Muon, hidden_matrices
 from pellucid.training.objective import Objective
+from pellucid.training.optimizers import SGD, AdamW
 from pellucid.training.precision import Precision, autocast, rounded_matrices
 
 
@@ -311,17 +312,15 @@ def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim
                 # Rows without a gradient stay where they are, and most rows have none.
                 model.row_gradients = by_rows
             # The fused kernel takes no sparse gradient.
-            return torch.optim.SGD(groups, lr=0.0, fused=not by_rows)
+            return SGD(groups, lr=0.0, fused=not by_rows)
         case "muon":
             return Muon(heights, _adam(groups, config), config.muon_momentum, config.weight_decay)
         case _:
             assert_never(config.optimizer)
 
 
-def _adam(groups: list[dict[str, Any]], config: TrainingConfig) -> torch.optim.AdamW:
-    return torch.optim.AdamW(
-        groups, lr=0.0, betas=config.adam_betas, eps=config.adam_eps, fused=True
-    )
+def _adam(groups: list[dict[str, Any]], config: TrainingConfig) -> AdamW:
+    return AdamW(groups, lr=0.0, betas=config.adam_betas, eps=config.adam_eps, fused=True)
 
 
 def update(

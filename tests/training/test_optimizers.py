@@ -1,5 +1,7 @@
 """Plain descent, the mean and the sum, by hand; and what Muon moves and refuses."""
 
+import sys
+
 import pytest
 import torch
 from tiny_models import tiny_model
@@ -11,6 +13,7 @@ from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective
+from pellucid.training.optimizers import SGD, AdamW
 from pellucid.training.step import build_optimizer, find_gradient, update
 
 RATE = 0.5
@@ -171,3 +174,34 @@ def test_muon_under_bfloat16_moves_as_far_and_keeps_float32():
     full, half = moves
     assert not torch.equal(full, half)
     assert half.norm().item() == pytest.approx(full.norm().item(), rel=0.1)
+
+
+@pytest.mark.parametrize("kind", ["adam", "sgd", "muon"])
+def test_no_optimizer_imports_pytorchs_compiler(kind: str, monkeypatch: pytest.MonkeyPatch):
+    """Its import takes as long as that of the rest of PyTorch, at every start of a training."""
+    monkeypatch.setitem(sys.modules, "torch._dynamo", None)  # its import fails
+    config = TrainingConfig.parse({"max_steps": 1, "optimizer": kind})
+    model = tiny_model(dropout=0.0)
+    optimizer = build_optimizer(model, config)
+    update(model, optimizer, [batch()], build_objective(config), config, rate=RATE)
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.zero_grad()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(AdamW, torch.optim.AdamW), (SGD, torch.optim.SGD)], ids=["adam", "sgd"]
+)
+def test_an_optimizer_moves_as_pytorchs_own(
+    ours: type[torch.optim.Optimizer], theirs: type[torch.optim.Optimizer]
+):
+    results = []
+    for kind in (ours, theirs):
+        weight = torch.linspace(-1, 1, 12).view(3, 4).requires_grad_()
+        optimizer = kind([{"params": [weight], "weight_decay": 0.1}], lr=0.5, fused=True)  # type: ignore[call-arg]
+        for _ in range(3):
+            optimizer.zero_grad()
+            weight.square().sum().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        results.append((weight.detach(), optimizer.state_dict()))
+    assert torch.equal(results[0][0], results[1][0])
+    assert repr(results[0][1]) == repr(results[1][1])
