@@ -92,14 +92,19 @@ class WordCollector:
 
     def __init__(self) -> None:
         self._words: set[str] | None = set()
+        self._spellings: set[str] = set()
+        """The words as they are written in the text, case and all; each is judged once."""
 
     def passing(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """The pairs, unchanged; the words of their sources are collected."""
         for pair in pairs:
             if self._words is not None:
-                self._words.update(map(_plain, words_of(pair[0])))
+                new = set(_WORD.findall(normalize(pair[0]))) - self._spellings
+                spaced = [word for word in new if not SPACELESS_LETTER.search(word)]
+                self._words.update(map(_plain, spaced))
+                self._spellings.update(spaced)
                 if len(self._words) > MOST_WORDS:
-                    self._words = None
+                    self._words, self._spellings = None, set()
             yield pair
 
     @property

@@ -337,13 +337,15 @@ def _train(
     wanted = config.tokenizer
     begin_phase(f"training the tokenizer ({wanted.kind}, {wanted.vocabulary_size:,})")
     collector = WordCollector()
+    # a model of plain text has no source, whose words could be unseen
+    translates = config.model.translates
+    sources = collector.passing(pairs()) if translates else pairs()
     tokenizers = train_tokenizers(
-        (source for source, _ in _with_noise(collector.passing(pairs()), config)),
+        (source for source, _ in _with_noise(sources, config)),
         (target for _, target in _with_noise(pairs(), config)),
         wanted,
     )
-    # A model of plain text has no source.
-    return tokenizers, collector.found if config.model.translates else None
+    return tokenizers, collector.found if translates else None
 
 
 def _with_noise(pairs: Iterable[tuple[str, str]], config: RunConfig) -> Iterator[tuple[str, str]]:
