@@ -17,7 +17,7 @@ from pellucid.backends.ctranslate2 import cache
 from pellucid.backends.ctranslate2.cache import cache_folder, converted
 from pellucid.backends.load import load
 from pellucid.backends.user_cache import locked_folder
-from pellucid.bundle import load_bundle
+from pellucid.bundle import load_bundle, open_bundle
 from pellucid.core import system
 from pellucid.core.errors import WriteError
 
@@ -199,4 +199,14 @@ def test_models_that_compute_otherwise_with_equal_tensors_have_keys_of_their_own
     with converted(relu, "float32") as one:
         pass
     with converted(swish, "float32") as other:
+        assert one != other
+
+
+def test_a_changed_model_in_memory_is_not_kept_as_that_of_its_bundle(tmp_path: Path):
+    folder = saved(tmp_path / "bundle")
+    changed = load_bundle(folder)
+    changed.model.get_parameter("decoder.layers.1.cross_attention.w_qkv").data.zero_()
+    with converted(changed, "float32") as one:
+        pass
+    with converted(open_bundle(folder), "float32") as other:
         assert one != other

@@ -8,6 +8,7 @@ opened: whoever made the bundle could have put another model there.
 """
 
 import contextlib
+import dataclasses
 import logging
 import os
 import tempfile
@@ -23,7 +24,7 @@ from pellucid.backends.user_cache import (
     remove_unused,
     user_cache,
 )
-from pellucid.bundle import Bundle
+from pellucid.bundle import Bundle, StoredModel
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 from pellucid.core.files import remove_folder, remove_leftovers, verify_folder
 from pellucid.core.version import __version__
@@ -115,7 +116,10 @@ def _is_whole(folder: Path) -> bool:
 
 def _key(bundle: Bundle) -> str:
     """A key that differs between models, and between versions of the two programs."""
-    return key_of(content_of(bundle), __version__, version("ctranslate2"))
+    # a model in memory may have been changed since it was read: its tensors count
+    is_stored = isinstance(bundle.held, StoredModel) and not bundle.held.is_read
+    content = content_of(bundle if is_stored else dataclasses.replace(bundle, manifest={}))
+    return key_of(content, __version__, version("ctranslate2"))
 
 
 def cache_folder() -> Path | None:
