@@ -152,6 +152,8 @@ def _advice(diagnosis: "Diagnosis") -> str:
     kept = ", ".join(_name(kind) for kind in diagnosis.findings if kind in found & KEPT_KINDS)
     if not found - KEPT_KINDS:
         return f"; --fix does not change: {kept}" if kept else ""
+    if any(diagnosis.findings[kind].count >= diagnosis.source_lines for kind in found - KEPT_KINDS):
+        return "; --fix would leave no pair"
     return "; --fix OUT writes copies without what was found" + (kept and f", except: {kept}")
 
 
@@ -305,11 +307,14 @@ def prepare(
         facts = {"read": done.text.read, "kept": done.text.kept, "dropped": done.text.dropped}
         click.echo(json.dumps({**facts, "tokenized": len(done.store), "config": str(done.config)}))
         return
+    # without the reasons that no pair had: some are not looked for unless they are asked for
     dropped = ", ".join(
-        f"{count:,} {reason.replace('_', ' ')}" for reason, count in done.text.dropped.items()
+        f"{count:,} {reason.replace('_', ' ')}"
+        for reason, count in done.text.dropped.items()
+        if count
     )
     click.echo(
-        f"kept {done.text.kept:,} of {done.text.read:,} pairs (dropped: {dropped}),"
+        f"kept {done.text.kept:,} of {done.text.read:,} pairs (dropped: {dropped or 'none'}),"
         f" tokenized {len(done.store):,}",
         err=True,
     )

@@ -26,14 +26,25 @@ if TYPE_CHECKING:
 def visible(text: str) -> str:
     """``text`` in one line, with all that could steer the terminal or is not seen escaped.
 
-    Spaces of every kind stay, and the joiners that Persian, Hindi and emoji are written with.
+    Spaces of every kind stay, the joiners that Persian, Hindi and emoji are written with, and
+    letters and emoji that are newer than this Python's Unicode.
     """
+    if text.isprintable():
+        return text
     return "".join(
-        letter
-        if letter.isprintable() or letter in "\u200c\u200d" or unicodedata.category(letter) == "Zs"
-        else letter.encode("unicode_escape").decode("ascii")
+        letter if _is_seen(letter) else letter.encode("unicode_escape").decode("ascii")
         for letter in text
     )
+
+
+def _is_seen(letter: str) -> bool:
+    if letter.isprintable() or letter in "\u200c\u200d":
+        return True
+    category = unicodedata.category(letter)
+    # Of the codes without a letter, Unicode promises 66 to stay so: "noncharacters".
+    code = ord(letter)
+    is_new = category == "Cn" and code & 0xFFFE != 0xFFFE and not 0xFDD0 <= code <= 0xFDEF
+    return category == "Zs" or is_new
 
 
 FILTERS = frozenset(

@@ -38,6 +38,17 @@ def test_good_text(files):
     )
 
 
+def test_what_no_pair_would_survive_is_not_advised(tmp_path):
+    for name, line in (("a.fr", "le chat {} dort"), ("a.en", "the cat {} is asleep")):
+        text = "".join(line.format(number) + "\n" for number in range(20))
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    again = ("check", "a.fr", "a.en", "--test", "a.fr", "a.en")
+    said = pellucid(*again, folder=tmp_path)
+    assert said.out.splitlines()[-1].endswith("; --fix would leave no pair")
+    fixed = pellucid(*again, "--fix", "b", folder=tmp_path)
+    assert "no pair of a.fr is good enough to keep" in fixed.error_line
+
+
 def test_findings_are_listed_with_lines_and_examples_that_cannot_steer_a_terminal(files):
     add(files, b"un \x1b[31mchien", b"a dog")
     said = pellucid("check", "a.fr", "a.en", folder=files)

@@ -359,6 +359,9 @@ def test_shown_text_keeps_the_letters_of_every_language_and_no_control_character
     readable = "Bonjour\u00a0! می\u200cخواهم क्\u200dष 東京\u3000駅"
     assert visible(readable) == readable
     assert visible("\x1b[2J\u202e\u2028\n\u00ad") == "\\x1b[2J\\u202e\\u2028\\n\\xad"
+    assert visible("\ufdd0\uffff\U0001fffe") == "\\ufdd0\\uffff\\U0001fffe"  # noncharacters
+    newest = "un chat \U0001fae8 \U00031350 \U0001fadf"  # of Unicode 15 and 16
+    assert visible(newest) == newest
 
 
 def test_a_full_disk_behind_stdout_is_told(tiny_run: Path):
