@@ -165,22 +165,8 @@ def evaluate(
       pellucid evaluate runs/cmudict valid.refs.tsv --metric wer --metric per
       pellucid evaluate runs/en-zh test.en test.zh --metric chrf++ --sentence-scores scores.tsv
     """
-    for model in (bundle, *others):
-        require_model(model)
-    require_texts(source, *reference)
-
-    from pellucid.evaluation.evaluate import evaluate as evaluate_lines
-    from pellucid.evaluation.evaluate import read_test_set
-    from pellucid.text.config import file_format
-    from pellucid.text.glossary import Glossary, count_present
-
     if domains and glossary is None:
         raise click.UsageError("--domain must go with --glossary.")
-    if not reference and file_format(source) != "tsv":
-        raise click.UsageError(
-            "Missing argument 'REFERENCE...', unless SOURCE is a .tsv file with the references."
-        )
-
     if robustness and (metrics or pronunciations is not None or sentence_scores):
         raise click.UsageError(
             "--robustness is BLEU, and takes no --metric, --pronunciations or --sentence-scores."
@@ -193,6 +179,21 @@ def evaluate(
         )
     if pronunciations is False and "per" in metrics:
         raise click.UsageError("--metric per counts phones, and takes no --no-pronunciations.")
+
+    # Before the imports, which take longer than to find that nothing is there.
+    for model in (bundle, *others):
+        require_model(model)
+    require_texts(source, *reference)
+
+    from pellucid.evaluation.evaluate import evaluate as evaluate_lines
+    from pellucid.evaluation.evaluate import read_test_set
+    from pellucid.text.config import file_format
+    from pellucid.text.glossary import Glossary, count_present
+
+    if not reference and file_format(source) != "tsv":
+        raise click.UsageError(
+            "Missing argument 'REFERENCE...', unless SOURCE is a .tsv file with the references."
+        )
     if pronunciations is None and "per" in metrics:
         # ``per`` counts phones, so its texts are pronunciations.
         pronunciations = True

@@ -39,7 +39,10 @@ def test_good_text(files):
 
 
 def test_what_no_pair_would_survive_is_not_advised(tmp_path):
-    for name, line in (("a.fr", "le chat {} dort"), ("a.en", "the cat {} is asleep")):
+    for name, line in (
+        ("a.fr", "un chat noir {} et un chien dort"),
+        ("a.en", "a black cat {} and a dog sleep"),
+    ):
         text = "".join(line.format(number) + "\n" for number in range(20))
         (tmp_path / name).write_text(text, encoding="utf-8")
     again = ("check", "a.fr", "a.en", "--test", "a.fr", "a.en")

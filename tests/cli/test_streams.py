@@ -52,7 +52,9 @@ def test_one_line_out_for_every_line_in(tiny_run: Path):
     assert_only_doubts(result.err)
 
 
-def test_lines_in_other_languages_are_warned_of_and_translated_all_the_same(tiny_run: Path):
+def test_lines_in_other_languages_are_warned_of_and_translated_all_the_same(
+    tiny_run: Path, tmp_path: Path
+):
     """The model reads French; of many lines five are shown."""
     german = "Gestern Abend sind wir mit den Kindern am Fluss spaziert."
     text = f"une vieille dame lit le journal dans le train\n\n12 345\n{german}\n".encode()
@@ -65,7 +67,8 @@ def test_lines_in_other_languages_are_warned_of_and_translated_all_the_same(tiny
     many = pellucid("translate", tiny_run, "--detect", stdin=f"{german}\n".encode() * 8)
     assert sum("looks German" in line for line in many.err.splitlines()) == 5
     assert "WARNING: 3 more lines in other languages: de 3" in many.err
-    refused = pellucid("translate", tiny_run, "a.docx", "-o", "b.docx", "--detect")
+    (tmp_path / "a.docx").touch()
+    refused = pellucid("translate", tiny_run, tmp_path / "a.docx", "-o", "b.docx", "--detect")
     assert (refused.code, "--detect cannot be used with documents" in refused.err) == (2, True)
 
 

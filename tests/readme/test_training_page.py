@@ -47,6 +47,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, pairs in parts.items():
         (folder / f"{name}.en").write_text("".join(f"{pair.source}\n" for pair in pairs))
         (folder / f"{name}.de").write_text("".join(f"{pair.target}\n" for pair in pairs))
+        (folder / f"{name}.links").write_text("0-0\n" * len(pairs))
     return folder
 
 
@@ -58,6 +59,9 @@ def test_every_command_works_in_the_order_it_is_given(workplace: Path):
         if command[0] == "train":
             model = [] if "--init" in command else SMALLER_MODEL
             steps = ["training.max_steps=3"] if "--resume" in command else []
+            # the only layer there is
+            layer = [each for each in command if each.startswith("decoding.align_layer")]
+            steps += [f"{each.partition('=')[0]}=0" for each in layer]
             command = [*command, *set_options([*SMALLER, *model, *steps])]
         elif command[0] == "recombine":
             command = [*command, "--lines", "20"]

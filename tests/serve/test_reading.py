@@ -2,15 +2,19 @@
 
 import asyncio
 from types import SimpleNamespace
+from unittest.mock import create_autospec
 
 from pellucid.serve.reading import read_texts
 from pellucid.serve.schema import TranslateRequest
+from pellucid.text.tokenizers.marian import MarianTokenizer
 
 
 def multilingual_model() -> SimpleNamespace:
     """A model with a token for each word."""
     return SimpleNamespace(
-        bundle=SimpleNamespace(source_tokenizer=SimpleNamespace(kind="marian")),
+        bundle=SimpleNamespace(
+            source_tokenizer=create_autospec(MarianTokenizer, codes={">>deu<<"})
+        ),
         settings=SimpleNamespace(target_code=""),
         source_language="en",
         source_ids=lambda texts: [[7] * len(text.split()) for text in texts],
