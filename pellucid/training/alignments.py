@@ -110,12 +110,14 @@ def _aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterat
     ]
     requests = as_requests([source for source, _ in pairs], translator.settings, 1)
     read = [translator.odd_line(request).plain.read for request in requests]
+
     for translation, seen, weights in zip(given, read, translator.attention(given), strict=True):
         source, target = translation.source, translation.text
         ids = tokenizers[0].encode(seen)[: weights.shape[1] - 1]
         if len(seen.split()) != len(source.split()) or not ids or not translation.token_ids:
             yield ""
             continue
+
         shares = weights / weights[:-1].sum(dim=0, keepdim=True).clamp_min(1e-9)
         links = align_words(
             align_tokens(weights * shares),

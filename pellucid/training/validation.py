@@ -117,6 +117,7 @@ def alignment_error(model: Seq2Seq, aligned: AlignedPairs, config: RunConfig) ->
             ]
             found = cross_attention(model, pairs, decoding.align_layer, decoding.align_head)
             links = aligned.alignments.of(aligned.rows[places])
+
             for place, weights in enumerate(found):
                 own = links[links[:, 0] == place]
                 is_linked = torch.zeros_like(weights, dtype=torch.bool)
