@@ -13,7 +13,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import merged
 from pellucid.documents.placement import Aligned, Link
 from pellucid.documents.segments import Span
-from pellucid.text.languages import with_code
+from pellucid.text.languages import language_of_code, with_code
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -77,6 +77,12 @@ class ModelTranslator:
     def source_language(self) -> str:
         """The source language of the model."""
         return self._translator.source_language
+
+    @property
+    def target_language(self) -> str:
+        """The language of the translations: of a multilingual model, that of its code."""
+        translator = self._translator
+        return language_of_code(translator.settings.target_code) or translator.target_language
 
     def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
         """The translation of each sentence, in order; raises as ``Translator.translate`` does.

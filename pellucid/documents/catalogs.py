@@ -1,12 +1,12 @@
 """Catalogs of translators: XLIFF 1.2 and 2.
 
-What has a translation keeps it. In XLIFF the new ones are marked as made by a machine where the
-format has a mark for that.
+What has a translation keeps it. The new ones are marked as made by a machine where the format has a
+mark for that, and a file that names no target language gets that of the model.
 """
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import (
@@ -19,6 +19,7 @@ from pellucid.documents.containers import (
 )
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.plain import divide_at_tags
+from pellucid.documents.protected import literals_in
 from pellucid.documents.segments import Alone, Close, Kind, Open, Range, Segment
 from pellucid.documents.xml_places import (
     ElementPlace,
@@ -27,6 +28,7 @@ from pellucid.documents.xml_places import (
     keeps_tags,
     with_attributes,
 )
+from pellucid.text.languages import base_code
 
 _PAIRS = frozenset(("g", "mrk", "pc"))
 _OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))
@@ -36,8 +38,11 @@ _OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))
 class XliffDocument:
     """An XLIFF file, version 1.2 or 2."""
 
-    def __init__(self, data: bytes, what: str) -> None:
-        """Raises DataError for what is not XLIFF."""
+    def __init__(self, data: bytes, what: str, target_language: str = "") -> None:
+        """``target_language`` is that of the model; empty if it is not known.
+
+        Raises DataError for what is not XLIFF.
+        """
         self._data, self._root = data, parse_xml(data, what)
         if local_name(self._root) != "xliff":
             raise DataError(
@@ -46,28 +51,54 @@ class XliffDocument:
 
         self._is_new = self._root.get("version", "1.2").startswith("2")
         self._texts: list[tuple[Element, MixedText]] = []
+        given: dict[str, str] = {}
+        """In XLIFF 2 what the codes of a unit were in the original, by their ids."""
+        given_in: dict[Element, dict[str, str]] = {}
 
-        for unit in self._root.iter():
+        def role_of(element: Element) -> Role:
+            return _role_of(element, given)
+
+        def read_as(element: Element) -> str:
+            return _placeholder(element, given)
+
+        for unit in self._root.iterdescendants():
             if local_name(unit) != ("segment" if self._is_new else "trans-unit"):
                 continue
             source = _child(unit, "source")
             if source is not None and self._is_open(unit):
-                self._texts.append(
-                    (unit, read_mixed(source, _role_of, divide_at_tags, _range_of, _kind_of))
-                )
+                holder = unit.getparent()
+                if holder not in given_in:
+                    data_of = holder.iterfind("{*}originalData/{*}data")
+                    given_in[holder] = {each.get("id"): each.text or "" for each in data_of}
+                given = given_in[holder]
+                text = read_mixed(source, role_of, divide_at_tags, _range_of, _kind_of, read_as)
+                self._texts.append((unit, text))
 
-        self.segments = [text.segment for _, text in self._texts]
+        self.segments = [_in_one_line(text) for _, text in self._texts]
         self._codec = self._root.getroottree().docinfo.encoding or "utf-8"
+        self._language = target_language
+        self._unnamed: dict[Element, dict[str, str]] = {}
+        """Elements that lack the language of the new targets, and the attribute for it."""
+        self.notes = self._check_language()
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with targets; every other byte stays, in the encodings that allow it."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        # What is as it was has its white space as it was.
+        translated = [
+            text.segment if before == after else after
+            for (_, text), before, after in zip(self._texts, self.segments, translated, strict=True)
+        ]
         places = self._places()
         if places is None:
             return self._written_by_lxml(translated)
 
         edits: list[tuple[int, int, bytes]] = []
+        for element, language in self._unnamed.items():
+            start, stop = places[element].start, places[element].inner_start
+            tag = with_attributes(self._text_of(start, stop), language)
+            edits.append((start, stop, self._bytes_of(tag)))
         for (unit, text), segment in zip(self._texts, translated, strict=True):
             source, target = places[text.element], _child(unit, "target")
             states = {"state": "needs-review-translation", "state-qualifier": "leveraged-mt"}
@@ -138,6 +169,10 @@ class XliffDocument:
         return text.encode(self._codec, "xmlcharrefreplace")
 
     def _written_by_lxml(self, translated: Sequence[Segment]) -> bytes:
+        for element, language in self._unnamed.items():
+            for name, value in language.items():
+                element.set(name, value)
+
         for (unit, text), segment in zip(self._texts, translated, strict=True):
             target = _child(unit, "target")
             if target is None:
@@ -160,6 +195,28 @@ class XliffDocument:
                 target.set("state-qualifier", "leveraged-mt")
 
         return write_xml(self._root)
+
+    def _check_language(self) -> list[str]:
+        """Note the elements without a target language, and return the notes on another one."""
+        name = "trgLang" if self._is_new else "target-language"
+        holders = dict.fromkeys(
+            self._root if self._is_new else each
+            for unit, _ in self._texts
+            for each in unit.iterancestors()
+            if local_name(each) == "file"
+        )
+        notes: dict[str, None] = {}
+        for holder in holders:
+            named = holder.get(name, "").strip()
+            if named and self._language and base_code(named) != base_code(self._language):
+                notes[f"its {name} is {named}, and the model translates into {self._language}"] = (
+                    None
+                )
+            elif not named and self._language:
+                self._unnamed[holder] = {name: self._language.replace("_", "-")}
+            elif not named and self._is_new:
+                notes["it has no trgLang, which XLIFF 2 needs beside targets: add it"] = None
+        return list(notes)
 
     def _is_open(self, unit: Element) -> bool:
         """Whether it waits for a translation, and may have one."""
@@ -184,6 +241,8 @@ def _child(unit: Element, name: str) -> Element | None:
 
 _BEGINS = {"bpt": "ept", "bx": "ex", "sc": "ec", "sm": "em"}
 _ENDS = {end: begin for begin, end in _BEGINS.items()}
+_RANGES = frozenset((*_BEGINS, *_ENDS))
+"""Elements that are one end of a range."""
 _ANGULAR = re.compile(r"(START|CLOSE)_([A-Z0-9_]*?)(?:_\d+)?")
 """Marks of Angular for the tags around a text. Of ``START_LINK`` and ``START_LINK_1`` the end is
 ``CLOSE_LINK``."""
@@ -223,6 +282,65 @@ def _kind_of(element: Element) -> Kind:
     return "format"
 
 
-def _role_of(element: Element) -> Role:
+_LINE_ENDS = frozenset(("lb", "xlf:lb", "x-br", "x-html-br"))
+_LINE_END = re.compile(r"LINE_BREAK(?:_\d+)?|<br\s*/?>|\\n|\n", re.IGNORECASE)
+"""The name of a line end in Angular, and what programs write for one."""
+
+
+def _role_of(element: Element, given: Mapping[str, str]) -> Role:
+    if local_name(element) not in _PAIRS and _ends_line(element, given):
+        return "break"
     is_kept = element.get("mtype") == "protected" or element.get("translate") == "no"
     return "pair" if local_name(element) in _PAIRS and not is_kept else "alone"
+
+
+def _ends_line(element: Element, given: Mapping[str, str]) -> bool:
+    """Whether an element without text to translate is the end of a line."""
+    kinds = {element.get("ctype"), element.get("type"), element.get("subType")}
+    shown = (element.get("id", ""), *_shown(element, given))
+    return bool(kinds & _LINE_ENDS) or any(map(_LINE_END.fullmatch, shown))
+
+
+def _placeholder(element: Element, given: Mapping[str, str]) -> str:
+    """The placeholder of a program that an element is in the text, such as ``%s``; empty for a tag,
+    or if the file does not say it.
+    """
+    if local_name(element) in _RANGES:
+        return ""
+    shown = _shown(element, given)
+    return next((each for each in shown if literals_in(each) == [(0, len(each))]), "")
+
+
+def _shown(element: Element, given: Mapping[str, str]) -> tuple[str, ...]:
+    """The texts that an element stands for in the original, as far as the file says them.
+
+    ``given`` are the texts that codes refer to by ``dataRef``.
+    """
+    return (
+        "".join(element.itertext()),
+        given.get(element.get("dataRef", ""), ""),
+        *(element.get(name, "") for name in ("equiv-text", "disp", "equiv")),
+    )
+
+
+_LAYOUT = re.compile(r"(?<=\S)[ \t]*\r?\n(?:[ \t]{2,}|\t)(?=\S)")
+"""The end of a line before an indented one: what XML looks like, and not what it says."""
+_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+
+
+def _in_one_line(text: MixedText) -> Segment:
+    """The segment of a source, in which layout is a space unless the file says that it counts."""
+    holders = [text.element, *text.element.iterancestors()]
+    spaces = next((each.get(_SPACE) for each in holders if each.get(_SPACE)), "default")
+    if spaces == "preserve":
+        return text.segment
+    pieces = text.segment.pieces
+    found = list(pieces)
+    for number, piece in enumerate(pieces):
+        if isinstance(piece, str) and "\n" in piece:
+            # Beside a mark a line can end too, but not at either end of the whole text.
+            before = "x" if number else ""
+            after = "x" if number + 1 < len(pieces) else ""
+            line = _LAYOUT.sub(" ", f"{before}{piece}{after}")
+            found[number] = line[len(before) : len(line) - len(after)]
+    return Segment(tuple(found))

@@ -24,6 +24,7 @@ from pellucid.documents.segments import Document
 from pellucid.documents.strings import JsonDocument, YamlDocument
 from pellucid.documents.subtitles import SubtitleDocument
 from pellucid.documents.tables import TableDocument
+from pellucid.text.languages import UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,7 @@ def read_document(
 
 
 def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Document:
-    language = options.target_language
+    language = "" if options.target_language == UNKNOWN else options.target_language
     match kind:
         case "txt":
             return TextDocument(data, what)
@@ -82,7 +83,7 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "po":
             return MessageDocument(PoDocument(data, what, language), language)
         case "xliff":
-            return MessageDocument(XliffDocument(data, what), language)
+            return MessageDocument(XliffDocument(data, what, language), language)
         case "json":
             return MessageDocument(JsonDocument(data, what, options.columns), language)
         case "yaml":

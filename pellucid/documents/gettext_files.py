@@ -18,7 +18,7 @@ from pellucid.documents.plurals import header_of, numbers_of_forms
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import Segment
 from pellucid.text.corpus.dialects import byte_order_mark
-from pellucid.text.languages import UNKNOWN
+from pellucid.text.languages import base_code
 
 
 class PoDocument:
@@ -83,11 +83,7 @@ class PoDocument:
                 " msgattrib --clear-fuzzy --empty empties them first"
             )
         named = self._file.metadata.get("Language", "").strip()
-        if (
-            target_language not in ("", UNKNOWN)
-            and named
-            and _base(named) != _base(target_language)
-        ):
+        if target_language and named and base_code(named) != base_code(target_language):
             self.notes.append(
                 f"its head says Language: {named}, and the model translates into {target_language}"
             )
@@ -270,11 +266,6 @@ def _with_plural_forms(lines: Sequence[str], header: str) -> str:
         return _PLURAL_FORMS.sub(lambda _: field, head, count=1)
     body = head.rstrip("\r\n")
     return f'{body}{lines[0][len(lines[0].rstrip()) :]}"{field}\\n"{head[len(body) :]}'
-
-
-def _base(language: str) -> str:
-    """The code of a language without its country."""
-    return language.lower().replace("-", "_").partition("_")[0]
 
 
 def _check_entries(text: str, what: str) -> None:

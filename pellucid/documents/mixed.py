@@ -76,11 +76,13 @@ def read_mixed(
     split_text: Callable[[str], Sequence[tuple[str, Tag | None]]] | None = None,
     range_of: Callable[[Element], Range | None] = lambda _: None,
     kind_of: Callable[[Element], Kind] = lambda _: "format",
+    read_as: Callable[[Element], str] = lambda _: "",
 ) -> MixedText:
     """The content of an element. Comments and instructions stand alone.
 
     ``split_text`` divides a text at the tags in it, which are kept as they are. ``range_of`` tells
-    the range that an element begins or ends, ``kind_of`` what an element is in a sentence.
+    the range that an element begins or ends, ``kind_of`` what an element is in a sentence, and
+    ``read_as`` the word that an element without text to translate stands for.
     """
     elements: dict[int, Element] = {}
     texts: dict[int, str] = {}
@@ -119,7 +121,9 @@ def read_mixed(
                 is_element = bool(local_name(child))
                 ends = ranges.ended_by(number, range_of(child) if is_element else None)
                 kind = kind_of(child) if is_element else "format"
-                pieces.append(Alone(number, breaks=role == "break", ends=ends, kind=kind))
+                breaks = role == "break"
+                reads = read_as(child) if is_element and not breaks else ""
+                pieces.append(Alone(number, reads, breaks, ends=ends, kind=kind))
 
             add(child.tail)
 

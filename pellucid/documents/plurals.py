@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from pellucid.core.errors import DataError
+from pellucid.text.languages import base_code
 
 _HEADER = re.compile(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+)")
 _MOST_FORMS = 10
@@ -55,18 +56,13 @@ _CATEGORIES = {
 
 def categories_of(language: str) -> tuple[str, ...]:
     """The forms that a message of ICU needs beside ``one`` and ``other`` in a language."""
-    code = _base(language)
+    code = base_code(language)
     return next((each for each, codes in _CATEGORIES.items() if code in codes.split()), ())
 
 
 def header_of(language: str) -> str | None:
     """The value of ``Plural-Forms`` for a language such as ``pt_BR``; None if it is not known."""
-    return _HEADERS.get(language.lower().replace("-", "_")) or _HEADERS.get(_base(language))
-
-
-def _base(language: str) -> str:
-    """The code of a language without its country, script and encoding: ``sr`` of ``sr@latin``."""
-    return re.split("[-_@.]", language.lower())[0]
+    return _HEADERS.get(language.lower().replace("-", "_")) or _HEADERS.get(base_code(language))
 
 
 def numbers_of_forms(header: str) -> list[list[int]]:

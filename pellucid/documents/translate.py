@@ -9,7 +9,6 @@ from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts, Progress, SentenceTranslator, translate_segments
 from pellucid.documents.names import Format, format_of
 from pellucid.documents.segments import notes_of
-from pellucid.text.languages import UNKNOWN
 
 
 def translate_document(
@@ -32,9 +31,9 @@ def translate_document(
     options = options or ReadOptions()
     by_text = isinstance(translator, Translator) and not has_torch()
     if isinstance(translator, Translator):
-        if not options.target_language and translator.target_language != UNKNOWN:
-            options = dataclasses.replace(options, target_language=translator.target_language)
         translator = ModelTranslator(translator)
+        if not options.target_language:
+            options = dataclasses.replace(options, target_language=translator.target_language)
 
     document = read_document(data, kind or format_of(name), name, options)
 

@@ -280,7 +280,7 @@ class Documents:
         task = DocumentTask(
             kind=format_of(order.name),
             language=translator.source_language,
-            target_language=served.model.target_language,
+            target_language=translator.target_language,
             columns=order.columns,
             keep_numbers=order.keep_numbers,
             guard_cells=order.guard_cells,

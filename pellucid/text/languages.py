@@ -155,6 +155,18 @@ def sentence_in(code: str) -> str:
     return _SENTENCES.get(code, "")
 
 
+def base_code(language: str) -> str:
+    """The code of a language without its country, script and encoding: ``sr`` of ``sr@latin``."""
+    return re.split("[-_@.]", language.strip().lower())[0]
+
+
+def language_of_code(code: str) -> str:
+    """The language that a code of a multilingual model names, such as ``fr`` for ``>>fra<<``."""
+    base = base_code(code.removeprefix(">>").removesuffix("<<"))
+    short: str | None = _OF_THREE_LETTERS.get(base)
+    return base if short is None else short
+
+
 def leading_code(text: str) -> str:
     """The code of a target language that a text begins with, such as ``>>fra<<``; else empty."""
     found = _CODE.match(text)

@@ -4,8 +4,12 @@ import sys
 
 import pytest
 from lxml import etree
+from tiny_models import tiny_bundle
 
-from pellucid.documents.aligned import _printable, _source_spans
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.documents.aligned import ModelTranslator, _printable, _source_spans
+from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
@@ -37,3 +41,16 @@ def test_every_character_that_a_document_may_hold_stays_however_new_it_is():
         range(0xD800, 0xE000),
         range(0xFDD0, 0xFDF0),
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "language"), [("", "und"), (">>fra<<", "fr"), ("pt_br", "pt"), ("cmn_Hans", "zh")]
+)
+def test_the_language_of_translations_is_that_of_the_code(code: str, language: str):
+    translator = Translator(tiny_bundle(), DecodingConfig.parse({"target_code": code}))
+    assert ModelTranslator(translator).target_language == language
+
+
+def test_a_page_keeps_its_language_where_that_of_the_model_is_not_known():
+    page = read_document(b'<html lang="fr">', "html", "a.html", ReadOptions(target_language="und"))
+    assert page.write(page.segments) == b'<html lang="fr">'
