@@ -5,8 +5,10 @@ noise of back-translation.
 """
 
 import dataclasses
+import functools
 import hashlib
 import itertools
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.lines import iterate_lines
 from pellucid.text.corpus.readers import hash_of_input, input_exists
 from pellucid.text.corpus.writers import check_output, is_plain_output, open_output
+from pellucid.text.scripts import SPACELESS, SPACELESS_LETTER, combining_marks, is_of_word
 from pellucid.text.tokenizers.interface import Tokenizer
 
 _DROPPED, _BLANKED = 0.1, 0.1
@@ -39,13 +42,17 @@ def add_text_noise(text: str, seed: int, number: int, blank: str) -> str:
     """``text`` with words left out, blanked and moved; the same for the same seed and number.
 
     A word is left out with probability 0.1, replaced by ``blank`` with 0.1, and moves at most three
-    positions. At least one word is left, if there are any. Words are separated by spaces.
+    positions. At least one word is left, if there are any. Words are separated by spaces; in a
+    script without spaces each letter counts as a word, together with its marks.
 
     Source: Edunov et al. (2018), arXiv:1808.09381, §3; Lample et al. (2018), §3.2.2, for moving.
     """
-    words = text.split()
-    if not words:
+    found = list(_words().finditer(text))
+    if not found:
         return text
+    words = [each["word"] for each in found]
+    is_spaced = [bool(each["space"]) for each in found]
+    is_spaced[0] = all(is_spaced[1:2])  # nothing is before it: as from the one behind it
 
     # A generator for each line: the noise of a line does not depend on the lines before it, so a
     # file that is continued after a kill comes out the same.
@@ -56,11 +63,28 @@ def add_text_noise(text: str, seed: int, number: int, blank: str) -> str:
     # Drawn for every word, also for those that are left out: so a word's fate does not depend on
     # the others'.
     is_blank = random.random(len(words)) < _BLANKED
-    left = [blank if is_blank[at] else words[at] for at in np.flatnonzero(stays)]
+    left = [(blank if is_blank[at] else words[at], is_spaced[at]) for at in np.flatnonzero(stays)]
 
     # Sorting by position plus a number below k + 1 moves no word by more than k.
     places = np.arange(len(left)) + random.random(len(left)) * (_FARTHEST + 1)
-    return " ".join(left[at] for at in np.argsort(places, kind="stable"))
+    return _joined([left[at] for at in np.argsort(places, kind="stable")])
+
+
+@functools.cache
+def _words() -> re.Pattern[str]:
+    """Words with the white space before them; a letter of a script without spaces is one."""
+    letter = rf"[{SPACELESS}][{combining_marks()}]*"
+    return re.compile(rf"(?P<space>\s*)(?P<word>{letter}|[^\s{SPACELESS}]+)")
+
+
+def _joined(words: Sequence[tuple[str, bool]]) -> str:
+    """The words with spaces before those that had one, and between two that would become one."""
+    text = ""
+    for word, is_spaced in words:
+        between = text[-1:], word[:1]
+        is_one = all(is_of_word(each) and not SPACELESS_LETTER.match(each) for each in between)
+        text += f" {word}" if text and (is_spaced or is_one) else word
+    return text
 
 
 _READ_AT_ONCE = 1 << 20
