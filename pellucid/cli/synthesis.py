@@ -289,6 +289,7 @@ def recombine(
     from pellucid.text.corpus.readers import input_exists
     from pellucid.text.corpus.writers import check_output, open_output
     from pellucid.text.recombination import recombined
+    from pellucid.text.scripts import SPACELESS_LETTER
 
     check_output(out)
     if input_exists(out):
@@ -299,6 +300,13 @@ def recombine(
     wanted = len(given) if lines is None else lines
     made = list(itertools.islice(recombined(given, seed, unit=unit, overlap=overlap), wanted))
     advice = "give more text" if overlap == 1 else f"try --overlap {overlap - 1}"
+    if unit == "word" and len(made) < wanted:
+        without = sum(
+            len(line.split()) < overlap + 2 and SPACELESS_LETTER.search(line) is not None
+            for line in given
+        )
+        if 2 * without > len(given):
+            advice = "try --unit character, as most lines have no spaces between words"
     if not made:
         raise DataError(
             f"nothing new can be made of {source}: no two lines share {overlap} {unit}s in a row"

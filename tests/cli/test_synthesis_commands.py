@@ -173,6 +173,17 @@ def test_of_little_text_fewer_lines_are_found_or_none(tmp_path: Path):
     assert not (tmp_path / "none").exists()
 
 
+def test_for_text_without_spaces_recombine_advises_characters(tmp_path: Path):
+    text = tmp_path / "text"
+    text.write_text("一只狗在海滩上。\n一个男人在海滩上走路。\n")
+    for overlap in (1, 2):
+        arguments = ("recombine", text, "--out", tmp_path / "out", "--overlap", overlap)
+        result = pellucid(*arguments)
+        assert "; hint: try --unit character, as most lines have no spaces" in result.error_line
+        assert pellucid(*arguments, "--unit", "character").code == 0
+        (tmp_path / "out").unlink()
+
+
 def test_back_translations_are_drawn_spoiled_and_tagged_as_asked(
     short: Path, tiny_run: Path, tmp_path: Path
 ):

@@ -39,6 +39,25 @@ def test_by_hand():
     assert made == {"a b c y", "x b c d"}
 
 
+def test_lines_too_short_to_take_part_do_not_hide_the_others():
+    """Of 10,000 draws one would be of a line that has something to give."""
+    short = [f"{number} x" for number in range(20_000)]
+    assert set(recombined([*short, "a b c d", "x b c y"], 0)) == {"a b c y", "x b c d"}
+
+
+@pytest.mark.parametrize("different", [50, 20_000])
+def test_of_a_long_line_alone_no_try_copies_all(different: int):
+    """10,000 tries that do take a minute. From any word it may go over to its last round."""
+    words = [str(number % different) for number in range(20_000)]
+    made = list(recombined([" ".join(words)], 0))
+    assert made == ([] if different == 20_000 else [" ".join(words[:50])])
+
+
+def test_no_break_spaces_hold_a_word_together():
+    made = set(recombined(["a 10\u00a0000 c\u202f!", "x 10\u00a0000 y z"], 0, overlap=1))
+    assert made == {"a 10\u00a0000 y z", "x 10\u00a0000 c\u202f!"}
+
+
 @pytest.mark.parametrize("text", [[], [""], ["a b c d"], ["a b", "a c"], ["a b c d", "e f g h"]])
 def test_text_that_gives_nothing_ends(text: list[str]):
     assert list(recombined(text, 0)) == []
