@@ -38,12 +38,15 @@
 /* Vectors are passed to functions that are inlined alone. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-enum { PK_VERSION = 2 };
+enum { PK_VERSION = 3 };
 enum { OK = 0, BAD_SIZES = 1, NO_MEMORY = 2, BAD_REQUEST = 3, NOT_FINITE = 4 };
 
 enum {
     PANEL = 16,          /* outputs of a panel of a packed matrix */
     GROUP = 8,           /* inputs that one step of a product reads */
+    UNIT = 4,            /* inputs that follow each other in a group, which has two units */
+    LANES = PANEL * UNIT / 2, /* of a unit: two weights of an output, whose products are added in 16 bits */
+    MOST_TRIED = 512,    /* units that are tried as the second of a group */
     TILE = 4,            /* rows of a tile: its sums stay in registers */
     ROWS_AT_ONCE = 64,   /* rows of a product that stay in the second cache */
     WORDS_AT_ONCE = 1024, /* words whose logits are computed before they are searched */
@@ -100,14 +103,15 @@ typedef struct {
     int32_t *sizes;   /* (sentence, n_best): tokens with the stop; 0 where there is no hypothesis */
 } pk_result;
 
-/* A matrix as products read it: for each panel, for each group of 8 inputs, 16 outputs of 4 inputs, and
- * the same outputs of the next 4. A panel has the groups first in which sums of four products fit 16
- * bits, as such a group takes three instructions where another takes four. */
+/* A matrix as products read it: for each panel, for each group, 16 outputs of the 4 inputs of a unit, and
+ * the same outputs of another unit. A panel has the groups first in which sums of four products fit 16
+ * bits, as such a group takes three instructions where another takes four; so units that fit each other
+ * make a group, wherever they come from. */
 typedef struct {
     int outputs, inputs, panels, groups;
     int8_t *packed;
-    int32_t *order; /* (panel, group): the groups as they lie in packed */
-    int32_t *safe;  /* by panel: how many of these are first */
+    uint16_t *order; /* (panel, group, 2): the units as they lie in packed */
+    int32_t *safe;   /* by panel: how many groups of the first kind */
     float *scales, *bias, *sums; /* padded to whole panels; sums of the weights of each output */
 } Matrix;
 
@@ -334,72 +338,108 @@ PK_API const char *pk_instructions(int index) {
 
 static size_t panel_bytes(const Matrix *m) { return (size_t)m->groups * GROUP * PANEL; }
 
-/* The place of a weight within its group. */
-static size_t place_of(int output, int input) {
-    return (size_t)(input % GROUP / 4) * 4 * PANEL + (size_t)output * 4 + (size_t)(input % 4);
-}
+static size_t unit_count(const Matrix *m) { return (size_t)m->groups * (GROUP / UNIT); }
 
-/* Whether four products of one lane always fit 16 bits: 127 times the sum of their positive weights,
- * and of their negative ones, is at most 32,767. */
-static int is_safe(const int8_t *group) {
-    for (int lane = 0; lane < 2 * PANEL; lane++) {
-        const int8_t *low = group + 2 * lane, *high = low + 4 * PANEL;
-        int four[4] = {low[0], low[1], high[0], high[1]}, up = 0, down = 0;
-        for (int i = 0; i < 4; i++) {
-            if (four[i] > 0) up += four[i];
-            else down -= four[i];
-        }
-        if (up > 258 || down > 258) return 0;
+/* For each lane of a unit the sum of its positive weights, then that of its negative ones, without signs. */
+static void measure_lanes(const int8_t *unit, uint8_t sums[2 * LANES]) {
+    for (int lane = 0; lane < LANES; lane++) {
+        int a = unit[2 * lane], b = unit[2 * lane + 1];
+        sums[lane] = (uint8_t)((a > 0 ? a : 0) + (b > 0 ? b : 0));
+        sums[LANES + lane] = (uint8_t)((a < 0 ? -a : 0) + (b < 0 ? -b : 0));
     }
-    return 1;
 }
 
-/* Moves the safe groups of a panel to its front. spare: room for a panel. */
-static void sort_groups(Matrix *m, int panel, int8_t *spare) {
+/* Whether four products of a lane always fit 16 bits: 127 times the sum of the positive weights, and of
+ * the negative ones, is at most 32,767. */
+static int fit_each_other(const uint8_t a[2 * LANES], const uint8_t b[2 * LANES]) {
+    int most = 0;
+    for (int i = 0; i < 2 * LANES; i++) most = a[i] + b[i] > most ? a[i] + b[i] : most;
+    return most <= 258;
+}
+
+/* What units are ordered by: those come first for which it is hardest to find another. */
+typedef struct {
+    int size, unit;
+} Hardness;
+
+static int harder(const void *a, const void *b) {
+    const Hardness *x = a, *y = b;
+    return x->size != y->size ? y->size - x->size : x->unit - y->unit;
+}
+
+typedef struct {
+    int8_t *packed;   /* a panel */
+    uint8_t *sums;    /* of its lanes */
+    Hardness *left;   /* units that are in no group */
+    uint16_t *others; /* units that no other fits */
+} Spare;
+
+/* Puts the units of a panel in order: groups of two that fit each other, then all others. */
+static void pair_units(Matrix *m, int panel, Spare *spare) {
     int8_t *packed = m->packed + (size_t)panel * panel_bytes(m);
-    int32_t *order = m->order + (size_t)panel * (size_t)m->groups;
-    int count = 0;
-    memcpy(spare, packed, panel_bytes(m));
-    for (int wanted = 1; wanted >= 0; wanted--) {
-        for (int group = 0; group < m->groups; group++) {
-            const int8_t *from = spare + (size_t)group * GROUP * PANEL;
-            if (is_safe(from) != wanted) continue;
-            memcpy(packed + (size_t)count * GROUP * PANEL, from, GROUP * PANEL);
-            order[count++] = group;
-        }
-        if (wanted) m->safe[panel] = count;
+    uint16_t *order = m->order + (size_t)panel * unit_count(m);
+    int left = (int)unit_count(m), count = 0, others = 0;
+    memcpy(spare->packed, packed, panel_bytes(m));
+    for (int unit = 0; unit < left; unit++) {
+        uint8_t *sums = spare->sums + (size_t)unit * 2 * LANES;
+        measure_lanes(packed + (size_t)unit * UNIT * PANEL, sums);
+        spare->left[unit] = (Hardness){0, unit};
+        for (int i = 0; i < 2 * LANES; i++)
+            if (sums[i] > spare->left[unit].size) spare->left[unit].size = sums[i];
     }
+    qsort(spare->left, (size_t)left, sizeof(Hardness), harder);
+
+    for (int first = 0; first < left; first++) {
+        int unit = spare->left[first].unit, second = first + 1;
+        int end = left - second < MOST_TRIED ? left : second + MOST_TRIED;
+        while (second < end && !fit_each_other(spare->sums + (size_t)unit * 2 * LANES,
+                                               spare->sums + (size_t)spare->left[second].unit * 2 * LANES))
+            second++;
+        if (second == end) {
+            spare->others[others++] = (uint16_t)unit;
+            continue;
+        }
+        order[count++] = (uint16_t)unit, order[count++] = (uint16_t)spare->left[second].unit;
+        left--;
+        memmove(spare->left + second, spare->left + second + 1, (size_t)(left - second) * sizeof(Hardness));
+    }
+    m->safe[panel] = count / 2;
+    for (int i = 0; i < others; i++) order[count++] = spare->others[i];
+    for (int i = 0; i < count; i++)
+        memcpy(packed + (size_t)i * UNIT * PANEL, spare->packed + (size_t)order[i] * UNIT * PANEL, UNIT * PANEL);
 }
 
 /* Fills a matrix, whose memory is zeroed. */
 static int pack(Matrix *m, const pk_tensor *t) {
-    int8_t *spare = zeroed(panel_bytes(m), 1);
-    if (!spare) return NO_MEMORY;
+    Pool pool = {0};
+    Spare spare = {take(&pool, panel_bytes(m), 1), take(&pool, unit_count(m), 2 * LANES),
+                   take(&pool, unit_count(m), sizeof(Hardness)), take(&pool, unit_count(m), sizeof(uint16_t))};
+    if (pool.failed) return free_pool(&pool), NO_MEMORY;
     for (int output = 0; output < m->outputs; output++) {
         int8_t *panel = m->packed + (size_t)(output / PANEL) * panel_bytes(m);
         const int8_t *row = t->rows + (size_t)output * (size_t)m->inputs;
         int32_t sum = 0;
         for (int input = 0; input < m->inputs; input++) {
-            if (row[input] == -128) return free(spare), BAD_SIZES; /* beyond -127 a pair of products overflows */
-            panel[(size_t)(input / GROUP) * GROUP * PANEL + place_of(output % PANEL, input)] = row[input];
+            if (row[input] == -128) return free_pool(&pool), BAD_SIZES; /* beyond -127 a pair of products overflows */
+            panel[(size_t)(input / UNIT) * UNIT * PANEL + (size_t)(output % PANEL) * UNIT + (size_t)(input % UNIT)] = row[input];
             sum += row[input];
         }
         m->scales[output] = t->scales[output];
         m->bias[output] = t->bias ? t->bias[output] : 0.0f;
         m->sums[output] = (float)sum; /* exact: below 2^24 */
     }
-    for (int panel = 0; panel < m->panels; panel++) sort_groups(m, panel, spare);
-    free(spare);
+    for (int panel = 0; panel < m->panels; panel++) pair_units(m, panel, &spare);
+    free_pool(&pool);
     return OK;
 }
 
 /* Whether products of a matrix stay within their rows and its panels. */
 static int is_in_order(const Matrix *m) {
     for (int panel = 0; panel < m->panels; panel++) {
-        const int32_t *order = m->order + (size_t)panel * (size_t)m->groups;
+        const uint16_t *order = m->order + (size_t)panel * unit_count(m);
         if (m->safe[panel] < 0 || m->safe[panel] > m->groups) return 0;
-        for (int group = 0; group < m->groups; group++)
-            if (order[group] < 0 || order[group] >= m->groups) return 0;
+        for (size_t unit = 0; unit < unit_count(m); unit++)
+            if (order[unit] >= unit_count(m)) return 0;
     }
     return 1;
 }
@@ -428,7 +468,7 @@ static void lay_out(Walk *walk, Matrix *m, int outputs, int inputs) {
     m->groups = (inputs + GROUP - 1) / GROUP;
     uint64_t panels = (uint64_t)m->panels, groups = panels * (uint64_t)m->groups;
     m->packed = next_array(walk, groups * GROUP * PANEL, 1);
-    m->order = next_array(walk, groups, sizeof(int32_t));
+    m->order = next_array(walk, groups * (GROUP / UNIT), sizeof(uint16_t));
     m->safe = next_array(walk, panels, sizeof(int32_t));
     m->scales = next_array(walk, panels * PANEL, sizeof(float));
     m->bias = next_array(walk, panels * PANEL, sizeof(float));
@@ -1501,13 +1541,13 @@ static void L(recur)(const float *both, float *c, int size, float *h) {
 
 /* The embedding of a word, times a factor, plus the row of its position. */
 static void L(look_up)(const Matrix *m, int id, float factor, const float *position, float *x) {
-    const int8_t *group = m->packed + (size_t)(id / PANEL) * ((size_t)m->groups * GROUP * PANEL) + (size_t)(id % PANEL) * 4;
-    const int32_t *order = m->order + (size_t)(id / PANEL) * (size_t)m->groups;
+    size_t units = (size_t)m->groups * (GROUP / UNIT);
+    const int8_t *unit = m->packed + (size_t)(id / PANEL) * units * UNIT * PANEL + (size_t)(id % PANEL) * UNIT;
+    const uint16_t *order = m->order + (size_t)(id / PANEL) * units;
     float scale = m->scales[id] * factor;
-    for (int at = 0; at < m->groups; at++, group += GROUP * PANEL) {
-        int first = order[at] * GROUP, count = m->inputs - first < GROUP ? m->inputs - first : GROUP;
-        for (int i = 0; i < count; i++)
-            x[first + i] = (float)group[i / 4 * 4 * PANEL + i % 4] * scale + (position ? position[first + i] : 0.0f);
+    for (size_t at = 0; at < units; at++, unit += UNIT * PANEL) {
+        int first = order[at] * UNIT, count = m->inputs - first < UNIT ? m->inputs - first : UNIT;
+        for (int i = 0; i < count; i++) x[first + i] = (float)unit[i] * scale + (position ? position[first + i] : 0.0f);
     }
 }
 
@@ -1518,17 +1558,17 @@ INLINE void L(finish)(const int32_t *sums, const Rows *rows, int row, const Matr
         memcpy((int32_t *)out + at, sums, (size_t)left * sizeof(int32_t));
         return;
     }
-    F8 result[2];
-    for (int half = 0; half < 2; half++) {
+    float *to = (float *)out + at;
+    for (int half = 0; half < 2; half++, to += 8, left -= 8) {
         I8 s;
         memcpy(&s, sums + 8 * half, sizeof s);
         int first = panel * PANEL + 8 * half;
         F8 whole = __builtin_convertvector(s, F8);
-        result[half] = (whole * rows->step[row] + L(load)(m->sums + first) * rows->low[row]) * L(load)(m->scales + first) +
-                       L(load)(m->bias + first);
+        F8 result = (whole * rows->step[row] + L(load)(m->sums + first) * rows->low[row]) * L(load)(m->scales + first) +
+                    L(load)(m->bias + first);
+        if (left >= 8) L(store)(to, result);
+        else if (left > 0) memcpy(to, &result, (size_t)left * sizeof(float));
     }
-    if (left == PANEL) memcpy((float *)out + at, result, sizeof result);
-    else memcpy((float *)out + at, result, (size_t)left * sizeof(float));
 }
 
 INLINE int32_t L(four)(const uint8_t *from) {
@@ -1539,7 +1579,7 @@ INLINE int32_t L(four)(const uint8_t *from) {
 
 /* A panel times so many rows, which the compiler knows: their sums stay in registers. */
 #if PK_DOT == PK_PLAIN
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const uint16_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
     (void)safe;
     for (int row = 0; row < rows; row++) {
@@ -1547,7 +1587,7 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, co
         const int8_t *from = w;
         int32_t all[PANEL] = {0};
         for (int four = 0; four < 2 * groups; four++, from += 4 * PANEL) {
-            const uint8_t *a = own + (size_t)order[four / 2] * GROUP + four % 2 * 4;
+            const uint8_t *a = own + (size_t)order[four] * UNIT;
             for (int o = 0; o < PANEL; o++)
                 all[o] += a[0] * from[4 * o] + a[1] * from[4 * o + 1] + a[2] * from[4 * o + 2] + a[3] * from[4 * o + 3];
         }
@@ -1561,45 +1601,66 @@ INLINE __m256i L(whole)(const int8_t *from) { return _mm256_loadu_si256((const _
  * processor's own reading ahead ends with each page of 4,096 bytes. */
 INLINE void L(ask_for)(const int8_t *w) { __builtin_prefetch((const void *)((uintptr_t)w + AHEAD)); }
 
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
+INLINE __m256i L(spread)(const uint8_t *from) { return _mm256_set1_epi32(L(four)(from)); }
+
+/* s + eight products of each output, whose sums of four fit 16 bits: one widening for two of these */
+INLINE __m256i L(add_eight)(__m256i s, __m256i a0, __m256i a1, __m256i w0, __m256i w1) {
+    __m256i fours = _mm256_add_epi16(_mm256_maddubs_epi16(a0, w0), _mm256_maddubs_epi16(a1, w1));
+    return _mm256_add_epi32(s, _mm256_madd_epi16(fours, _mm256_set1_epi16(1)));
+}
+
+/* s + four products of each output */
+INLINE __m256i L(add_four)(__m256i s, __m256i a, __m256i w) {
+    return _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(a, w), _mm256_set1_epi16(1)));
+}
+
+/* A row times a group, where sums of four products fit 16 bits: low are the first eight outputs. */
+INLINE void L(add_safe)(__m256i *low, __m256i *high, const uint8_t *a0, const uint8_t *a1, const int8_t *w) {
+    __m256i x0 = L(spread)(a0), x1 = L(spread)(a1);
+    *low = L(add_eight)(*low, x0, x1, L(whole)(w), L(whole)(w + 64));
+    *high = L(add_eight)(*high, x0, x1, L(whole)(w + 32), L(whole)(w + 96));
+}
+
+INLINE void L(add_careful)(__m256i *low, __m256i *high, const uint8_t *a0, const uint8_t *a1, const int8_t *w) {
+    __m256i x0 = L(spread)(a0), x1 = L(spread)(a1);
+    *low = L(add_four)(L(add_four)(*low, x0, L(whole)(w)), x1, L(whole)(w + 64));
+    *high = L(add_four)(L(add_four)(*high, x0, L(whole)(w + 32)), x1, L(whole)(w + 96));
+}
+
+/* The sums have names: as arrays some of them would leave the registers. */
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const uint16_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
-    __m256i s[TILE][2], ones = _mm256_set1_epi16(1);
-    for (int row = 0; row < rows; row++) s[row][0] = s[row][1] = _mm256_setzero_si256();
+    __m256i zero = _mm256_setzero_si256(), s0 = zero, s1 = zero, s2 = zero, s3 = zero, t0 = zero, t1 = zero, t2 = zero, t3 = zero;
+    const uint8_t *q1 = q + size, *q2 = q1 + size, *q3 = q2 + size;
     int at = 0;
-    for (; at < safe; at++, w += GROUP * PANEL) { /* one widening for two products */
-        const uint8_t *a = q + (size_t)order[at] * GROUP;
+    for (; at < safe; at++, w += GROUP * PANEL, order += 2) {
+        size_t a = (size_t)order[0] * UNIT, b = (size_t)order[1] * UNIT;
         if (rows == 1) L(ask_for)(w), L(ask_for)(w + 64);
-#pragma GCC unroll 4
-        for (int row = 0; row < rows; row++) {
-            __m256i a0 = _mm256_set1_epi32(L(four)(a + (size_t)row * size)), a1 = _mm256_set1_epi32(L(four)(a + (size_t)row * size + 4));
-            __m256i low = _mm256_add_epi16(_mm256_maddubs_epi16(a0, L(whole)(w)), _mm256_maddubs_epi16(a1, L(whole)(w + 64)));
-            s[row][0] = _mm256_add_epi32(s[row][0], _mm256_madd_epi16(low, ones));
-            __m256i high = _mm256_add_epi16(_mm256_maddubs_epi16(a0, L(whole)(w + 32)), _mm256_maddubs_epi16(a1, L(whole)(w + 96)));
-            s[row][1] = _mm256_add_epi32(s[row][1], _mm256_madd_epi16(high, ones));
-        }
+        L(add_safe)(&s0, &t0, q + a, q + b, w);
+        if (rows > 1) L(add_safe)(&s1, &t1, q1 + a, q1 + b, w);
+        if (rows > 2) L(add_safe)(&s2, &t2, q2 + a, q2 + b, w);
+        if (rows > 3) L(add_safe)(&s3, &t3, q3 + a, q3 + b, w);
     }
-    for (; at < groups; at++)
-        for (int half = 0; half < 2; half++, w += 4 * PANEL) {
-            const uint8_t *a = q + (size_t)order[at] * GROUP + 4 * half;
-            if (rows == 1) L(ask_for)(w);
-#pragma GCC unroll 4
-            for (int row = 0; row < rows; row++) {
-                __m256i a0 = _mm256_set1_epi32(L(four)(a + (size_t)row * size));
-                s[row][0] = _mm256_add_epi32(s[row][0], _mm256_madd_epi16(_mm256_maddubs_epi16(a0, L(whole)(w)), ones));
-                s[row][1] = _mm256_add_epi32(s[row][1], _mm256_madd_epi16(_mm256_maddubs_epi16(a0, L(whole)(w + 32)), ones));
-            }
-        }
-    for (int row = 0; row < rows; row++) memcpy(sums[row], s[row], sizeof s[row]);
+    for (; at < groups; at++, w += GROUP * PANEL, order += 2) {
+        size_t a = (size_t)order[0] * UNIT, b = (size_t)order[1] * UNIT;
+        if (rows == 1) L(ask_for)(w), L(ask_for)(w + 64);
+        L(add_careful)(&s0, &t0, q + a, q + b, w);
+        if (rows > 1) L(add_careful)(&s1, &t1, q1 + a, q1 + b, w);
+        if (rows > 2) L(add_careful)(&s2, &t2, q2 + a, q2 + b, w);
+        if (rows > 3) L(add_careful)(&s3, &t3, q3 + a, q3 + b, w);
+    }
+    __m256i all[4][2] = {{s0, t0}, {s1, t1}, {s2, t2}, {s3, t3}};
+    for (int row = 0; row < rows; row++) memcpy(sums[row], all[row], sizeof all[row]);
 }
 #elif PK_DOT == PK_VNNI
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const uint16_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
     (void)safe;
     __m256i s[TILE][2];
     for (int row = 0; row < rows; row++) s[row][0] = s[row][1] = _mm256_setzero_si256();
     for (int g = 0; g < 2 * groups; g++, w += 4 * PANEL) {
         __m256i w0 = _mm256_loadu_si256((const __m256i *)w), w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
-        const uint8_t *own = q + (size_t)order[g / 2] * GROUP + g % 2 * 4;
+        const uint8_t *own = q + (size_t)order[g] * UNIT;
 #pragma GCC unroll 4
         for (int row = 0; row < rows; row++) {
             __m256i a = _mm256_set1_epi32(L(four)(own + (size_t)row * size));
@@ -1610,7 +1671,7 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, co
     for (int row = 0; row < rows; row++) memcpy(sums[row], s[row], sizeof s[row]);
 }
 #elif PK_DOT == PK_VNNI512
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const uint16_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
     (void)safe;
     __m512i s[TILE][2]; /* even and odd fours apart: one chain of sums would wait for itself */
@@ -1619,15 +1680,15 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, co
         __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 64);
 #pragma GCC unroll 4
         for (int row = 0; row < rows; row++) {
-            const uint8_t *own = q + (size_t)row * size + (size_t)order[g] * GROUP;
-            s[row][0] = _mm512_dpbusd_epi32(s[row][0], _mm512_set1_epi32(L(four)(own)), w0);
-            s[row][1] = _mm512_dpbusd_epi32(s[row][1], _mm512_set1_epi32(L(four)(own + 4)), w1);
+            const uint8_t *own = q + (size_t)row * size;
+            s[row][0] = _mm512_dpbusd_epi32(s[row][0], _mm512_set1_epi32(L(four)(own + (size_t)order[2 * g] * UNIT)), w0);
+            s[row][1] = _mm512_dpbusd_epi32(s[row][1], _mm512_set1_epi32(L(four)(own + (size_t)order[2 * g + 1] * UNIT)), w1);
         }
     }
     for (int row = 0; row < rows; row++) _mm512_storeu_si512(sums[row], _mm512_add_epi32(s[row][0], s[row][1]));
 }
 #elif PK_DOT == PK_NEON
-INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const int32_t *order, int safe, int groups,
+INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, const uint16_t *order, int safe, int groups,
                     int32_t sums[TILE][PANEL]) {
     (void)safe;
     int32x4_t s[TILE][4];
@@ -1635,7 +1696,7 @@ INLINE void L(tile)(const uint8_t *q, size_t size, int rows, const int8_t *w, co
         for (int i = 0; i < 4; i++) s[row][i] = vdupq_n_s32(0);
     for (int g = 0; g < 2 * groups; g++, w += 4 * PANEL) {
         int8x16_t w0 = vld1q_s8(w), w1 = vld1q_s8(w + 16), w2 = vld1q_s8(w + 32), w3 = vld1q_s8(w + 48);
-        const uint8_t *own = q + (size_t)order[g / 2] * GROUP + g % 2 * 4;
+        const uint8_t *own = q + (size_t)order[g] * UNIT;
         for (int row = 0; row < rows; row++) { /* 7 bits are the same with and without a sign */
             int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(L(four)(own + (size_t)row * size)));
             s[row][0] = vdotq_s32(s[row][0], a, w0), s[row][1] = vdotq_s32(s[row][1], a, w1);
@@ -1656,7 +1717,7 @@ static void L(product)(const Rows *rows, int count, const Matrix *m, int first, 
     for (int panel = first; panel < last; panel++) {
         const int8_t *w = m->packed + (size_t)panel * bytes;
         int left = m->outputs - panel * PANEL < PANEL ? m->outputs - panel * PANEL : PANEL;
-        const int32_t *order = m->order + (size_t)panel * (size_t)m->groups;
+        const uint16_t *order = m->order + (size_t)panel * (size_t)m->groups * (GROUP / UNIT);
         int safe = m->safe[panel];
         for (int row = 0; row < count; row += TILE) {
             const uint8_t *q = rows->q + (size_t)row * size;

@@ -130,6 +130,16 @@ def test_a_panel_with_one_large_four_is_added_the_careful_way(library: Library):
 
 
 @pytest.mark.by_hand
+def test_inputs_far_from_each_other_are_added_in_16_bits(library: Library):
+    """Two units of weight 100, or one of 100 and one of 50, are beyond 16 bits: 300 · 127 = 38,100.
+    Each of -100 goes with one of 100, wherever it is; the two units left are added with care."""
+    q = np.full((6, 24), 127, np.uint8)
+    whole = np.repeat(np.array([[100, 100, 100, -100, -100, 50]], np.int8), 4, axis=1)
+    for name in library.instructions():
+        assert sums(q, whole, name).tolist() == [[4 * 127 * 150]] * 6
+
+
+@pytest.mark.by_hand
 def test_a_matrix_is_rounded_with_a_scale_for_each_output():
     """Largest 2.54: the scale is 0.02 and 1.0 becomes 50; a row of zeros has the scale 0."""
     matrix = rounded(np.array([[2.54, -1.0], [0.0, 0.0]], np.float32))
@@ -514,7 +524,7 @@ def test_without_the_wheel_the_command_is_named(
 
 def test_a_library_of_another_release_is_refused(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("pellucid.backends.kernels.library.VERSION", 99)
-    with pytest.raises(PellucidError, match="has interface 2, and interface 99 is needed"):
+    with pytest.raises(PellucidError, match="has interface 3, and interface 99 is needed"):
         Library(compiled_library())
     (tmp_path / "no.so").write_bytes(b"no library")
     with pytest.raises(PellucidError, match="cannot be loaded"):

@@ -28,7 +28,7 @@ from pellucid.backends.kernels.weights import (
 from pellucid.core.errors import BundleError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 
-VERSION = 2
+VERSION = 3
 """The interface of the library, and the layout of a packed model."""
 _LINE = 64
 """Bytes of a line of the cache, at which a block begins."""
