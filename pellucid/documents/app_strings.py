@@ -31,6 +31,13 @@ _ENTRY = re.compile(
 anywhere, and takes no step back. Source: ``Properties.load``."""
 
 
+_ARGUMENT = re.compile(r"\{\d{1,3}[,}]")
+"""An argument of ``java.text.MessageFormat``, for which an apostrophe begins a quotation: after it
+no argument is one."""
+_APOSTROPHE = re.compile(r"'|\\u0027")
+"""Where the source has one, it is no message, or quotes by itself."""
+
+
 def _read_escape(found: re.Match[str]) -> str:
     """The character for an escape of Java; none for a line end."""
     if found["unicode"]:
@@ -68,7 +75,9 @@ class PropertiesDocument:
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other values."""
 
-        def source(_raw: str, value: str, _start: int) -> str:
+        def source(raw: str, value: str, _start: int) -> str:
+            if _ARGUMENT.search(raw) and not _APOSTROPHE.search(raw):
+                value = value.replace("'", "’")
             written = "".join(map(self._escaped, value))
             # It would belong to what divides it from its key.
             return f"\\{written}" if written.startswith((" ", "=", ":")) else written

@@ -1,12 +1,14 @@
 """Strings of apps: keys, comments, escapes and forms stay as their programs need them."""
 
 import json
+import re
 
 import pytest
 
 from pellucid.core.errors import DataError
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts
+from pellucid.documents.placement import Aligned
 from pellucid.documents.segments import Segment
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
@@ -40,6 +42,27 @@ def said(source: str, name: str) -> str:
 )
 def test_properties_of_java(source: str, found: str):
     assert said(source, "a.properties") == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("k=café: it is {0}", "k=café: c’est {0}"),
+        ("k=it is {0,number,integer}", "k=c\\u2019est {0,number,integer}"),
+        ("k=it is {name}", "k=c'est {name}"),
+        ("k=it is", "k=c'est"),
+        ("k=it''s {0}", "k=c''est {0}"),
+        ("k=it is '{0}'", "k=c'est '{0}'"),
+    ],
+)
+def test_no_apostrophe_of_a_translation_quotes_an_argument_of_java(source: str, found: str):
+    """``MessageFormat`` shows "c'est {0}" as "cest {0}"."""
+
+    class French(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned(re.sub("it( is|'s)", "c'est", sentence))
+
+    assert translate_document(source.encode(), French(), "a.properties").decode() == found
 
 
 def test_properties_that_are_no_utf_8_are_in_latin_1_and_stay_so():
