@@ -18,7 +18,7 @@ from pellucid.documents.placement import (
 )
 from pellucid.documents.protected import order_of
 from pellucid.documents.segments import Span
-from pellucid.text.scripts import is_of_word
+from pellucid.text.scripts import is_of_word, is_wide
 
 _SIGNS = frozenset(".,;:!?)]}»”…。，、！？")
 _QUOTES = {"'": "'", '"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "(": ")", "[": "]", "<": ">"}
@@ -177,7 +177,7 @@ def cut_out(text: str, literals: Sequence[Span]) -> tuple[str, list[int]]:
     """The text without literals and what belongs to them, and without the second of the two spaces
     around one; and for each character of the shorter text its place in the longer one.
 
-    Between two words that only a literal divides there is a space.
+    Between two words that only a literal divides there is a space, if their script has any.
     """
     whole = _with_surroundings(text, literals)
     starts, ends = dict(whole), {end for _, end in whole}
@@ -198,7 +198,10 @@ def cut_out(text: str, literals: Sequence[Span]) -> tuple[str, list[int]]:
         if follows_literal:
             if character.isspace() and (not kept or kept[-1].isspace()):
                 continue
-            if character.isalnum() and kept and is_of_word(kept[-1]):
+            divides = (
+                kept and is_of_word(kept[-1]) and not (is_wide(kept[-1]) and is_wide(character))
+            )
+            if character.isalnum() and divides:
                 kept.append(" ")
                 places.append(place - 1)
         follows_literal = False
@@ -217,14 +220,17 @@ def with_insertions(
     """
     pair = SentencePair.of(cut, answer.text, answer.links)
     placer, units = Placer(pair), pair.target_units
+    whole = _with_surroundings(text, literals)
+    neighbors = _Neighbors(text, whole, places, pair)
 
     # The gap of each, all in the unchanged translation; in order of the source within a gap.
     gaps: dict[int, list[Span]] = {}
-    for start, end in _with_surroundings(text, literals):
+    for start, end in whole:
         at = bisect.bisect_left(places, start)
         gaps.setdefault(placer.gap(at), []).append((start, end))
 
-    # Unit by unit, with the literals between them and a space where it is needed.
+    # Unit by unit, with the literals between them. Beside the neighbor that it had in the source a
+    # literal has the white space that it had there, perhaps none.
     target = ""
     new_starts: list[int] = []
     copies: list[Copy] = []
@@ -232,20 +238,27 @@ def with_insertions(
         begin = units[number - 1].end if number else 0
         stop = units[number].start if number < len(units) else len(answer.text)
         between = answer.text[begin:stop]
+        last = -1
         for start, end in gaps.get(number, ()):
-            spaced = start > 0 and text[start - 1].isspace()
-            target += (
-                " " if target and (spaced or _is_narrow_word(units, number - 1, target)) else ""
-            )
+            blank = neighbors.before(start, number - 1, last)
+            if blank is None:
+                spaced = start > 0 and text[start - 1].isspace()
+                blank = " " if spaced or _is_narrow_word(units, number - 1, target) else ""
+            target += blank if target else ""
             moved_by = len(target) - start
             copies += [
-                ((first, last), (first + moved_by, last + moved_by))
-                for first, last in literals
+                ((first, stop_), (first + moved_by, stop_ + moved_by))
+                for first, stop_ in literals
                 if start <= first < end
             ]
             target += text[start:end]
-        if number in gaps and not between and number < len(units):
-            between = " " if units[number].is_word and not units[number].is_wide else ""
+            last = end
+        if number in gaps and number < len(units):
+            blank = neighbors.behind(last, number)
+            if blank is not None:
+                between = blank
+            elif not between:
+                between = " " if units[number].is_word and not units[number].is_wide else ""
         if number < len(units):
             target += between if target else ""
             new_starts.append(len(target))
@@ -264,6 +277,54 @@ def with_insertions(
         if start < end <= len(places) and (new := moved(span)) is not None
     ]
     return Aligned(target, tuple(links), tuple(sorted(copies)))
+
+
+class _Neighbors:
+    """The white space between literals and the units beside them in a sentence."""
+
+    def __init__(
+        self, text: str, whole: Sequence[Span], places: Sequence[int], pair: SentencePair
+    ) -> None:
+        self._text, self._places, self._pair = text, places, pair
+        self._starts = {start for start, _ in whole}
+        self._ends = {end for _, end in whole}
+
+    def before(self, start: int, number: int, last: int) -> str | None:
+        """The white space before a literal, if that behind which it comes stands there too: the
+        target unit of this number, or a literal that ends at ``last``; else None.
+        """
+        end = start
+        while end and self._text[end - 1].isspace() and end not in self._ends:
+            end -= 1
+        is_same = end == last if last >= 0 else end not in self._ends and self._is(end - 1, number)
+        return self._text[end:start] if is_same else None
+
+    def behind(self, end: int, number: int) -> str | None:
+        """The white space behind a literal, if the target unit of this number is what comes next in
+        the source too; else None.
+        """
+        start = end
+        while start < len(self._text) and self._text[start].isspace() and start not in self._starts:
+            start += 1
+        is_same = start not in self._starts and self._is(start, number)
+        return self._text[end:start] if is_same else None
+
+    def _is(self, place: int, number: int) -> bool:
+        """Whether a target unit is aligned most with the unit at a character of the sentence, or is
+        the same sign or word and aligned with it too.
+        """
+        if not 0 <= place < len(self._text) or not 0 <= number < len(self._pair.target_units):
+            return False
+        at = bisect.bisect_left(self._places, place)
+        found = units_at(self._pair.source_units, at, at + 1)
+        shares = self._pair.shares[number]
+        if not found or found[0] not in shares:
+            return False
+        ours, theirs = self._pair.source_units[found[0]], self._pair.target_units[number]
+        is_same = (
+            self._pair.source[ours.start : ours.end] == self._pair.target[theirs.start : theirs.end]
+        )
+        return is_same or max(shares, key=shares.__getitem__) == found[0]
 
 
 def _is_narrow_word(units: Sequence[Unit], number: int, target: str) -> bool:

@@ -3,10 +3,12 @@
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pellucid.documents.segments import Alone, Piece, Segment, Span, joined
+from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, Span, joined
+from pellucid.text.scripts import is_of_word, is_wide
 
 
 class Form(NamedTuple):
@@ -201,7 +203,9 @@ _Stretch = tuple[int, int, str | None]
 def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int, str]]:
     """The segment with marks for what is not translated, and the text of each of these marks.
 
-    The numbers of the marks are below that of ``OUTERMOST``, so that no mark of the format has one.
+    Two placeholders around words, as in ``%{link_start}our guide%{link_end}``, are a pair as tags
+    are; the text that ends one has the next number. The numbers of the marks are below that of
+    ``OUTERMOST``, so that no mark of the format has one.
     """
     pieces: list[Piece] = []
     kept: dict[int, str] = {}
@@ -216,7 +220,20 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             continue
 
         at = 0
-        for start, end, kind in _stretches(piece, keep_numbers=keep_numbers):
+        stretches = list(_stretches(piece, keep_numbers=keep_numbers))
+        ends = _pairs(piece, stretches)
+        opened: dict[int, int] = {}
+        """By the place of what ends it, the number of a pair."""
+        for index, (start, end, kind) in enumerate(stretches):
+            if index in ends or index in opened:
+                number = opened.get(index, -2 - len(kept))
+                kept[number - (index in opened)] = piece[start:end]
+                if index in ends:
+                    opened[ends[index]] = number
+                    kept[number - 1] = ""
+                pieces += [piece[at:start], Close(number) if index in opened else Open(number)]
+                at = end
+                continue
             if kind == "bullet" and start == 0 and not begins_line:
                 continue  # a sign behind a mark: "K+-ATPase"
 
@@ -239,9 +256,111 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
 def unprotect(pieces: Sequence[Piece], kept: dict[int, str]) -> Segment:
     """The pieces with their kept texts again instead of marks, and texts side by side joined."""
     with_texts = (
-        kept.get(piece.number, piece) if isinstance(piece, Alone) else piece for piece in pieces
+        piece
+        if isinstance(piece, str)
+        else kept.get(piece.number - isinstance(piece, Close), piece)
+        if piece.number <= _FIRST_KEPT
+        else piece
+        for piece in pieces
     )
     return Segment(tuple(joined(with_texts)))
+
+
+_FIRST_KEPT = -2
+"""The number of the first mark of ``protect``; all others are lower."""
+_BEGINS, _ENDS = re.compile("start|open|begin", re.I), re.compile("end|close|stop", re.I)
+"""The words that tell the two placeholders of a pair, ``linkStart`` and ``linkEnd``."""
+_COMPONENT = re.compile(r"(\{{1,2})\s*(/?)\s*([A-Za-z]\w{0,60})\s*(\}{1,2})")
+"""``{{link}}`` and ``{{/link}}``, as i18n-calypso writes a pair."""
+_NUMBERED = re.compile(r"%(\d{1,2})\$s|\{(\d{1,2})\}")
+_STOPS = frozenset(".!?…。！？")
+_FARTHEST = 8
+"""Placeholders among which the end of a pair is looked for."""
+
+
+def _pairs(text: str, stretches: Sequence[_Stretch]) -> dict[int, int]:
+    """The placeholders that begin a pair around words, with those that end it, by their numbers in
+    the text: by their names, or because they touch the words between them.
+    """
+    found: dict[int, int] = {}
+    in_turn = Counter(order_of(text[start:end]) for start, end, _ in stretches)
+    after = 0
+    for first, (start, end, kind) in enumerate(stretches):
+        if first < after or kind not in ("program", "statement"):
+            continue
+        for last in range(first + 1, min(first + 1 + _FARTHEST, len(stretches))):
+            stop = stretches[last][0]
+            between = text[end:stop]
+            if stretches[last][2] not in ("program", "statement"):
+                continue
+            begins, ends = text[start:end], text[stop : stretches[last][1]]
+            if not any(map(str.isalpha, between)) or not (
+                _are_component(begins, ends)
+                or (
+                    _touches(text, start, end, stop, stretches[last][1])
+                    and (
+                        _are_named(begins, ends)
+                        or (
+                            last == first + 1
+                            and _are_next(begins, ends, in_turn)
+                            and _is_of_words(between)
+                        )
+                    )
+                )
+            ):
+                continue
+            found[first], after = last, last + 1
+            break
+    return found
+
+
+def _are_component(begins: str, ends: str) -> bool:
+    """Whether two placeholders are ``{{link}}`` and ``{{/link}}``."""
+    one, other = _COMPONENT.fullmatch(begins), _COMPONENT.fullmatch(ends)
+    return (
+        one is not None
+        and other is not None
+        and (one[2], other[2]) == ("", "/")
+        and one.group(1, 3, 4) == other.group(1, 3, 4)
+    )
+
+
+def _are_named(begins: str, ends: str) -> bool:
+    """Whether the names of two placeholders differ by a word for the beginning and the end."""
+    (one, was_begin), (other, was_end) = _BEGINS.subn("", begins, 1), _ENDS.subn("", ends, 1)
+    return was_begin == was_end == 1 and one == other
+
+
+def _are_next(begins: str, ends: str, in_turn: Mapping[str | None, int]) -> bool:
+    """Whether two placeholders take one argument after the other, by their numbers, or because the
+    text has no others that do. ``in_turn`` counts those that take the next argument, by kind.
+    """
+    one, other = _NUMBERED.fullmatch(begins), _NUMBERED.fullmatch(ends)
+    if one and other:
+        return [int(each or 0) for each in other.groups()] == [
+            int(each) + 1 if each else 0 for each in one.groups()
+        ]
+    return begins == ends == "%s" and in_turn[order_of(begins)] == 2
+
+
+def _touches(text: str, start: int, end: int, stop: int, last: int) -> bool:
+    """Whether placeholders touch the words between them and none outside."""
+    before, behind = text[start - 1 : start] if start else "", text[last : last + 1]
+    inner, outer = text[end], text[stop - 1]
+    return (
+        is_of_word(inner)
+        and (is_of_word(outer) or outer in _STOPS)
+        and (not is_of_word(before) or is_wide(before))
+        and (not is_of_word(behind) or is_wide(behind))
+    )
+
+
+_WORD = re.compile(r"[^\W\d_]{3}")
+
+
+def _is_of_words(between: str) -> bool:
+    """Whether a text is more than a unit such as the "x" in ``%dx%d``."""
+    return _WORD.search(between) is not None or any(map(is_wide, between))
 
 
 def is_statement(text: str) -> bool:

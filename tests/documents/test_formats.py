@@ -42,7 +42,7 @@ def test_html_keeps_every_byte_but_its_text():
     assert translated(source, "a.html") == (
         "<!DOCTYPE html>\n<html><!-- a note --><head><title>HOUSE RED</title>"
         '<style>p > a {color: red}</style></head>\n<body class="x">\n'
-        '  <p><A HREF="x?a=1&amp;b">RED tHE HOUSE <i>OLD</i></A>, <code>f(x)</code>&amp;MORE'
+        '  <p><A HREF="x?a=1&amp;b">RED tHE HOUSE <i>OLD</i></A>, <code>f(x)</code> &amp;MORE'
         "<br/>LINE SECOND</p>\n<script>if (a < b) say('text');</script>"
         '<div translate="no">not this</div>\n<p>1 &lt; 2</p></body></html>\n'
     )
