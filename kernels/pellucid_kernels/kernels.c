@@ -131,6 +131,14 @@ typedef struct {
     int size; /* bytes of a row: inputs, padded to whole groups */
 } Rows;
 
+/* What a query attends to: numbers from one row to the next and from one head to the next. */
+typedef struct {
+    const float *keys, *values;
+    size_t key_row, value_row, key_head, value_head;
+    const int32_t *slots; /* the row of each token, or NULL: in order */
+    int count;
+} Seen;
+
 typedef struct {
     const char *name;
     void (*product)(const Rows *, int, const Matrix *, int, int, void *, int, int);
@@ -139,8 +147,7 @@ typedef struct {
     void (*add)(float *, const float *, size_t);
     void (*activate)(float *, size_t, int);
     void (*rotate)(float *, int, int, const float *);
-    void (*attend)(const float *, const float *, const float *, const int32_t *, int, int, int, int,
-                   int, float *, float *);
+    void (*attend)(const float *, const Seen *, int, int, int, float *, float *);
     void (*recur)(const float *, float *, int, float *);
     void (*look_up)(const Matrix *, int, float, const float *, float *);
     float (*largest_by_block)(const float *, int, float *);
@@ -748,10 +755,24 @@ static void rotate(const pk_model *model, float *rows, int count, int size, int 
                               model->positions + (size_t)(position + (moves ? i : 0)) * (size_t)s->key_size);
 }
 
+/* Keys and values of a sentence, head by head: what a query reads lies in one piece, in the order in
+ * which it is read. from: the first key of rows that are so many numbers apart; to: as many numbers. */
+static Seen by_head(const pk_sizes *s, const float *from, int count, size_t apart, float *to) {
+    size_t keys = (size_t)s->key_size, values = (size_t)s->value_size, rows = (size_t)count;
+    Seen seen = {to, to + rows * (size_t)s->heads * keys, keys, values, rows * keys, rows * values, NULL, count};
+    for (size_t row = 0; from && row < rows; row++, from += apart)
+        for (size_t head = 0; head < (size_t)s->heads; head++) {
+            memcpy(to + head * seen.key_head + row * keys, from + head * keys, keys * sizeof(float));
+            memcpy(to + (size_t)(seen.values - seen.keys) + head * seen.value_head + row * values,
+                   from + (size_t)s->heads * keys + head * values, values * sizeof(float));
+        }
+    return seen;
+}
+
 /* The hidden states of some sources, one after another: count rows. packed: room for a row of queries,
- * keys and values for each token. */
+ * keys and values for each token; spare: for keys and values of the longest source. */
 static void encode(Search *search, const int32_t *ids, const int32_t *lengths, int count, float *x, float *y, float *packed,
-                   float *heads) {
+                   float *heads, float *spare) {
     const pk_model *model = search->model;
     const pk_sizes *s = &model->sizes;
     int keys = s->heads * s->key_size, values = s->heads * s->value_size, size = 2 * keys + values;
@@ -764,10 +785,10 @@ static void encode(Search *search, const int32_t *ids, const int32_t *lengths, i
         for (int at = 0, own = 0; at < count; at += lengths[own++]) {
             float *first = packed + (size_t)at * (size_t)size;
             rotate(model, first, lengths[own], size, 0, 1);
+            Seen seen = by_head(s, first + keys, lengths[own], (size_t)size, spare);
             for (int row = 0; row < lengths[own]; row++)
-                model->leaves->attend(first + (size_t)row * (size_t)size, first + keys, first + 2 * keys, NULL, lengths[own],
-                                      size, s->heads, s->key_size, s->value_size, search->scores,
-                                      heads + (size_t)(at + row) * (size_t)values);
+                model->leaves->attend(first + (size_t)row * (size_t)size, &seen, s->heads, s->key_size, s->value_size,
+                                      search->scores, heads + (size_t)(at + row) * (size_t)values);
         }
         linear(model->leaves, heads, count, &layer->out, &search->q, y);
         around(model, x, y, y, count, &layer->self_norm);
@@ -828,8 +849,9 @@ static int step(Search *search) {
             for (int row = 0; row < rows; row++) {
                 float *own = search->wide + (size_t)row * (size_t)packed;
                 memcpy(cache + (search->cache_slots + (size_t)row) * (size_t)cached, own + keys, (size_t)cached * sizeof(float));
-                leaves->attend(own, cache, cache + keys, search->slots + (size_t)row * search->slot_room, search->length + 1,
-                               cached, s->heads, s->key_size, s->value_size, search->scores,
+                Seen seen = {cache, cache + keys, (size_t)cached, (size_t)cached, (size_t)s->key_size, (size_t)s->value_size,
+                             search->slots + (size_t)row * search->slot_room, search->length + 1};
+                leaves->attend(own, &seen, s->heads, s->key_size, s->value_size, search->scores,
                                heads + (size_t)row * (size_t)values);
             }
             linear(leaves, heads, rows, &layer->out, &search->q, search->wide);
@@ -840,9 +862,9 @@ static int step(Search *search) {
         linear(leaves, in, rows, &layer->query, &search->q, search->wide);
         for (int row = 0; row < rows; row++) {
             int sentence = search->sentence_of[row];
-            const float *memory = search->memory[i] + search->source_starts[sentence] * (size_t)cached;
-            leaves->attend(search->wide + (size_t)row * (size_t)keys, memory, memory + keys, NULL,
-                           search->request->source_sizes[sentence], cached, s->heads, s->key_size, s->value_size,
+            float *memory = search->memory[i] + search->source_starts[sentence] * (size_t)cached;
+            Seen seen = by_head(s, NULL, search->request->source_sizes[sentence], 0, memory);
+            leaves->attend(search->wide + (size_t)row * (size_t)keys, &seen, s->heads, s->key_size, s->value_size,
                            search->scores, heads + (size_t)row * (size_t)values);
         }
         linear(leaves, heads, rows, &layer->cross_out, &search->q, search->wide);
@@ -1079,16 +1101,23 @@ static int read_sources(Search *search, int longest) {
     float *y = take(&pool, rows * (size_t)s->d_model, sizeof(float));
     float *packed = take(&pool, rows * (size_t)(2 * keys + values), sizeof(float));
     float *heads = take(&pool, rows * (size_t)values, sizeof(float));
+    float *spare = take(&pool, (size_t)longest * (size_t)(keys + values), sizeof(float));
     for (int first = 0; !pool.failed && first < search->request->sentences;) {
         /* as many as fit: every matrix is read once for all of them */
         size_t start = search->source_starts[first], count = 0;
         int last = first;
         while (last < search->request->sentences && (last == first || count + (size_t)lengths[last] <= rows))
             count += (size_t)lengths[last++];
-        encode(search, search->request->source + start, lengths + first, (int)count, x, y, packed, heads);
-        for (int layer = 0; layer < s->decoder_layers; layer++)
-            linear(model->leaves, x, (int)count, &model->decoder[layer].memory, &search->q,
-                   search->memory[layer] + start * (size_t)(keys + values));
+        encode(search, search->request->source + start, lengths + first, (int)count, x, y, packed, heads, spare);
+        for (int layer = 0; layer < s->decoder_layers; layer++) {
+            linear(model->leaves, x, (int)count, &model->decoder[layer].memory, &search->q, packed);
+            const float *from = packed;
+            float *to = search->memory[layer] + start * (size_t)(keys + values);
+            for (int own = first; own < last; own++) {
+                by_head(s, from, lengths[own], (size_t)(keys + values), to);
+                from += (size_t)lengths[own] * (size_t)(keys + values), to += (size_t)lengths[own] * (size_t)(keys + values);
+            }
+        }
         first = last;
     }
     free_pool(&pool);
@@ -1477,29 +1506,28 @@ INLINE F8 L(eight_dots)(const float *query, const float *const keys[8], int size
 }
 
 /* The numbers of all rows, each times its weight, added in order; so many vectors of eight. */
-INLINE void L(weigh)(const float *weights, const float *values, const int32_t *slots, int count, size_t apart, int vectors,
-                     float *out) {
+INLINE void L(weigh)(const float *weights, const float *values, const Seen *seen, int vectors, float *out) {
     F8 s[4];
     for (int j = 0; j < vectors; j++) s[j] = L(all)(0.0f);
-    for (int t = 0; t < count; t++) {
-        const float *value = values + (size_t)(slots ? slots[t] : t) * apart;
+    for (int t = 0; t < seen->count; t++) {
+        const float *value = values + (size_t)(seen->slots ? seen->slots[t] : t) * seen->value_row;
 #pragma GCC unroll 4
         for (int j = 0; j < vectors; j++) s[j] += weights[t] * L(load)(value + 8 * j);
     }
     for (int j = 0; j < vectors; j++) L(store)(out + 8 * j, s[j]);
 }
 
-/* softmax(q · K / sqrt(size)) V of all heads for one query. Key t is row slots[t], or t; rows are so
- * many numbers apart. scores: room for count numbers and 7 more. */
-static void L(attend)(const float *query, const float *keys, const float *values, const int32_t *slots, int count,
-                      int apart, int heads, int key_size, int value_size, float *scores, float *out) {
+/* softmax(q · K / sqrt(size)) V of all heads for one query. scores: room for count numbers and 7 more. */
+static void L(attend)(const float *query, const Seen *seen, int heads, int key_size, int value_size, float *scores, float *out) {
     float divisor = sqrtf((float)key_size);
-    for (int head = 0; head < heads; head++, query += key_size, keys += key_size, values += value_size, out += value_size) {
+    int count = seen->count;
+    for (int head = 0; head < heads; head++, query += key_size, out += value_size) {
+        const float *keys = seen->keys + (size_t)head * seen->key_head, *values = seen->values + (size_t)head * seen->value_head;
         for (int t = 0; t < count; t += 8) {
             const float *eight[8];
             for (int k = 0; k < 8; k++) {
                 int key = t + k < count ? t + k : count - 1; /* behind the last one it is read again */
-                eight[k] = keys + (size_t)(slots ? slots[key] : key) * (size_t)apart;
+                eight[k] = keys + (size_t)(seen->slots ? seen->slots[key] : key) * seen->key_row;
             }
             L(store)(scores + t, L(eight_dots)(query, eight, key_size) / divisor);
         }
@@ -1516,11 +1544,11 @@ static void L(attend)(const float *query, const float *keys, const float *values
         for (int t = 0; t < count; t += 8) L(store)(scores + t, L(load)(scores + t) * inverse);
 
         int i = 0;
-        for (; i + 32 <= value_size; i += 32) L(weigh)(scores, values + i, slots, count, (size_t)apart, 4, out + i);
-        for (; i + 8 <= value_size; i += 8) L(weigh)(scores, values + i, slots, count, (size_t)apart, 1, out + i);
+        for (; i + 32 <= value_size; i += 32) L(weigh)(scores, values + i, seen, 4, out + i);
+        for (; i + 8 <= value_size; i += 8) L(weigh)(scores, values + i, seen, 1, out + i);
         for (; i < value_size; i++) {
             out[i] = 0.0f;
-            for (int t = 0; t < count; t++) out[i] += scores[t] * values[(size_t)(slots ? slots[t] : t) * (size_t)apart + (size_t)i];
+            for (int t = 0; t < count; t++) out[i] += scores[t] * values[(size_t)(seen->slots ? seen->slots[t] : t) * seen->value_row + (size_t)i];
         }
     }
 }
