@@ -20,7 +20,7 @@ from pellucid.documents.containers import (
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.plain import divide_at_tags
 from pellucid.documents.protected import literals_in
-from pellucid.documents.segments import Alone, Close, Kind, Open, Range, Segment
+from pellucid.documents.segments import Alone, Close, Kind, Languages, Open, Range, Segment
 from pellucid.documents.xml_places import (
     ElementPlace,
     edited,
@@ -28,7 +28,7 @@ from pellucid.documents.xml_places import (
     keeps_tags,
     with_attributes,
 )
-from pellucid.text.languages import base_code
+from pellucid.text.languages import UNKNOWN, base_code
 
 _PAIRS = frozenset(("g", "mrk", "pc"))
 _OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))
@@ -38,8 +38,8 @@ _OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))
 class XliffDocument:
     """An XLIFF file, version 1.2 or 2."""
 
-    def __init__(self, data: bytes, what: str, target_language: str = "") -> None:
-        """``target_language`` is that of the model; empty if it is not known.
+    def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:
+        """``languages`` are those of the model.
 
         Raises DataError for what is not XLIFF.
         """
@@ -76,7 +76,7 @@ class XliffDocument:
 
         self.segments = [_in_one_line(text) for _, text in self._texts]
         self._codec = self._root.getroottree().docinfo.encoding or "utf-8"
-        self._language = target_language
+        self._languages = languages or Languages()
         self._unnamed: dict[Element, dict[str, str]] = {}
         """Elements that lack the language of the new targets, and the attribute for it."""
         self.notes = self._check_language()
@@ -206,14 +206,19 @@ class XliffDocument:
             if local_name(each) == "file"
         )
         notes: dict[str, None] = {}
+        source, target = self._languages.source, self._languages.target
         for holder in holders:
-            named = holder.get(name, "").strip()
-            if named and self._language and base_code(named) != base_code(self._language):
-                notes[f"its {name} is {named}, and the model translates into {self._language}"] = (
+            read = holder.get("srcLang" if self._is_new else "source-language", "").strip()
+            if read not in ("", UNKNOWN) and source and base_code(read) != base_code(source):
+                notes[f"its source language is {read}, and the model translates from {source}"] = (
                     None
                 )
-            elif not named and self._language:
-                self._unnamed[holder] = {name: self._language.replace("_", "-")}
+
+            named = holder.get(name, "").strip()
+            if named and target and base_code(named) != base_code(target):
+                notes[f"its {name} is {named}, and the model translates into {target}"] = None
+            elif not named and target:
+                self._unnamed[holder] = {name: target.replace("_", "-")}
             elif not named and self._is_new:
                 notes["it has no trgLang, which XLIFF 2 needs beside targets: add it"] = None
         return list(notes)

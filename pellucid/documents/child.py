@@ -155,7 +155,9 @@ def main() -> None:
 
 
 def _translated(task: DocumentTask, data: bytes, parent: _Parent) -> tuple[bytes, dict[str, Any]]:
-    options = ReadOptions(task.columns, task.target_language, task.guard_cells)
+    options = ReadOptions(
+        task.columns, task.target_language, task.guard_cells, source_language=task.language
+    )
     read = read_document(data, task.kind, "the document", options)
 
     size = sum(len(segment.text) for segment in read.segments)

@@ -20,7 +20,7 @@ from pellucid.documents.names import Format
 from pellucid.documents.office import SLIDES, WORD, OfficeDocument
 from pellucid.documents.opendocument import OpenDocument
 from pellucid.documents.plain import TextDocument
-from pellucid.documents.segments import Document
+from pellucid.documents.segments import Document, Languages
 from pellucid.documents.strings import JsonDocument, YamlDocument
 from pellucid.documents.subtitles import SubtitleDocument
 from pellucid.documents.tables import TableDocument
@@ -36,10 +36,13 @@ class ReadOptions:
     whose strings are translated; all if there is none."""
     target_language: str = ""
     """The code of the language of the translation, such as ``ru``. Of po: its plural forms, if the
-    file does not say them. Of messages: the forms that are added. Of html and epub: the language
-    that they say they are in."""
+    file does not say them. Of messages: the forms that are added. Of html, epub, xliff, json and
+    yaml: the language that they say they are in."""
     guard_cells: bool = False
     """Whether cells of a table that a spreadsheet may run as a formula get an apostrophe."""
+    source_language: str = ""
+    """The code of the language of the source. Of json and yaml: a key that holds all others and is
+    this language becomes the one of the translation. Of xliff: that it has another one is noted."""
 
 
 def read_document(
@@ -59,6 +62,8 @@ def read_document(
 
 def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Document:
     language = "" if options.target_language == UNKNOWN else options.target_language
+    source = "" if options.source_language == UNKNOWN else options.source_language
+    both = Languages(source, language)
     match kind:
         case "txt":
             return TextDocument(data, what)
@@ -83,11 +88,15 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "po":
             return MessageDocument(PoDocument(data, what, language), language)
         case "xliff":
-            return MessageDocument(XliffDocument(data, what, language), language)
+            return MessageDocument(XliffDocument(data, what, both), language)
         case "json":
-            return MessageDocument(JsonDocument(data, what, options.columns), language)
+            return MessageDocument(
+                JsonDocument(data, what, options.columns, languages=both), language
+            )
         case "yaml":
-            return MessageDocument(YamlDocument(data, what, options.columns), language)
+            return MessageDocument(
+                YamlDocument(data, what, options.columns, languages=both), language
+            )
         case "properties":
             return MessageDocument(PropertiesDocument(data, what), language)
         case "strings":

@@ -90,6 +90,14 @@ class Segment:
         return tuple(piece for piece in self.pieces if not isinstance(piece, str))
 
 
+@dataclasses.dataclass(frozen=True)
+class Languages:
+    """The codes of the languages of a document and of its translation; empty if not known."""
+
+    source: str = ""
+    target: str = ""
+
+
 Range = tuple[str, str, bool]
 """The range that an element without text begins or ends: its kind, its id, and whether it ends."""
 

@@ -9,7 +9,8 @@ from pellucid.core.errors import ConfigError, DataError, MissingExtraError
 from pellucid.core.limits import parse_json
 from pellucid.core.texts import counted
 from pellucid.documents.plain import TaggedText, decode, encode
-from pellucid.documents.segments import Segment
+from pellucid.documents.segments import Languages, Segment
+from pellucid.text.languages import base_code
 
 _MOST_VALUES = 1_000_000
 _DEEPEST = 200
@@ -46,6 +47,8 @@ class Strings:
         self._places: list[tuple[int, int, TaggedText]] = []
         self.segments: list[Segment] = []
         self._left: list[str] = []
+        self._fixed: list[tuple[int, int, str]] = []
+        """Stretches of the text that get another source, whatever is translated."""
 
     @property
     def notes(self) -> list[str]:
@@ -77,20 +80,24 @@ class Strings:
         self._places.append((start, end, tagged))
         self.segments.append(tagged.segment)
 
+    def replace(self, start: int, end: int, source: str) -> None:
+        """Write another source for a stretch that is no string to translate."""
+        self._fixed.append((start, end, source))
+
     def written(self, translated: Sequence[Segment], write: Any) -> bytes:
         """The text with other strings; ``write`` gives the source of one."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        edits = [
+            (start, end, write(self._text[start:end], tagged.text_with(after), start))
+            for (start, end, tagged), before, after in zip(
+                self._places, self.segments, translated, strict=True
+            )
+            if before != after
+        ]
         parts, at = [], 0
-        for (start, end, tagged), before, after in zip(
-            self._places, self.segments, translated, strict=True
-        ):
-            if before == after:
-                continue
-            parts += [
-                self._text[at:start],
-                write(self._text[start:end], tagged.text_with(after), start),
-            ]
+        for start, end, source in sorted([*edits, *self._fixed]):
+            parts += [self._text[at:start], source]
             at = end
         return encode("".join([*parts, self._text[at:]]), self._encoding)
 
@@ -113,23 +120,55 @@ def _check_keys(keys: Sequence[str], known: Collection[str], what: str) -> None:
             raise ConfigError(f"{what} has no string with the key {key!r}; its keys: {shown}{more}")
 
 
+def _is_renamed(key: str, languages: Languages) -> bool:
+    """Whether a key that holds all others is the language of the file, and will be another."""
+    ours, theirs = base_code(languages.source), base_code(languages.target)
+    return bool(ours and theirs) and base_code(key) == ours != theirs
+
+
+def _renamed(key: str, language: str) -> str:
+    """A note on the key that holds all others."""
+    return f"its outermost key, {key}, is {language} now, the language of the translation"
+
+
 class JsonDocument:
     """A JSON file: the strings that are values, or those of the keys that are named."""
 
     def __init__(
-        self, data: bytes, what: str, keys: Sequence[str], *, only_known: bool = True
+        self,
+        data: bytes,
+        what: str,
+        keys: Sequence[str],
+        *,
+        only_known: bool = True,
+        languages: Languages | None = None,
     ) -> None:
-        """Raises DataError for what is not JSON; if ``only_known``, ConfigError for a key that it
+        """``languages``: those of the translation, which the file then says is its own.
+
+        Raises DataError for what is not JSON; if ``only_known``, ConfigError for a key that it
         does not have.
         """
         text, encoding = decode(data, what)
         try:
-            parse_json(text, _MOST_VALUES)
+            root = parse_json(text, _MOST_VALUES)
         except ValueError as error:
             raise DataError(f"{what} is not JSON: {error}") from None
 
         self._strings = Strings(text, encoding)
-        strings = list(_json_strings(text))
+        notes: list[str] = []
+        strings = []
+        locale = _key_of_locale(root)
+        languages = languages or Languages()
+        for start, end, value, key, depth in _json_strings(text):
+            if depth == 1 and key is None and root.keys() == {value} and locale == value:
+                if _is_renamed(value, languages):
+                    self._strings.replace(start, end, json.dumps(languages.target))
+                    notes.append(_renamed(value, languages.target))
+            elif depth == 1 and key is not None and key == locale:
+                if languages.target and base_code(value) != base_code(languages.target):
+                    self._strings.replace(start, end, json.dumps(languages.target))
+            elif key is not None:
+                strings.append((start, end, value, key))
         if only_known:
             _check_keys(keys, {key for *_, key in strings}, what)
 
@@ -141,7 +180,7 @@ class JsonDocument:
             elif not keys and not key.startswith("@"):
                 self._strings.add_value(start, end, value)
 
-        self.segments, self.notes = self._strings.segments, self._strings.notes
+        self.segments, self.notes = self._strings.segments, [*notes, *self._strings.notes]
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other strings."""
@@ -154,8 +193,22 @@ class JsonDocument:
         return self._strings.written(translated, source)
 
 
-def _json_strings(text: str) -> Iterator[tuple[int, int, str, str]]:
-    """Start, end, value and key of each string that is a value, in valid JSON."""
+def _key_of_locale(root: object) -> str | None:
+    """The key at the top of a JSON file that says its language: that of ARB or of Angular, or the
+    only one, which holds all others, as in files of Rails.
+    """
+    if not isinstance(root, dict):
+        return None
+    if isinstance(root.get("@@locale"), str):
+        return "@@locale"
+    if isinstance(root.get("locale"), str) and isinstance(root.get("translations"), dict):
+        return "locale"
+    [only, *more] = [*root, None]
+    return only if more == [None] and isinstance(root[only], dict) else None
+
+
+def _json_strings(text: str) -> Iterator[tuple[int, int, str, str | None, int]]:
+    """Start, end, value, key and depth of each string in valid JSON; a key itself has no key."""
     keys: list[str] = [""]
     """The key that is read in each object around a place."""
     decoder = json.JSONDecoder()
@@ -178,8 +231,9 @@ def _json_strings(text: str) -> Iterator[tuple[int, int, str, str]]:
             if text[after : after + 1] == ":":
                 if len(keys) < 2 or not keys[-2].startswith("@"):
                     keys[-1] = value
+                yield at, end, value, None, len(keys) - 1
             else:
-                yield at, end, value, keys[-1]
+                yield at, end, value, keys[-1], len(keys) - 1
             at = end
             continue
         at += 1
@@ -189,9 +243,17 @@ class YamlDocument:
     """A YAML file: the strings that are values, or those of the keys that are named."""
 
     def __init__(
-        self, data: bytes, what: str, keys: Sequence[str], *, only_known: bool = True
+        self,
+        data: bytes,
+        what: str,
+        keys: Sequence[str],
+        *,
+        only_known: bool = True,
+        languages: Languages | None = None,
     ) -> None:
-        """Raises DataError for what is not YAML; if ``only_known``, ConfigError for a key that it
+        """``languages``: those of the translation, which the file then says is its own.
+
+        Raises DataError for what is not YAML; if ``only_known``, ConfigError for a key that it
         does not have.
         """
         try:
@@ -208,6 +270,7 @@ class YamlDocument:
                 yaml.SafeLoader if has_halves else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
             )
             _check_depth(yaml.parse(text, loader), what)
+            roots = list(yaml.compose_all(text, loader))
             found = [
                 (
                     _scalar_start(text, node),
@@ -216,7 +279,7 @@ class YamlDocument:
                     node.style or "",
                     key,
                 )
-                for root in yaml.compose_all(text, loader)
+                for root in roots
                 for node, key in _yaml_strings(root)
             ]
         except (yaml.YAMLError, ValueError) as error:
@@ -225,6 +288,7 @@ class YamlDocument:
         if only_known:
             _check_keys(keys, {key for *_, key in found}, what)
         self._strings = Strings(text, encoding)
+        notes = [*self._rename(roots, languages or Languages())]
         self._styles: dict[int, str] = {}
         for start, end, value, style, key in sorted(found, key=lambda each: each[0]):
             self._styles[start] = style
@@ -232,7 +296,21 @@ class YamlDocument:
                 self._strings.add(start, end, value)
             elif not keys:
                 self._strings.add_value(start, end, value)
-        self.segments, self.notes = self._strings.segments, self._strings.notes
+        self.segments, self.notes = self._strings.segments, [*notes, *self._strings.notes]
+
+    def _rename(self, roots: Sequence[Any], languages: Languages) -> Iterator[str]:
+        """Name the language of the translation where one key, the language, holds all others, as in
+        files of Rails; a note on each.
+        """
+        for root in roots:
+            if root is None or root.id != "mapping" or len(root.value) != 1:
+                continue
+            [(key, value)] = root.value
+            if key.id == "scalar" and value.id == "mapping" and _is_renamed(key.value, languages):
+                name = languages.target
+                source = name if _is_plain(name) and not key.style else json.dumps(name)
+                self._strings.replace(key.start_mark.index, key.end_mark.index, source)
+                yield _renamed(key.value, name)
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other strings."""

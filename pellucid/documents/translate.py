@@ -35,6 +35,9 @@ def translate_document(
         if not options.target_language:
             options = dataclasses.replace(options, target_language=translator.target_language)
 
+    if not options.source_language:
+        options = dataclasses.replace(options, source_language=translator.source_language)
+
     document = read_document(data, kind or format_of(name), name, options)
 
     translated = translate_segments(

@@ -18,6 +18,58 @@ TEXT = [
 ]
 
 
+def in_german(source: str, name: str, of: str = "en", into: str = "de") -> tuple[str, list[str]]:
+    options = ReadOptions(source_language=of, target_language=into)
+    document = read_document(source.encode(), name.split(".")[-1], name, options)
+    return document.write(document.segments).decode(), list(notes_of(document))
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "found"),
+    [
+        ("a.json", '{"a": "red", "@@locale": "en"}', '{"a": "red", "@@locale": "de"}'),
+        (
+            "a.json",
+            '{"locale": "en-US", "translations": {"locale": "en"}}',
+            '{"locale": "de", "translations": {"locale": "en"}}',
+        ),
+        ("a.json", '{"en": {"en": "red"}}', '{"de": {"en": "red"}}'),
+        ("a.yaml", "# en\nen: # b\n  en: red\n", "# en\nde: # b\n  en: red\n"),
+        ("a.yaml", '"en-GB": &a\n  b: red\n', '"de": &a\n  b: red\n'),
+    ],
+)
+def test_a_file_says_the_language_of_its_translation(name: str, source: str, found: str):
+    """Flutter refuses an app_de.arb that says "en"; Rails would replace the English texts."""
+    written, notes = in_german(source, name)
+    assert written == found
+    assert all(note.startswith("its outermost key, en") for note in notes)
+    assert bool(notes) == ("@@" not in source and "locale" not in source)
+    # Not known, or the same.
+    assert in_german(source, name, into="") == (source, [])
+    assert in_german(found, name, of="fr") == (found, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.json", '{"en": "red"}'),
+        ("a.json", '{"en": {"a": "red"}, "fr": {"a": "rouge"}}'),
+        ("a.json", '{"my": {"a": "red"}}'),
+        ("a.json", '[{"en": {"a": "red"}}]'),
+        ("a.json", '{"a": {"@@locale": "en"}}'),
+        ("a.yaml", "en: red\n"),
+        ("a.yaml", "en:\n- red\n"),
+        ("a.yaml", "a:\n  en:\n    b: red\n"),
+    ],
+)
+def test_another_key_stays_whatever_language_it_may_name(name: str, source: str):
+    assert in_german(source, name) == (source, [])
+
+
+def test_a_key_for_norwegian_is_no_boolean():
+    assert in_german("en:\n  b: red\n", "a.yaml", into="no")[0] == '"no":\n  b: red\n'
+
+
 def texts(data: bytes, name: str, *keys: str) -> list[str]:
     options = ReadOptions(columns=keys)
     document = read_document(data, name.split(".")[-1], name, options)

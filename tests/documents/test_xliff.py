@@ -2,8 +2,9 @@
 
 import pytest
 
-from pellucid.documents.formats import ReadOptions
+from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts
+from pellucid.documents.segments import notes_of
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 
@@ -93,3 +94,10 @@ def test_xliff_without_a_target_language_gets_that_of_the_model():
     # XLIFF 2 needs one beside targets.
     assert "has no trgLang" in in_language(XLIFF_2.format("", "red"), "")[1][0]
     assert in_language(XLIFF_1, "")[1] == []
+
+
+def test_xliff_of_another_source_language_is_noted():
+    options = ReadOptions(source_language="de")
+    for source in (XLIFF_1, XLIFF_2.format("", "red")):
+        document = read_document(source.encode(), "xliff", "a.xlf", options)
+        assert "its source language is en, and the model translates from de" in notes_of(document)
