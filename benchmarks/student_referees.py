@@ -34,6 +34,10 @@ PLAIN = {
 }
 """A greedy search and nothing beside it: what copies symbols or reads capitals in another way is
 not the model."""
+LISTED = {
+    "pymarian, float32, shortlist": ("pymarian", "npz"),
+    "fxtranslate, 8 bits, shortlist": ("fxtranslate", "int8"),
+}
 LIMITS: dict[str, dict[str, float]] = {
     "pymarian": {"max_length_ratio": 4.0, "max_length_extra": 4},
     "fxtranslate": {"max_length_ratio": 2.0, "max_length_extra": 6},
@@ -55,6 +59,12 @@ def main() -> None:
     parser.add_argument("reference", type=Path)
     parser.add_argument("--python", required=True, help="The interpreter that has the peers.")
     parser.add_argument("--lines", type=int, default=200)
+    parser.add_argument(
+        "--pairs",
+        type=Path,
+        nargs=2,
+        help="Texts to learn a lexical shortlist from, with which both programs run once more.",
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
 
@@ -88,10 +98,13 @@ def main() -> None:
         said, seconds = _timed(_one_by_one(rounded), sources)
         add("Pellucid, kernels, 8 bits", said, "fxtranslate", seconds)
 
-    for name, (program, kind) in PEERS.items():
+    pairs = None if options.pairs is None else [*zip(*map(read_lines, options.pairs), strict=True)]
+    peers = PEERS | (LISTED if pairs else {})
+    for name, (program, kind) in peers.items():
         with tempfile.TemporaryDirectory() as folder:
             files = Path(folder) / "files"
-            export_marian(translator.bundle, files, kind, calibration)
+            shortlist = pairs if name in LISTED else None
+            export_marian(translator.bundle, files, kind, calibration, shortlist)
             command = [options.python, __file__, "--peer", program, str(files / NAMES[kind])]
             done = subprocess.run(
                 command, input="\n".join(sources), capture_output=True, text=True, check=True
@@ -117,7 +130,8 @@ def _row(name: str, said: list[str], ours: list[str], seconds: float) -> dict[st
 
 
 def _one_by_one(translator: Any) -> Any:
-    return lambda line: translator.translate(line).text
+    # whole, as the other programs read it: a model of single sentences gets the parts of a line
+    return lambda line: translator.translate(line, split=False).text
 
 
 def _spelled(text: str) -> str:
@@ -140,18 +154,21 @@ def peer(program: str, model: Path) -> None:
     """What runs in the other interpreter, which has no Pellucid: the lines of stdin, as JSON."""
     sources = sys.stdin.read().split("\n")
     names = sorted(model.parent.glob("*.spm"))
+    lists = sorted(model.parent.glob("lex.*.bin"))
     if program == "pymarian":
         from pymarian import Translator
 
         marian = Translator(
             f"--models {model} --vocabs {names[0]} {names[-1]} --beam-size 1 --normalize 0"
             " --cpu-threads 1 --mini-batch 1 --max-length 400 --max-length-factor 4 --quiet"
+            + "".join(f" --shortlist {each} true" for each in lists)
         )
         found, seconds = _timed(lambda line: marian.translate([line])[0], sources)
     else:
         from fxtranslate import Translator
 
-        firefox = Translator(model.read_bytes(), names[0].read_bytes(), names[-1].read_bytes())
+        files = (model, names[0], names[-1], *lists)
+        firefox = Translator(*(each.read_bytes() for each in files))
         found, seconds = _timed(firefox.translate, sources)
     print(json.dumps({"lines": found, "seconds": seconds}))
 

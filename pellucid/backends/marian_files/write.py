@@ -1,7 +1,7 @@
 """A bundle as Marian's own files: the model, its vocabulary, and a configuration of the decoder."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +24,11 @@ from pellucid.backends.marian_files.layout import (
 )
 from pellucid.backends.marian_files.self_check import prove_equal
 from pellucid.backends.marian_files.settings import FileSettings
+from pellucid.backends.marian_files.shortlist import (
+    Shortlist,
+    learn_shortlist,
+    write_shortlist,
+)
 from pellucid.backends.marian_files.vocabulary import (
     FileVocabulary,
     is_unigram,
@@ -45,15 +50,22 @@ NAMES: Mapping[FileKind, str] = {
 """The names of the model files; the last is the one by which Firefox's models are called."""
 
 
-def export_marian(bundle: Bundle, out: Path, kind: FileKind, text: Sequence[str] = ()) -> None:
+def export_marian(
+    bundle: Bundle,
+    out: Path,
+    kind: FileKind,
+    text: Sequence[str] = (),
+    shortlist: Shortlist | Iterable[tuple[str, str]] | None = None,
+) -> None:
     """Write ``bundle`` to the new folder ``out`` for Marian, or for Firefox's engine.
 
     ``text`` are sentences of the source language, which ``int8`` needs: they are translated, and
     the factors of the activations are taken from what occurs. Blank ones do not count. The files
-    are read again and compared with the model before they are written.
+    are read again and compared with the model before they are written. ``shortlist`` is a lexical
+    shortlist, or pairs of sentences from which one is learned.
 
-    Raises BundleError with every reason why Marian cannot express the model, OutputExistsError if
-    ``out`` holds something, WriteError.
+    Raises BundleError with every reason why Marian cannot express the model, or for a shortlist of
+    another vocabulary, OutputExistsError if ``out`` holds something, WriteError.
     """
     refuse_to_overwrite(out)
     config = bundle.model.config
@@ -96,12 +108,21 @@ def export_marian(bundle: Bundle, out: Path, kind: FileKind, text: Sequence[str]
         _check_same(read_archive(content, NAMES[kind]), arrays)
 
     vocabularies = _vocabulary_files(source, target)
+    if shortlist is not None and not isinstance(shortlist, Shortlist):
+        tokenizers = bundle.source_tokenizer, bundle.target_tokenizer
+        shortlist = learn_shortlist(shortlist, tokenizers, (source, target))
+    if shortlist is not None and (problem := shortlist.problem(settings.vocabulary_sizes)):
+        raise BundleError(f"the shortlist is not one of this model: {problem}")
 
     def fill(folder: Path) -> None:
         (folder / NAMES[kind]).write_bytes(content)
         for name, model in vocabularies.items():
             (folder / name).write_bytes(model)
-        (folder / "decoder.yml").write_text(_decoder_yaml(kind, [*vocabularies]), "utf-8")
+        decoder = _decoder_yaml(kind, [*vocabularies])
+        if shortlist is not None:
+            (folder / shortlist.name).write_bytes(write_shortlist(shortlist))
+            decoder += f"shortlist:\n  - {shortlist.name}\n  - true\n"
+        (folder / "decoder.yml").write_text(decoder, "utf-8")
 
     write_folder(out, fill, details={"kind": "marian"})
 
