@@ -1,4 +1,4 @@
-"""Which words of a language stand for which words of another, learned from pairs of sentences."""
+"""The likely translations of each word, learned from pairs of sentences."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Lexicon:
     sources: Ids
     targets: Ids
     probabilities: npt.NDArray[np.float64]
-    """Those of one source word sum to 1."""
+    """The sum over the targets of one source word is 1."""
 
     def best(self, source: int, count: int) -> Ids:
         """At most ``count`` target words of a source word, the likeliest first."""

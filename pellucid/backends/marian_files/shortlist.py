@@ -31,7 +31,7 @@ _HASHED_FROM = 16
 _LARGEST = 1 << 28
 """Bytes, beyond any real shortlist; those of Firefox have 4 to 8 million."""
 _FREQUENT, _BEST = 50, 50
-"""As in the shortlists of Firefox."""
+"""The numbers of Firefox's shortlists."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def write_shortlist(shortlist: Shortlist) -> bytes:
 
 
 def _checksum(body: bytes) -> int:
-    """Of each 64-bit number x in turn: h ← h xor (x + 0x9e3779b9 + (h << 6) + (h >> 2)).
+    """The hash h of all 64-bit numbers x in turn: h ← h xor (x + 0x9e3779b9 + (h << 6) + (h >> 2)).
 
     A half of a number at the end does not count.
     """
