@@ -9,6 +9,7 @@ import click
 
 from pellucid.cli.options import FiniteRange, json_option, require_model
 from pellucid.cli.streams import visible
+from pellucid.core.files import require_folder
 
 if TYPE_CHECKING:
     from pellucid.inspection.figures.run_curves import Horizontal
@@ -32,6 +33,8 @@ def runs(folder: Path, as_json: bool) -> None:
       pellucid runs
       pellucid runs runs/en-de --json
     """
+    require_folder(folder, hint="name a folder with runs in it")
+
     from pellucid.training.runs import by_score, find_runs, summarize
 
     # Damaged runs are in the list, too, with their problems below it.
@@ -144,6 +147,9 @@ def plot(runs: tuple[Path, ...], out: Path, horizontal: "Horizontal") -> None:
       pellucid plot runs/en-de
       pellucid plot runs/en-de runs/en-de-2 --x minutes --out curves.svg
     """
+    for run in runs:
+        require_folder(run, hint="name run folders; pellucid runs lists them")
+
     from pellucid.inspection.figures.run_curves import draw_runs
 
     draw_runs(runs, out, horizontal)

@@ -334,8 +334,13 @@ def require_model_folder(path: Path) -> None:
             f"a model is a folder, and {path} is a file",
             hint="the model comes before the text, as in: pellucid translate runs/demo test.en",
         )
+    require_folder(path)
+
+
+def require_folder(path: Path, hint: str = "") -> None:
+    """Raise InputMissingError if there is no folder ``path``."""
     if not os.path.isdir(path):  # noqa: PTH112
-        raise InputMissingError(f"there is no folder {path}")
+        raise InputMissingError(f"there is no folder {path}", hint=hint)
 
 
 def refuse_to_overwrite(out: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pellucid.core.config import read_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, list_problems
-from pellucid.core.files import read_manifest
+from pellucid.core.files import read_manifest, require_folder
 from pellucid.core.locks import lock_holder
 from pellucid.core.run_names import (
     BOARD_FOLDER,
@@ -76,10 +76,7 @@ def find_runs(folder: Path) -> list[Path]:
 
     Raises InputMissingError if there is no such folder.
     """
-    if not folder.is_dir():
-        raise InputMissingError(
-            f"there is no folder {folder}", hint="name a folder with runs in it"
-        )
+    require_folder(folder, hint="name a folder with runs in it")
 
     runs = []
     for path, names, files in os.walk(folder):

@@ -361,12 +361,20 @@ def test_a_bundle_that_is_not_there(tmp_path: Path):
         ["export", "onnx", "none", "out"],
         ["translate", "none"],
         ["serve", "name=none"],
+        ["runs", "none"],
+        ["plot", "none"],
     ],
 )
 def test_a_mistyped_model_is_told_before_any_import_that_takes_seconds(
     command: list[str], monkeypatch: pytest.MonkeyPatch
 ):
-    for module in ("pellucid.bundle", "pellucid.backends.load", "pellucid.serve.server.process"):
+    for module in (
+        "pellucid.bundle",
+        "pellucid.backends.load",
+        "pellucid.serve.server.process",
+        "pellucid.training.runs",
+        "pellucid.inspection.figures.run_curves",
+    ):
         monkeypatch.setitem(sys.modules, module, None)  # importing it fails
     result = CliRunner().invoke(cli, command)
     assert isinstance(result.exception, InputMissingError)
