@@ -1,8 +1,8 @@
 """The HTML parser of the standard library, which says where each event stands and reads to the end.
 
 By itself it stops reading at a ``&#`` without a number, raises AssertionError for a ``<![`` that
-begins no section it knows, and until 3.13.6 does not end the comments ``<!-->`` and ``<!-- --!>``.
-Browsers read the first as text and the second as a comment.
+begins no section it knows, has no event for ``</>``, and until 3.13.6 does not end the comments
+``<!-->`` and ``<!-- --!>``. Browsers read the first as text and the others as comments.
 """
 
 import re
@@ -67,6 +67,13 @@ class PlacedParser(HTMLParser):
         if report:
             self.handle_comment("" if empty else self.rawdata[i + 4 : end.start()])
         return end.end()
+
+    def parse_endtag(self, i: int) -> int:
+        """Read an end tag; one without a name is as silent as a comment."""
+        if self.rawdata.startswith("</>", i):
+            self.handle_comment("")
+            return i + len("</>")
+        return super().parse_endtag(i)
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         """Read ``<![...``; what begins no known section, or one that does not end, is a comment, as

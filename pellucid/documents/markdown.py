@@ -609,6 +609,8 @@ def _whole_element(tokens: Sequence[Any], index: int, content: str) -> tuple[int
 
 def _html_mark(number: int, source: str, ranges: Ranges) -> Alone:
     """The mark for a tag of HTML, or for what else stands alone."""
+    if source in ("<>", "</>"):
+        return Alone(number, ends=ranges.ended_by(number, ("tag", "", source == "</>")))
     found = _HTML_TAG.match(source)
     if found is None:
         return Alone(number)

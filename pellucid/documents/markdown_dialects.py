@@ -83,7 +83,7 @@ _TAB = re.compile(r'([ \t]*)===[!+]*[ \t]+"(.+)"[ \t]*$')
 _ADMONITION = re.compile(r'[ \t>]*(?:!!!|\?\?\?\+?)[^"]*"(.+)"[ \t]*$')
 _ALONE = re.compile(
     r"[ \t>]*(?:"
-    r"\[TOC\]|\[\[_?TOC_?\]\]|\$\{toc\}"
+    r"\[TOC\]|\[\[_?TOC_?\]\]|\$\{toc\}|</?>"  # <>: a fragment of MDX
     r"|\{:?[ ]*[.#:][^{}]*\}"  # {: .class}, {#id}, {:toc}
     r"|\{\{[<%](?:(?![%>]\}\}).)*[%>]\}\}|\{%(?:(?!%\}).)*%\}"
     r"|\([\w.:-]{1,100}\)="  # a target of MyST
@@ -135,8 +135,8 @@ _INLINE = re.compile(
     # A source of Pandoc, a comment and the name of a block of Obsidian
     r"|(?P<silent>\[[^\[\]\n]{0,60}(?<![\w.])@[\w{][^\[\]\n]{0,300}\](?![(\[{:])"
     r"|(?<!\w)%%[^%\n]{1,300}%%|(?<=\s)\^[A-Za-z0-9-]{1,40}(?=[ \t]*(?:\n|\Z)))"
-    # A tag of MDX with code in its attributes
-    r"|(?P<tag></?[A-Za-z][\w.]*(?=[^<>\n]{0,300}=\{)"
+    # A fragment of MDX, or a tag with code in its attributes
+    r"|(?P<tag><>(?=.{0,1000}?</>)|</>|</?[A-Za-z][\w.]*(?=[^<>\n]{0,300}=\{)"
     r"(?:[^<>{}\"']|\"[^\"]{0,200}\"|'[^']{0,200}'|\{(?:[^{}]|\{[^{}]*\}){0,300}\}){0,300}>)",
     re.DOTALL | re.IGNORECASE,
 )

@@ -31,6 +31,8 @@ ENDINGS: dict[str, Format] = {
     **{name: name for name in FORMATS if name != "android"},
     "text": "txt",
     "markdown": "md",
+    "mdx": "md",
+    "qmd": "md",
     "htm": "html",
     "xhtml": "html",
     "xlf": "xliff",

@@ -114,6 +114,9 @@ def _read_rows(
         # Split at spaces alone: words may contain other white space, such as U+00A0.
         if line.count(" ") == size:  # counted before millions of parts are made of it
             word, *parts = line.split(" ")
+            # What Python alone takes for a number, such as 1_0, is none.
+            rest = line[len(word) :]
+            parts = parts if rest.isascii() and "_" not in rest else []
             with contextlib.suppress(ValueError):
                 row = [float(part) for part in parts]
 

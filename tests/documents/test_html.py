@@ -85,6 +85,7 @@ def texts(source: str, rules: TagRules = TagRules()) -> list[str]:  # noqa: B008
         ("<!-- un --><!doctype html><?php un?><![CDATA[un]]>", []),
         ("<p>a<!--><p>b<!---><p>c<!-- x --!><p>d<!-- -- x -- ><p>e--><p>f", [*"abcdf"]),
         ("<p>a<!--!><p>b", ["a"]),
+        ("<p>un</> chat</p>", ["un chat"]),
         ('<script src="a.js"/>document.write("un")</script><style/>b {}</style>c', ["c"]),
         ('<?xml version="1.0"?><html><script src="a.js"/><p>b</p><script>c</script>', ["b"]),
         ('<html xmlns="http://www.w3.org/1999/xhtml"><style/><p>b<style>c</style>', ["b"]),

@@ -4,6 +4,7 @@ import pytest
 
 from pellucid.documents.markdown_dialects import without_marks
 from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import translated
 from tests.documents.test_untouched_bytes import Capitals, Identity
 
 
@@ -279,3 +280,9 @@ def test_names_of_headings_in_other_scripts_and_of_html_links_are_found():
     found = said("[x](#हिन्दी-भाषा-a) [y](#ที่นี่-b)\n\n# हिन्दी भाषा a\n\n# ที่นี่ b\n")
     assert '# <a id="हिन्दी-भाषा-a"></a>' in found
     assert '# <a id="ที่นี่-b"></a>' in found
+
+
+def test_fragments_of_mdx_stay():
+    """Escaped, the first of them would be text, and the second close nothing."""
+    source = "<>\n\nred house\n\n</>\n\nthe <>red</> house\n"
+    assert translated(source, "a.mdx") == ("<>\n\nHOUSE RED\n\n</>\n\n<>RED</> THE HOUSE\n")

@@ -76,6 +76,8 @@ def test_a_word_with_white_space_cannot_be_written(tmp_path: Path):
         ("dog 1 2\n", "line 1: word2vec's text format begins"),
         ("1 2\ndog 1\n", "line 2: a line must be a word and 2 numbers"),
         ("1 2\ndog 1 x\n", "line 2: a line must be a word and 2 numbers"),
+        ("1 2\ndog 1 2_0\n", "line 2: a line must be a word and 2 numbers"),
+        ("1 2\ndog 1 ２\n", "line 2: a line must be a word and 2 numbers"),
         ("1 2\ndog 1 nan\n", "line 2: a line must be a word and 2 numbers"),
         ("2 2\ndog 1 2\n", "promises 2 vectors of size 2, holds 1"),
         ("99999999999 2\ndog 1 2\n", "promises 99999999999 vectors of size 2, holds 1"),
