@@ -494,8 +494,8 @@ class _Corpus:
 
     @property
     def _decodes_exactly(self) -> bool:
-        """Whether the tokenizers spell every text, so that what the ids decode to is the text as the
-        model reads it: with one space between words, and normalized if they do that.
+        """Whether the tokenizers spell every text, so that the ids decode to it as the model reads
+        it: with one space between words, and normalized if they do that.
         """
         return all(each.kind in SENTENCEPIECE_KINDS for each in self.tokenizers)
 
