@@ -20,7 +20,16 @@ from pellucid.documents.containers import (
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.plain import divide_at_tags
 from pellucid.documents.protected import literals_in
-from pellucid.documents.segments import Alone, Close, Kind, Languages, Open, Range, Segment
+from pellucid.documents.segments import (
+    Alone,
+    Close,
+    Kind,
+    Languages,
+    Open,
+    Range,
+    Segment,
+    in_one_line,
+)
 from pellucid.documents.xml_places import (
     ElementPlace,
     edited,
@@ -74,7 +83,7 @@ class XliffDocument:
                 text = read_mixed(source, role_of, divide_at_tags, _range_of, _kind_of, read_as)
                 self._texts.append((unit, text))
 
-        self.segments = [_in_one_line(text) for _, text in self._texts]
+        self.segments = [_without_layout(text) for _, text in self._texts]
         self._codec = self._root.getroottree().docinfo.encoding or "utf-8"
         self._languages = languages or Languages()
         self._unnamed: dict[Element, dict[str, str]] = {}
@@ -328,24 +337,11 @@ def _shown(element: Element, given: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-_LAYOUT = re.compile(r"(?<=\S)[ \t]*\r?\n(?:[ \t]{2,}|\t)(?=\S)")
-"""The end of a line before an indented one: what XML looks like, and not what it says."""
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
-def _in_one_line(text: MixedText) -> Segment:
+def _without_layout(text: MixedText) -> Segment:
     """The segment of a source, in which layout is a space unless the file says that it counts."""
     holders = [text.element, *text.element.iterancestors()]
     spaces = next((each.get(_SPACE) for each in holders if each.get(_SPACE)), "default")
-    if spaces == "preserve":
-        return text.segment
-    pieces = text.segment.pieces
-    found = list(pieces)
-    for number, piece in enumerate(pieces):
-        if isinstance(piece, str) and "\n" in piece:
-            # Beside a mark a line can end too, but not at either end of the whole text.
-            before = "x" if number else ""
-            after = "x" if number + 1 < len(pieces) else ""
-            line = _LAYOUT.sub(" ", f"{before}{piece}{after}")
-            found[number] = line[len(before) : len(line) - len(after)]
-    return Segment(tuple(found))
+    return text.segment if spaces == "preserve" else in_one_line(text.segment)

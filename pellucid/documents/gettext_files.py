@@ -16,7 +16,7 @@ from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.plurals import header_of, numbers_of_forms
 from pellucid.documents.protected import protect
-from pellucid.documents.segments import Segment
+from pellucid.documents.segments import Segment, in_one_line
 from pellucid.text.corpus.dialects import byte_order_mark
 from pellucid.text.languages import base_code
 
@@ -75,7 +75,10 @@ class PoDocument:
             elif not entry.msgstr:
                 self._texts.append((entry, None, TaggedText(entry.msgid)))
             kept += entry.fuzzy and bool(entry.msgstr or any(entry.msgstr_plural.values()))
-        self.segments = [text.segment for _, _, text in self._texts]
+        self.segments = [
+            in_one_line(text.segment) if _is_indented(text.segment.text) else text.segment
+            for _, _, text in self._texts
+        ]
         if kept:
             which = "1 entry is" if kept == 1 else f"{kept:,} entries are"
             self.notes.append(
@@ -126,11 +129,14 @@ class PoDocument:
         """Plural forms that the file lacks, by the line that they follow."""
         is_changed = False
 
-        for (entry, form, text), segment in zip(self._texts, translated, strict=True):
+        for (entry, form, text), before, segment in zip(
+            self._texts, self.segments, translated, strict=True
+        ):
             if not segment.pieces:
                 continue
             is_changed = True
-            translation = text.text_with(segment)
+            # What is as it was has its white space as it was.
+            translation = text.text_with(text.segment if segment == before else segment)
             if "java-format" in entry.flags and "''" not in entry.msgid:
                 # In a message of Java an apostrophe begins a quotation.
                 translation = translation.replace("'", "’")
@@ -246,6 +252,16 @@ def _decoded(data: bytes, what: str) -> tuple[str, str]:
             f"{what} must be in {label}, which its head declares: byte {error.start + 1} is not",
             hint='correct "charset=" in its head, or convert the file with iconv',
         ) from None
+
+
+def _is_indented(source: str) -> bool:
+    """Whether a text lies in several lines as it stood in a template, as ``blocktranslate`` of
+    Django gives it: its first line is empty, and each other one is indented or blank.
+    """
+    first, *others = source.split("\n")
+    return not first.strip() and all(
+        line.startswith(("  ", "\t")) or not line.strip() for line in others
+    )
 
 
 def _source_of(entry: Any, numbers: Sequence[int]) -> str:

@@ -7,6 +7,7 @@ knows which element, run or tag it stands for, the translation knows only where 
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
@@ -68,6 +69,10 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
     return found
 
 
+_LAYOUT = re.compile(r"(?<=\S)[ \t]*\r?\n(?:[ \t]{2,}|\t)(?=\S)")
+"""The end of a line before an indented one: how a text lies in its file, and not what it says."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Segment:
     """A text to translate, with marks in it; every ``Open`` has its ``Close``, well nested."""
@@ -96,6 +101,19 @@ class Languages:
 
     source: str = ""
     target: str = ""
+
+
+def in_one_line(segment: Segment) -> Segment:
+    """The segment with a space for each line end before an indented line, but at its own ends."""
+    found = list(segment.pieces)
+    for number, piece in enumerate(found):
+        if isinstance(piece, str) and "\n" in piece:
+            # Beside a mark a line can end too.
+            before = "x" if number else ""
+            after = "x" if number + 1 < len(found) else ""
+            line = _LAYOUT.sub(" ", f"{before}{piece}{after}")
+            found[number] = line[len(before) : len(line) - len(after)]
+    return Segment(tuple(found))
 
 
 Range = tuple[str, str, bool]

@@ -18,6 +18,7 @@ from pellucid.documents.plurals import (
 )
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
+from tests.documents.test_untouched_bytes import Identity
 
 
 def head(*fields: str) -> str:
@@ -232,3 +233,17 @@ def test_an_apostrophe_begins_no_quotation_in_a_message_of_java():
     source = head(UTF_8) + '#, java-format\nmsgid "house {0}"\nmsgstr ""\n'
     found = translate_document(source.encode(), Article(), "a.po").decode()
     assert 'msgstr "l’house {0}"' in found
+
+
+def test_lines_of_a_template_of_django_are_one_text():
+    """Each of them was a sentence; the lines of a list in a terminal are."""
+    block = 'msgid ""\n"\\n"\n"    red house\\n"\n"    stands <b>here</b>.\\n"\n"  "\nmsgstr ""\n'
+    found, _ = said(head(UTF_8) + block)
+    assert '"\\n"\n"    HOUSE RED <b>HERE</b> STANDS.\\n"\n"  "\n' in found.partition("msgstr ")[2]
+    unchanged = translate_document((head(UTF_8) + block).encode(), Identity(), "a.po").decode()
+    assert (
+        unchanged == (head(UTF_8) + block).removesuffix('""\n') + block[6 : block.index("msgstr")]
+    )
+
+    terminal = 'msgid "red:\\n  house\\n  cat\\n"\nmsgstr ""\n'
+    assert '"RED:\\n"\n"  HOUSE\\n"\n"  CAT\\n"\n' in said(head(UTF_8) + terminal)[0]
