@@ -30,7 +30,10 @@ _SPACELESS = 0.5
 """Share of characters of scripts without spaces between words, such as Thai's, from which on a line
 without a space may be a sentence of any length."""
 _CHARACTERS_PER_WORD = 6.0
-"""In a script without spaces so many characters count as a word."""
+"""In a script without spaces so many characters count as a word, but for:"""
+_CHINESE_PER_WORD = 1.64
+"""Chinese Treebank 6.0 (LDC2007T36) has 1,285,149 characters in 781,351 words. Taken for Japanese
+as well."""
 _MOST_PASSES = 200
 """A run ends after so many passes, whatever the minutes: more would only overfit."""
 _LEAST_UPDATES = 2000
@@ -227,10 +230,12 @@ def unit_of(side: SideFacts, *, is_target: bool) -> Unit:
 
 
 def running_words(facts: CorpusFacts) -> float:
-    """Words of the corpus, both sides; in a script without spaces, some characters make one."""
+    """Words of the corpus, both sides."""
     return facts.pairs * sum(map(words_in_line, (facts.source, facts.target)))
 
 
 def words_in_line(side: SideFacts) -> float:
-    """Words in a line."""
-    return max(side.words, side.characters / _CHARACTERS_PER_WORD)
+    """Words in a line; in a script without spaces some characters count as one."""
+    chinese = side.characters * side.chinese
+    others = side.characters * side.spaceless - chinese
+    return max(side.words, chinese / _CHINESE_PER_WORD + others / _CHARACTERS_PER_WORD)

@@ -431,8 +431,8 @@ class Recipe:
         facts = self.facts
 
         found = (
-            f"corpus: {facts.pairs:,} pairs, {facts.source.words:.1f} and"
-            f" {facts.target.words:.1f} words a line"
+            f"corpus: {facts.pairs:,} pairs, {words_in_line(facts.source):.1f} and"
+            f" {words_in_line(facts.target):.1f} words a line"
         )
         given = [_as_setting(name, value) for name, value in self.overrides.items()]
         as_set = [f"set by you: {', '.join(given)}"] if given else []

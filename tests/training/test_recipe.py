@@ -44,7 +44,12 @@ PHONES = SideFacts(6.4, 9.2, 39, 0.0, 24, 0.6, 0.0)
 CMUDICT = CorpusFacts(114_085, LETTERS, PHONES, 0.0, 6910, 6910)
 RUSSIAN = dataclasses.replace(MULTI30K, common_characters=0.1)
 CHINESE = CorpusFacts(
-    30_000, SideFacts(1.1, 20.0, 29_000, 0.99, 4000, 0.0, 0.9), MULTI30K.target, 0.05, 10, 5
+    30_000,
+    SideFacts(1.1, 20.0, 29_000, 0.99, 4000, 0.0, 0.9, 0.9, 0.9),
+    MULTI30K.target,
+    0.05,
+    10,
+    5,
 )
 
 SLOW = Pace(seconds=0.5, target_tokens=1500.0, pairs=100.0)
@@ -93,7 +98,7 @@ def test_different_alphabets_get_a_vocabulary_each():
 
 
 def test_a_script_without_spaces_is_neither_spelled_words_nor_too_small():
-    """20 characters count as 20 / 6 words; 4,096 different ones need a piece each."""
+    """4,096 different characters need a piece each."""
     choice = tokenizer_choice(CHINESE, SIZES[0])
     assert choice.settings["tokenizer.kind"] == "bpe"
     assert choice.settings["tokenizer.vocabulary_size"] >= 261 + 4096

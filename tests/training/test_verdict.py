@@ -1,5 +1,6 @@
 """What to expect before a run, and how good its model is after it."""
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -10,9 +11,9 @@ from pellucid import phrasebook
 from pellucid.text.corpus.facts import CorpusFacts, PairSample, SideFacts, corpus_facts
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
-from pellucid.training.plan import SIZES, Pace, Plan, unit_of
+from pellucid.training.plan import SIZES, Pace, Plan, unit_of, words_in_line
 from pellucid.training.presets import read_config
-from pellucid.training.recipe import expectation_choice, validation_choice
+from pellucid.training.recipe import expectation_choice, expected_quality, validation_choice
 from pellucid.training.train import set_up_run
 from pellucid.training.verdict import expectation, level_of, verdict
 
@@ -111,6 +112,24 @@ def test_short_sentences_without_spaces_are_no_spelled_words():
     letters = facts_of(["kat", "hund"], ["K AE T", "HH AH N D"])
     assert letters.source.spaceless == 0.0
     assert unit_of(letters.source, is_target=False) == "character"
+
+
+def test_long_sentences_without_spaces_are_long():
+    """As a treebank has 1.64 Chinese characters in a word, and as six of Thai count as one."""
+    english = ["the commission must explain its proposal to this parliament"] * 2
+    chinese = facts_of(english, ["委员会必须向本议会说明它的建议和理由。" * 2] * 2).target
+    assert (chinese.words, chinese.characters) == (1, 38)
+    assert words_in_line(chinese) == pytest.approx(36 / 1.64)
+    thai = facts_of(english, ["สบายดีไหมสบายดีไหม"] * 2).target
+    assert words_in_line(thai) == pytest.approx(18 / 6)
+    side = dataclasses.replace(chinese, new_words=0.9)
+    long = CorpusFacts(19_500, side, side, 0.0, 0, 0)
+    assert expected_quality(long, 2_100_000).level == "useless"
+
+
+def test_long_words_are_not_counted_as_several():
+    finnish = facts_of(["a"], ["epäjärjestelmällisyydellä lentokonesuihkuturbiinimoottori"]).target
+    assert words_in_line(finnish) == 2
 
 
 def test_without_a_number_of_updates_only_the_text_decides():

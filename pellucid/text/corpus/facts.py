@@ -5,18 +5,20 @@ corpus takes little more than reading it once. ``pellucid.training.recipe`` choo
 these facts; nothing here depends on models.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pellucid.core.errors import DataError
 from pellucid.text.corpus.pairs import is_blank_pair
-from pellucid.text.scripts import SPACELESS_LETTER
+from pellucid.text.scripts import CHINESE_OR_JAPANESE, SPACELESS_LETTER
 
 SAMPLED_PAIRS = 50_000
 """At most twice as many pairs are counted: enough for rates of a tenth of a percent."""
 _HELD_OUT = 10
 """Every tenth line counts as new text; its words are looked for in the other nine tenths."""
+_CHINESE_OR_JAPANESE_LETTER = re.compile(f"[{CHINESE_OR_JAPANESE}]")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class SideFacts:
     """Share of the lines that are a single word."""
     spaceless: float = 0.0
     """Share of the running characters that belong to scripts without spaces between words."""
+    chinese: float = 0.0
+    """Share of the running characters that are Chinese or Japanese."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +139,14 @@ def _side_facts(lines: Sequence[str], letters: Counter[str]) -> SideFacts:
         different_characters=len(letters),
         one_character_words=sum(n for word, n in counts.items() if len(word) == 1) / word_count,
         one_word_lines=sum(len(words) == 1 for words in split) / len(lines),
-        spaceless=sum(n for letter, n in letters.items() if SPACELESS_LETTER.match(letter))
-        / max(1, letters.total()),
+        spaceless=_share(SPACELESS_LETTER, letters),
+        chinese=_share(_CHINESE_OR_JAPANESE_LETTER, letters),
     )
+
+
+def _share(kind: re.Pattern[str], letters: Counter[str]) -> float:
+    """The share of the running characters that are of this kind."""
+    return sum(n for letter, n in letters.items() if kind.match(letter)) / max(1, letters.total())
 
 
 def _new_words(split: Sequence[Sequence[str]]) -> float:
