@@ -3,6 +3,7 @@
 import difflib
 import itertools
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +16,7 @@ from pellucid.documents.placement import Aligned, Link
 from pellucid.documents.segments import Span
 from pellucid.text.languages import language_of_code, with_code
 from pellucid.text.normalization import normalize_with_positions
+from pellucid.text.scripts import is_mark, is_wide
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _LEAST_WEIGHT = 0.01
 """The least share of a token's attention that is kept."""
+_MOST_OF_LETTER = 8
+"""Characters of a letter with its marks."""
 _LONGEST_COMPARED = 2000
 """Characters of a sentence that are compared with their normalized form, in quadratic time."""
 _NONCHARACTERS = "".join(
@@ -107,10 +111,10 @@ class ModelTranslator:
             warnings = []
             is_doubtful = False
             for number, (start, part) in enumerate(of_sentence):
-                text += " " if number and text else ""
-                at = len(text)
                 # The model read the part behind the code of a language, which is no text.
                 found_part = next(translations)
+                text += _between(text, found_part.text) if number else ""
+                at = len(text)
                 shift = start - (len(found_part.source) - len(part))
                 links += [
                     ((shift + a, shift + b), (at + c, at + d), weight)
@@ -183,17 +187,32 @@ def _moved(spans: list[Span], offsets: Offsets) -> list[Span]:
     ]
 
 
+def _between(left: str, right: str) -> str:
+    """The text between the translations of two parts: none in scripts without spaces."""
+    if not left or not right:
+        return ""
+    return "" if is_wide(left[-1]) or is_wide(right[0]) else " "
+
+
 def _divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]]:
-    """Parts of at most ``limit`` tokens and their places: halved, at white space."""
+    """Parts of at most ``limit`` tokens and their places: halved, at white space or behind a mark
+    such as 、 or 。 if there are any.
+    """
     # A token has at least a byte, and a long text takes the tokenizer long.
     if len(text.encode()) <= max(limit, 1) or len(tokenizer.encode(text)) <= limit or len(text) < 2:
         return [(0, text)]
 
     middle = len(text) // 2
-    blanks = [index for index, character in enumerate(text) if character.isspace()]
-    cut = min(blanks, key=lambda index: abs(index - middle), default=middle)
-    if not 0 < cut < len(text):
-        cut = middle
+    ends = [
+        at
+        for at in range(1, len(text))
+        if text[at].isspace() or (_ends_wide(text[at - 1]) and not _ends_wide(text[at]))
+    ]
+    cut = min(ends, key=lambda at: abs(at - middle), default=middle)
+    if not ends:
+        # a letter keeps its marks, unless it has more than any language writes
+        before = range(middle, max(0, middle - _MOST_OF_LETTER), -1)
+        cut = next((at for at in before if not is_mark(text[at])), middle)
 
     left, right = text[:cut], text[cut:].lstrip()
     start = len(text) - len(right)
@@ -201,6 +220,11 @@ def _divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str
         *_divided(left, tokenizer, limit),
         *((start + place, part) for place, part in _divided(right, tokenizer, limit)),
     ]
+
+
+def _ends_wide(character: str) -> bool:
+    """Whether it is a mark behind words of Chinese or Japanese, and no opening bracket."""
+    return is_wide(character) and unicodedata.category(character) in ("Po", "Pe", "Pf")
 
 
 def _printable(text: str) -> str:

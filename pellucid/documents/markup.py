@@ -323,6 +323,13 @@ def _translate_sentences(
     return found
 
 
+def _has_nothing(answer: Aligned) -> bool:
+    """Whether the model gave no word: nothing, or a stop or an emoji alone, where that is odd."""
+    if not answer.text.strip():
+        return True
+    return "empty" in kinds_of(answer.warnings) and not any(map(str.isalnum, answer.text))
+
+
 def _translate_some(
     keys: Sequence[_Key],
     translator: SentenceTranslator,
@@ -340,7 +347,7 @@ def _translate_some(
     for key, answer in zip(whole, answers, strict=True):
         text, literals = key
         warnings[key], doubts[key] = answer.warnings, answer.doubt
-        if not answer.text.strip():
+        if _has_nothing(answer):
             # The original, so that a reader sees that something stands here.
             found[key] = unchanged(text, literals)
             warnings[key] = _LEFT
@@ -356,11 +363,11 @@ def _translate_some(
         text, literals = key
         warnings[key], doubts[key] = answer.warnings, answer.doubt
         counts.put_back += 1
-        if answer.text.strip():
-            found[key] = with_insertions(text, literals, rest, places, answer)
-        else:
+        if _has_nothing(answer):
             found[key] = unchanged(text, literals)
             warnings[key] = _LEFT
+        else:
+            found[key] = with_insertions(text, literals, rest, places, answer)
 
     # What would give a program its arguments in another order.
     for key in (key for key in keys if not keeps_order(key[0], found[key])):

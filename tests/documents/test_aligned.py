@@ -6,12 +6,15 @@ import pytest
 from lxml import etree
 from tiny_models import tiny_bundle
 
+from pellucid.bundle import Bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.documents.aligned import ModelTranslator, _printable, _source_spans
+from pellucid.documents.aligned import ModelTranslator, _divided, _printable, _source_spans
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
 
 @pytest.mark.parametrize("text", ["red €", "𝄞", "漢字", "a 😀", "red नम cat"])
@@ -41,6 +44,40 @@ def test_every_character_that_a_document_may_hold_stays_however_new_it_is():
         range(0xD800, 0xE000),
         range(0xFDD0, 0xFDF0),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("猫在家，狗在外。", ["猫在家，", "狗在外。"]),
+        ("他说「好。」我来", ["他说「好。」", "我来"]),  # a bracket closes what it opened
+        ("abc (def，ghi) j", ["abc", "(def，", "ghi) j"]),
+        ("ก่ก่ก่ก่", ["ก่ก่", "ก่ก่"]),
+        ("ก่ก่ก่", ["ก่", "ก่ก่"]),  # the middle is between a letter and its mark
+        ("chat noir ici", ["chat", "noir", "ici"]),
+        ("a" + "\u0301" * 20, ["a" + "\u0301" * 9, "\u0301" * 5, "\u0301" * 6]),
+    ],
+)
+def test_a_text_too_long_for_a_model_is_cut_between_words_or_letters(text: str, parts: list[str]):
+    config = TokenizerConfig(kind="character", keep_spaces=True)
+    tokenizer = train_tokenizer(["abc"], config)
+    found = _divided(text, tokenizer, len(max(parts, key=len)))
+    assert [part for _, part in found] == parts
+    assert all(text[start:].startswith(part) for start, part in found)
+
+
+@pytest.mark.parametrize(("letters", "between"), [("abcdefghi", " "), ("猫犬鳥魚狐狼熊馬羊", "")])
+def test_the_parts_of_a_long_sentence_have_a_space_between_them_where_the_script_has(
+    letters: str, between: str
+):
+    bundle = tiny_bundle()
+    target = WordTokenizer("character", Vocabulary.of(letters))
+    settings = DecodingConfig.parse({"max_source_tokens": 2, "min_length": 2, "max_length": 3})
+    translator = Translator(Bundle(bundle.model, bundle.source_tokenizer, target, {}, {}), settings)
+    parts = [translator.translate(text).text for text in ("a b", "c d")]
+    assert all(parts)
+    [answer] = ModelTranslator(translator).translate(["a b c d"], align=False)
+    assert answer.text == between.join(parts)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pellucid.decoding.warnings import TranslationWarning
 from pellucid.documents import placement
 from pellucid.documents.markup import Counts, translate_segments
 from pellucid.documents.placement import Aligned, Placer, SentencePair, Unit, units_of
@@ -315,10 +316,17 @@ def test_no_word_goes_across_a_statement_of_a_template(text: str):
     assert found == text.replace("small dog", "DOG SMALL").replace("here", "HERE")
 
 
-def test_text_without_letters_and_empty_translations_stay():
+EMPTY = TranslationWarning("empty", "nothing is left of it")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Aligned(""), Aligned(" "), Aligned("🙂", warnings=(EMPTY,)), Aligned(".", warnings=(EMPTY,))],
+)
+def test_text_without_letters_and_empty_translations_stay(answer: Aligned):
     class Silent(Swapping):
         def one(self, sentence: str, align: bool) -> Aligned:
-            return Aligned("")
+            return answer
 
     segments = [Segment((" 42 — ",)), Segment(("a ", Open(0), "b", Close(0)))]
     counts = Counts()
@@ -326,6 +334,22 @@ def test_text_without_letters_and_empty_translations_stay():
     said = "it stays as it was, as the model gave nothing for it"
     assert counts.notes == [f"segment 2, “a b”: {said}"]
     assert counts.warnings == {"empty": 1}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Aligned("⠗⠑⠙"),  # Braille of a model for which it is usual, so there is no warning
+        Aligned("A. .", warnings=(EMPTY,)),  # one of two parts of a long sentence is empty
+    ],
+)
+def test_a_translation_of_which_something_is_left_is_taken(answer: Aligned):
+    class Brief(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return answer
+
+    [found] = translate_segments([Segment(("red",))], Brief())
+    assert found.text == answer.text
 
 
 def test_sentences_that_repeat_are_translated_once():

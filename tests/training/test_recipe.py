@@ -321,6 +321,13 @@ def test_what_is_written_is_a_config_with_its_reasons(facts: CorpusFacts, tmp_pa
     assert recipe.lines()[2].endswith(": it fits")
 
 
+def test_a_line_without_spaces_is_not_said_to_have_one_word():
+    """20 characters, of which nine tenths are Chinese: 18 / 1.64."""
+    assert Recipe(CHINESE, {}, (), {}).lines()[0] == (
+        "corpus: 30,000 pairs, 11.0 and 11.1 words a line"
+    )
+
+
 def test_settings_that_belong_to_a_choice_go_with_it():
     """Words have no spaces to keep; two vocabularies cannot share their embeddings."""
     chosen = (tokenizer_choice(CMUDICT, SIZES[0]),)
