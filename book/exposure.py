@@ -11,13 +11,12 @@ from pathlib import Path
 
 import torch
 
-from book.variations import BASE, SEEDS
+from book.variations import BASE, SEEDS, finish
 from pellucid import phrasebook
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.special import BOS_ID, EOS_ID, SPECIAL_COUNT
 from pellucid.equations.losses import negative_log_likelihood
 from pellucid.training.presets import read_config
-from pellucid.training.train import train
 
 STORED = Path(__file__).parent / "measured" / "exposure.json"
 """The measurement that the page shows."""
@@ -51,10 +50,12 @@ class Exposure:
 
 
 def measure(run: Path) -> Exposure:
-    """Measure the first run of the table of variations, which is trained if it is not there."""
+    """Measure the first run of the table of variations, which is trained as far as it is not.
+
+    Raises ConfigError for a run with other settings.
+    """
     config = read_config("demo", [*BASE, f"training.seed={SEEDS[0]}"])
-    if not run.exists():
-        train(config, run)
+    finish(config, run)
     wanted = config.phrasebook
     pairs = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed, wanted.style).valid
     return exposure_of(load_bundle(run), pairs)

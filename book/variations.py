@@ -15,6 +15,8 @@ from typing import Literal
 import torch
 
 from pellucid.bundle import load_bundle
+from pellucid.core.run_names import CONFIG_FILE
+from pellucid.training.config import RunConfig
 from pellucid.training.journal import number, read_history
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -156,11 +158,21 @@ def measure(
     for number_, (name, settings, seed) in enumerate(runs):
         run = folder / f"{number_:02}"
         config = read_config("demo", [*base, *settings, f"training.seed={seed}"])
-        if not run.exists() or read_history(run).end is None:
-            train(config, run, resume=run.exists())
+        finish(config, run)
         found.append(_measured(run, name, seed))
         done(found[-1])
     return found
+
+
+def finish(config: RunConfig, run: Path) -> None:
+    """Train a run to its end, unless it has reached it.
+
+    Raises ConfigError for a run of other settings.
+    """
+    saved = run / CONFIG_FILE
+    is_ours = saved.exists() and read_config(str(saved)) == config
+    if not is_ours or read_history(run).end is None:
+        train(config, run, resume=run.exists())
 
 
 def _measured(run: Path, name: str, seed: int) -> Measured:

@@ -1,16 +1,20 @@
 """Table 3 of the paper, small: its rows, what is said of each, and the table in the docs."""
 
+import contextlib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from book.exposure import measure as measure_exposure
 from book.variations import (
     BASE,
     ROWS,
     SEEDS,
     Measured,
     compared,
+    finish,
     measure,
     noise_of,
     outcome,
@@ -18,6 +22,7 @@ from book.variations import (
     stored,
     table_of,
 )
+from pellucid.core.errors import ConfigError
 from pellucid.training.presets import read_config
 
 AS, UNLIKE, NOISE = "as in the paper", "unlike the paper", "within noise"
@@ -132,3 +137,32 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert told == first
     assert measure(tmp_path, told.append, TINY) == first
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("model.safetensors")} == times
+
+    # One that was stopped goes on: without its end it is not finished.
+    journal = tmp_path / "00" / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    assert '"event": "end"' in lines.pop()
+    journal.write_text("".join(f"{line}\n" for line in lines))
+    assert measure(tmp_path, told.append, TINY) == first
+    assert '"event": "end"' in journal.read_text().splitlines()[-1]
+
+    # And a run of other settings is not taken for one of these.
+    with pytest.raises(ConfigError, match=r"other settings: phrasebook\.pairs: 200 -> 250"):
+        measure(tmp_path, told.append, (*TINY, "phrasebook.pairs=250"))
+
+
+@pytest.mark.parametrize(("begun", "is_refused"), [((), False), (("model.heads=2",), True)])
+def test_exposure_is_measured_on_the_base_alone(
+    begun: Sequence[str],
+    is_refused: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("book.exposure.BASE", TINY)
+    run = tmp_path / "run"
+    if begun:
+        finish(read_config("demo", [*TINY, *begun, f"training.seed={SEEDS[0]}"]), run)
+    else:
+        run.mkdir()  # all that one has left that was stopped at once
+    with pytest.raises(ConfigError) if is_refused else contextlib.nullcontext():
+        assert measure_exposure(run).behind
