@@ -56,22 +56,26 @@ def runs(folder: Path, as_json: bool) -> None:
 
 
 def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
+    from rich.cells import cell_len
+
     # Cells are text before their widths are known.
     names = ["RUN", *(_name(each.path, folder) for each in summaries)]
     rows = [_HEADINGS, *(_cells(each) for each in summaries)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    name_width = min(max(map(len, names)), _NAME_WIDTH)
+    name_width = min(max(map(cell_len, names)), _NAME_WIDTH)
 
     lines = []
     for name, row in zip(names, rows, strict=True):
-        if len(name) > name_width:  # the columns must not move
+        if cell_len(name) > name_width:  # the columns must not move
             lines.append(name)
             name = ""
         cells = [
             cell.ljust(width) if heading in ("MODEL", "BEST", "STATE") else cell.rjust(width)
             for cell, width, heading in zip(row, widths, _HEADINGS, strict=True)
         ]
-        lines.append(" ".join([name.ljust(name_width), *cells]).rstrip())
+        # A Chinese character takes two columns of a terminal, an accent by itself none.
+        padded = name + " " * (name_width - cell_len(name))
+        lines.append(" ".join([padded, *cells]).rstrip())
     return lines
 
 

@@ -1,6 +1,7 @@
 """Finds the runs below a folder and summarizes the state of each."""
 
 import dataclasses
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from pellucid.evaluation.scoring import rank
 from pellucid.training.journal import LIMITS, Event, History, number, read_history
 from pellucid.training.verdict import verdict
 
+_log = logging.getLogger("pellucid")
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "exact_match", "loss")
 """Validation figures by which runs are ordered; for the loss, lower is better."""
@@ -74,12 +76,18 @@ class RunSummary:
 def find_runs(folder: Path) -> list[Path]:
     """All run folders at or below ``folder``; links are not followed.
 
-    Raises InputMissingError if there is no such folder.
+    Folders that cannot be read are named in a warning. Raises InputMissingError if there is no such
+    folder, or it is one of these.
     """
     require_folder(folder, hint="name a folder with runs in it")
 
+    def pass_over(error: OSError) -> None:
+        if Path(error.filename) == folder:
+            raise InputMissingError(f"cannot read {folder}: {error.strerror}") from error
+        _log.warning("cannot read %s: %s", error.filename, error.strerror)
+
     runs = []
-    for path, names, files in os.walk(folder):
+    for path, names, files in os.walk(folder, onerror=pass_over):
         is_run = JOURNAL_FILE in files or (CONFIG_FILE in files and CHECKPOINTS_FOLDER in names)
         if is_run:
             runs.append(Path(path))

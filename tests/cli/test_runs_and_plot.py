@@ -41,6 +41,18 @@ def test_runs_are_listed_the_best_first_within_80_columns(folder: Path):
     assert "broken/config.toml" in result.err
 
 
+def test_columns_stand_below_each_other_whatever_the_script_of_a_name(tmp_path: Path):
+    """A Chinese character takes two columns, an accent by itself none."""
+    widths, wide = {"猫の翻訳": 8, "cafe\u0301": 4, "ab": 2}, "猫の翻訳の翻訳機"
+    for name in (*widths, wide):
+        make_run(tmp_path / name, [start()])
+    lines = pellucid("runs", tmp_path).out.splitlines()
+    for name, width in widths.items():
+        [line] = [each for each in lines if each.startswith(f"{name} ")]
+        assert line.index("transformer") - len(name) + width == lines[0].index("MODEL")
+    assert wide in lines  # wider than its column, so on a line of its own
+
+
 def test_the_json_holds_everything(folder: Path):
     shown = json.loads(pellucid("runs", folder, "--json").out)["runs"]
     assert [Path(run["path"]).name for run in shown] == [LONG_NAME, "de", "text", "broken"]

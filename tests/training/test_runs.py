@@ -40,6 +40,24 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path):
         find_runs(tmp_path / "none")
 
 
+def test_a_folder_that_cannot_be_read_is_named_and_the_others_are_listed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """A path of more than 4,096 bytes, which not even root can read."""
+    run = make_run(tmp_path / "r", [start()])
+    deep = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=deep)
+        outer, deep = deep, os.open("d" * 250, os.O_RDONLY, dir_fd=deep)
+        os.close(outer)
+    os.close(deep)
+
+    assert find_runs(tmp_path) == [run]
+    [warning] = caplog.messages
+    assert warning.startswith(f"cannot read {tmp_path}/ddd")
+    assert warning.endswith(": File name too long")
+
+
 def test_a_real_run_is_told_in_full(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory):
     run = copy_of_tiny_run(tmp_path_factory.getbasetemp(), tmp_path / "r")
     summary = summarize(run)
