@@ -77,7 +77,8 @@ def test_all_problems_are_told_at_once():
         (b'{"a":' * 9_999, "arrays and objects must be nested at most 32 deep"),
         (b"[" * 100_000, "a body must hold at most 10000 values"),
         (b"[" + b"1," * 9_999 + b"1]", "a body must hold at most 10000 values"),
-        (b'"\x01"', "the body is not JSON: Invalid control character"),
+        (b'"\x01"', "the body is not JSON: Invalid control character at character 1"),
+        (b'"a', "the body is not JSON: Unterminated string starting at character 0"),
     ],
 )
 def test_what_is_not_json_is_told(body: bytes, message: str):

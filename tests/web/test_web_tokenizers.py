@@ -182,10 +182,17 @@ def test_what_a_line_has_in_brackets_in_front_is_judged_as_in_python(tokenizing:
     lines = [
         f"{space}>>{each}<<{end}"
         for each in names
-        for space in ("", " ")
-        for end in (" le", ", le")
+        for space in ("", " ", "\x1f", "\ufeff")
+        for end in (" le", ", le", "\x85le")
     ]
-    lines += ["le chat", "zqzq", ">>zq", " "]
+    lines += [
+        "le chat",
+        "zqzq",
+        ">>zq",
+        " ",
+        "\x85",
+        "\ufeff",
+    ]  # white space in Python, in a browser
     script = join_modules("engine/suspicious.js", "judging")
     tokenizing.evaluate(f"() => {{ {script} globalThis.judging = judging; }}")
 

@@ -72,9 +72,8 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
             object_pairs_hook=_object,
         )
     except json.JSONDecodeError as error:
-        raise MalformedError(
-            f"the body is not JSON: {error.msg} at character {error.pos}"
-        ) from None
+        problem = error.msg.removesuffix(" at")  # some of Python's end so
+        raise MalformedError(f"the body is not JSON: {problem} at character {error.pos}") from None
 
     # Only now, as the parser's hooks do not know in which field a value stands.
     problems = list(_problems_of(value, ""))

@@ -1,5 +1,7 @@
 // Why a translation should not be trusted, by the rules of pellucid/decoding/suspicious.py.
 
+import { isBlank, SPACE, SPACES } from "./tokenizers.js";
+
 const UNK = "[UNK]";
 const SHORT_FROM = 8;
 const SHORT = 4;
@@ -21,9 +23,9 @@ const LETTERS = /\p{L}/gu;
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009 ]\p{Nd}+)*/gu;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
-const CODE_IN_FRONT = /^\s*>>([^<>\s]*)<</u;
+const CODE_IN_FRONT = new RegExp(`^${SPACE}*(>>([^<>${SPACES}]*)<<)`, "u");
 /** A code, and no quotation such as >>Ja<<, sagte er */
-const MEANT_AS_CODE = /^\s*>>[a-z]{2,3}([-_][\p{L}\p{N}_]+)*<<(?!\S)/u;
+const MEANT_AS_CODE = new RegExp(`^${SPACE}*(>>[a-z]{2,3}([-_][\\p{L}\\p{N}_]+)*<<)(?![^${SPACES}])`, "u");
 
 /** With commas between thousands. */
 const grouped = (count) => count.toLocaleString("en-US");
@@ -34,12 +36,12 @@ export function sourceWarnings(tokenizer, text, all, most) {
   const found = [];
   const plain = tokenizer.read(text);
   const codes = tokenizer.codes ?? null;
-  const problem = codes === null || text.trim() === "" ? null : codeFault(text, codes);
+  const problem = codes === null || isBlank(text) ? null : codeFault(text, codes);
   if (problem !== null) found.push(warning("language_code", problem));
   if (all.includes(1)) {
     // a code that it does not know has a warning of its own
     const inFront = codes?.length > 0 ? CODE_IN_FRONT.exec(plain) : null;
-    const code = inFront?.[1] ? inFront[0].trim() : "";
+    const code = inFront?.[2] ? inFront[1] : "";
     const unknown = tokenizer.unknownParts(plain).filter((each) => each !== code);
     if (unknown.length > 0) found.push(warning("unknown", `the model does not know ${named(unknown)}`));
   } else if (tokenizer.spellsBytes) {
@@ -177,12 +179,12 @@ function codeFault(text, codes) {
   const found = (codes.length > 0 ? CODE_IN_FRONT : MEANT_AS_CODE).exec(text);
   const listed = (some) => some.slice(0, CODES_SHOWN).join(", ") + (some.length > CODES_SHOWN ? ` and ${some.length - CODES_SHOWN} more` : "");
   if (codes.length === 0) {
-    return found === null ? null : `this model translates into one language, and does not know ${found[0].trim()}`;
+    return found === null ? null : `this model translates into one language, and does not know ${found[1]}`;
   }
   if (found === null) {
     return `it must begin with the code of the language to translate into, such as ${codes[0]}; the model knows ${listed(codes)}`;
   }
-  const code = found[0].trim();
+  const [whole, code] = found;
   if (!codes.includes(code)) return `the model does not know the code ${code}; it knows ${listed(codes)}`;
-  return found[0] === code ? null : `the code ${code} must be its first characters, and white space is before it`;
+  return whole === code ? null : `the code ${code} must be its first characters, and white space is before it`;
 }

@@ -10,18 +10,20 @@ const SPACE_MARK = "\u2581";
 
 // What Python means by \w and \s: letters, digits and "_"; JavaScript's own know ASCII alone.
 const WORD = "[\\p{L}\\p{N}_]";
-export const SPACE = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+export const SPACES = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+export const SPACE = `[${SPACES}]`;
 const MARK = `(?!${SPACE})[^\\p{L}\\p{N}_]`;
 const WORD_OR_MARK = new RegExp(`${WORD}+|${MARK}`, "gu");
 const RULES = new RegExp(`${WORD}+(?=n['’]t)|n['’]t|${WORD}+|${MARK}`, "gu");
-const SPACES = new RegExp(`${SPACE}+`, "u");
+const WHITE = new RegExp(`${SPACE}+`, "u");
 const ONE_SPACE = new RegExp(`^${SPACE}$`, "u");
 
 const NO_SPACE_BEFORE = new Set([...".,;:!?%)]}…»'’-/", "n't", "n’t"]);
 const NO_SPACE_AFTER = new Set("([{«¿¡'’-/");
 const CONTINUATION = "##";
 const LONGEST_PIECE = 256;
-const CODE = /^>>[^<>\s]+<</u;
+const CODE = new RegExp(`^>>[^<>${SPACES}]+<<`, "u");
+const NO_SPACE = new RegExp(`[^${SPACES}]`, "u");
 
 /** The tokenizer of a description that Python wrote (pellucid/backends/web/tokenizers.py). */
 export function openTokenizer(description) {
@@ -37,6 +39,9 @@ export function openTokenizer(description) {
       return new WordTokenizer(description);
   }
 }
+
+/** Whether a text is nothing but white space. */
+export const isBlank = (text) => !NO_SPACE.test(text);
 
 /** Half of a pair of surrogates stands for no character, and has no UTF-8. */
 const wellFormed = (text) => text.replace(/\p{Cs}/gu, "\ufffd");
@@ -74,7 +79,7 @@ class WordTokenizer extends Table {
   split(text) {
     switch (this.kind) {
       case "word":
-        return text.split(SPACES).filter((word) => word !== "");
+        return text.split(WHITE).filter((word) => word !== "");
       case "punctuation":
         return text.match(WORD_OR_MARK) ?? [];
       case "rules":

@@ -4,6 +4,7 @@ import { softmax } from "./equations.js";
 import { beam, drawing, greedy, lengthLimit, searchTogether } from "./search.js";
 import { judged } from "./suspicious.js";
 import { stack, tensor } from "./tensors.js";
+import { isBlank } from "./tokenizers.js";
 import { readEdits, Trace } from "./trace.js";
 import { PAD_ID, BOS_ID, stepAttention, EOS_ID } from "./transformer.js";
 
@@ -70,7 +71,7 @@ export function translateLines(model, texts, { edits = {}, prefix = [], onToken,
 function readLine(model, text, settings) {
   const { ids, tokens, ...read } = model.readSource(text, settings);
   const base = { source: text, source_ids: ids, source_tokens: tokens };
-  return { ...read, base, source: ids, isBlank: ids.length === 0 || text.trim() === "" };
+  return { ...read, base, source: ids, isBlank: ids.length === 0 || isBlank(text) };
 }
 
 /** What a search found, as texts, with the alignment of the best. */
