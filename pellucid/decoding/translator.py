@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.installation import has_torch
 from pellucid.core.limits import shown
 from pellucid.core.texts import check_texts, counted, texts_among
 from pellucid.decoding import rewriting
@@ -44,6 +45,7 @@ from pellucid.decoding.suspicious import MOST_CHARACTERS, is_cut, judged, source
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.warnings import WarningLog
 from pellucid.decoding.writing import blank_translation, write_translations
+from pellucid.model.config import TranslatorSettings
 from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN, with_code
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -165,6 +167,22 @@ class Translator:
         self.engine.follow(self._bundle)
         self.forget()
         return self._bundle
+
+    @property
+    def can_align(self) -> bool:
+        """Whether words can be aligned: the model has attention, and PyTorch is there to compute
+        it. Reading it does not count as access to ``bundle``."""
+        if not has_torch():
+            return False
+        config = getattr(self._bundle, "config", None)
+        if config is None:  # an ensemble, whose models are read
+            model = self._bundle.model
+            configs = [each.config for each in getattr(model, "members", (model,))]
+        else:
+            configs = [config]
+        return all(
+            isinstance(each, TranslatorSettings) and bool(each.cross_attentions) for each in configs
+        )
 
     @property
     def manifest(self) -> Mapping[str, Any] | None:

@@ -2,8 +2,8 @@
 
 What is not translated (``protected``) stays in the sentence if the model copies it. Where it does
 not, the sentence is translated again without it, and it is put back by the alignment. Where
-placeholders such as ``%s`` then have another order than their arguments, the text between them is
-translated by itself.
+placeholders such as ``%s`` then have another order than their arguments, or nothing can be aligned,
+the text between them is translated by itself.
 """
 
 import bisect
@@ -35,7 +35,15 @@ from pellucid.documents.copies import (
 from pellucid.documents.folding import Folded
 from pellucid.documents.placement import Aligned, Doubt
 from pellucid.documents.protected import protect, unprotect
-from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, Span, all_nodes, read_tree
+from pellucid.documents.segments import (
+    STANDS_FOR_ALL,
+    Alone,
+    Piece,
+    Segment,
+    Span,
+    all_nodes,
+    read_tree,
+)
 from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences
 
@@ -47,6 +55,8 @@ _AT_ONCE = 512
 
 _LEFT = (TranslationWarning("empty", "it stays as it was, as the model gave nothing for it"),)
 _UNTRUSTED = (TranslationWarning("unsure", "it stays as it was, as its translation is doubtful"),)
+NOT_ALIGNED = "what stands between two marks was translated by itself: no words can be aligned here"
+"""The note on texts that were divided, as the model has no attention or PyTorch is missing."""
 _SHOWN_OF_TEXT = 40
 """Characters of a sentence that a note repeats, so that its place is found."""
 
@@ -105,10 +115,10 @@ def translate_segments(
     """The segments in the other language, with every mark exactly once and well nested.
 
     Without ``split`` each segment is one sentence. With ``by_text`` each text between two marks is
-    translated by itself, which a model without attention needs. Sentences that repeat are
-    translated once. A segment without a letter, and a sentence that the model has no translation
-    for, stay as they are. The warnings of segments are counted in ``counts``, and the first few of
-    each kind are its notes. Raises what the translator raises.
+    translated by itself and nothing is aligned, which a model without attention needs. Sentences
+    that repeat are translated once. A segment without a letter, and a sentence that the model has
+    no translation for, stay as they are. The warnings of segments are counted in ``counts``, and
+    the first few of each kind are its notes. Raises what the translator raises.
     """
     counts = counts or Counts()
     folded = [Folded(segment) for segment in segments]
@@ -128,6 +138,7 @@ def translate_segments(
         progress,
         counts,
         warnings,
+        by_text=by_text,
     )
     _note_warnings(readings, warnings, counts)
 
@@ -166,9 +177,11 @@ def _read_in(of_segment: Sequence[Sequence[_Part]]) -> Iterator[Reading]:
 def _note_divided(
     readings: Sequence[Sequence[Sequence[_Part]]], counts: Counts, *, by_text: bool
 ) -> None:
-    """Note that texts have too many marks."""
+    """Note that texts are divided at their marks, and why."""
     divided = sum(any(len(part) > 1 for part in of_segment) for of_segment in readings)
-    if divided and not by_text:
+    if divided and by_text:
+        counts.notes.append(NOT_ALIGNED)
+    elif divided:
         which = "1 text has" if divided == 1 else f"{divided:,} texts have"
         counts.notes.append(
             f"{which} more than {_MOST_MARKS} marks and placeholders: what stands between two of"
@@ -211,18 +224,19 @@ def _readings(
     """The part with what is read of it; of one with too many marks, or ``by_text``, each text
     between two of them by itself. Without a ``language`` a text is one sentence.
     """
-    if by_text and len(part.pieces) > 1:
-        pieces = [Segment((piece,)) for piece in part.pieces]
-        return [
-            each
-            for piece in pieces
-            for each in _readings(piece, language, keep_numbers=keep_numbers, by_text=False)
-        ]
-
     if not part.has_words:
         return [(part, None)]
 
     guarded, kept = protect(part, keep_numbers=keep_numbers)
+    if by_text:
+        runs = itertools.groupby(guarded.pieces, lambda piece: _stays_in_text(piece, kept))
+        texts = [tuple(pieces) for _, pieces in runs]
+        return [
+            (unprotect(pieces, kept), _read(Segment(pieces), kept, language))
+            if _stays_in_text(pieces[0], kept)
+            else (unprotect(pieces, kept), None)
+            for pieces in texts
+        ]
     if len(guarded.marks) <= _MOST_MARKS:
         return [(part, _read(guarded, kept, language))]
 
@@ -231,6 +245,12 @@ def _readings(
         (unprotect([piece], kept), _read(Segment((piece,)), {}, language))
         for piece in guarded.pieces
     ]
+
+
+def _stays_in_text(piece: Piece, kept: Mapping[int, str]) -> bool:
+    """Whether nothing has to be aligned for a piece: a text, or what the model may copy in it."""
+    is_word = isinstance(piece, Alone) and piece.number in kept and piece.text != ""
+    return isinstance(piece, str) or is_word
 
 
 def _read(guarded: Segment, kept: dict[int, str], language: str | None) -> Reading | None:
@@ -295,13 +315,18 @@ def _translate_sentences(
     progress: Progress | None,
     counts: Counts,
     warnings: dict[_Key, Warnings],
+    *,
+    by_text: bool,
 ) -> dict[_Key, Aligned]:
-    """Each sentence once, and aligned only where a mark needs it; fills ``warnings``."""
+    """Each sentence once, and aligned only where a mark needs it, not at all ``by_text``; fills
+    ``warnings``.
+    """
     needs_links: dict[_Key, bool] = {}
     for reading in readings:
+        needs = reading.has_marks and not by_text
         for sentence in reading.sentences:
             key = _key(reading, sentence)
-            needs_links[key] = needs_links.get(key, False) or reading.has_marks
+            needs_links[key] = needs_links.get(key, False) or needs
 
     found: dict[_Key, Aligned] = {}
     for key in needs_links:
@@ -317,7 +342,9 @@ def _translate_sentences(
         for align in (False, True):
             some = [key for key in keys if needs_links[key] == align]
             if some:
-                found |= _translate_some(some, translator, counts, warnings, align=align)
+                found |= _translate_some(
+                    some, translator, counts, warnings, align=align, by_text=by_text
+                )
         if progress is not None:
             progress(first + len(keys), len(waiting))
     return found
@@ -337,6 +364,7 @@ def _translate_some(
     warnings: dict[_Key, Warnings],
     *,
     align: bool,
+    by_text: bool,
 ) -> dict[_Key, Aligned]:
     found: dict[_Key, Aligned] = {}
     doubts: dict[_Key, Doubt] = {}
@@ -356,7 +384,7 @@ def _translate_some(
             counts.copied += bool(literals)
 
     # What this model did not copy.
-    again = [key for key in keys if key not in found]
+    again = [key for key in keys if key not in found and not by_text]
     cut = [cut_out(*key) for key in again]
     answers = translator.translate([text for text, _ in cut], align=True)
     for key, (rest, places), answer in zip(again, cut, answers, strict=True):
@@ -369,8 +397,8 @@ def _translate_some(
         else:
             found[key] = with_insertions(text, literals, rest, places, answer)
 
-    # What would give a program its arguments in another order.
-    for key in (key for key in keys if not keeps_order(key[0], found[key])):
+    # What would give a program its arguments in another order, or cannot be aligned.
+    for key in (key for key in keys if key not in found or not keeps_order(key[0], found[key])):
         text, literals = key
         stretches = between_literals(text, literals)
         answers = translator.translate([text[start:end] for start, end in stretches], align=align)

@@ -6,7 +6,13 @@ from pellucid.core.installation import TORCH_EXTRA, has_torch, install_command
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator
 from pellucid.documents.formats import ReadOptions, read_document
-from pellucid.documents.markup import Counts, Progress, SentenceTranslator, translate_segments
+from pellucid.documents.markup import (
+    NOT_ALIGNED,
+    Counts,
+    Progress,
+    SentenceTranslator,
+    translate_segments,
+)
 from pellucid.documents.names import Format, format_of
 from pellucid.documents.segments import notes_of
 
@@ -29,7 +35,7 @@ def translate_document(
     it. Raises DataError for a document that cannot be read, and what the translator raises.
     """
     options = options or ReadOptions()
-    by_text = isinstance(translator, Translator) and not has_torch()
+    by_text = isinstance(translator, Translator) and not translator.can_align
     if isinstance(translator, Translator):
         translator = ModelTranslator(translator)
         if not options.target_language:
@@ -51,10 +57,7 @@ def translate_document(
 
     written = document.write(translated)
     if counts is not None:
-        if by_text:
-            counts.notes.append(
-                "what stands between two marks was translated by itself: to place marks on aligned"
-                f" words needs PyTorch ({install_command(TORCH_EXTRA)})"
-            )
+        if NOT_ALIGNED in counts.notes and not has_torch():
+            counts.notes.append(f"to align words needs PyTorch ({install_command(TORCH_EXTRA)})")
         counts.notes += notes_of(document)
     return written

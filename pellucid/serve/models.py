@@ -13,7 +13,6 @@ from pellucid.backends import ComputeType, EngineName
 from pellucid.backends.hub import folder_of
 from pellucid.backends.load import load_parts
 from pellucid.bundle import Bundle, StoredModel
-from pellucid.core.installation import has_torch
 from pellucid.decoding.cache import TranslationCache
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
@@ -22,7 +21,6 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator
 from pellucid.documents.protected import literals_in
-from pellucid.model.config import TranslatorSettings
 from pellucid.serve.schema import ModelEntry
 from pellucid.text.glossary import Glossary
 from pellucid.text.languages import languages_of
@@ -90,9 +88,7 @@ class LoadedModel:
     @property
     def has_attention(self) -> bool:
         """Whether target tokens can be aligned with source tokens, which takes torch."""
-        config = self.bundle.config
-        is_known = isinstance(config, TranslatorSettings) and bool(config.cross_attentions)
-        return is_known and has_torch()
+        return self.translator.can_align
 
     def source_limit(self, limits_tokens: int) -> int:
         """The most tokens of a sentence that are read, without the stop."""

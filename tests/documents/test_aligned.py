@@ -11,6 +11,8 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator, _divided, _printable, _source_spans
 from pellucid.documents.formats import ReadOptions, read_document
+from pellucid.documents.markup import NOT_ALIGNED, Counts
+from pellucid.documents.translate import translate_document
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
@@ -91,3 +93,19 @@ def test_the_language_of_translations_is_that_of_the_code(code: str, language: s
 def test_a_page_keeps_its_language_where_that_of_the_model_is_not_known():
     page = read_document(b'<html lang="fr">', "html", "a.html", ReadOptions(target_language="und"))
     assert page.write(page.segments) == b'<html lang="fr">'
+
+
+@pytest.mark.parametrize("variant", ["paper", "additive", "lstm"])
+def test_a_model_without_attention_translates_documents_text_by_text(variant: str):
+    translator = Translator(tiny_bundle(variant), DecodingConfig(max_length=4))
+    assert translator.can_align == (variant != "lstm")
+
+    counts = Counts()
+    page = b"<p>le <b>chat</b> noir</p><p>un chat</p>"
+    found = translate_document(page, translator, "a.html", counts=counts)
+    assert found.count(b"<b>") == found.count(b"</b>") == 1
+    assert (NOT_ALIGNED in counts.notes) == (variant == "lstm")
+
+    counts = Counts()
+    assert b"{name}" in translate_document(b'["le chat {name}"]', translator, "a.json")
+    assert counts.notes == []

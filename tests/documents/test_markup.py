@@ -581,3 +581,25 @@ def test_empty_lines_of_a_text_are_kept_and_are_nothing_to_translate():
     document = TextDocument(b"\n\n red house\t\n\n\r\nold\n\n", "a.txt")
     assert [segment.text for segment in document.segments] == ["red house", "old"]
     assert document.write(document.segments) == b"\n\n red house\t\n\n\r\nold\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("red house {name} old cat", "HOUSE RED {name} CAT OLD"),
+        ("see https://example.org now", "SEE https://example.org NOW"),
+        ("red %1$sold cat%2$s here", "RED %1$sCAT OLD%2$s HERE"),
+        ("- red house [^1] here", "- HOUSE RED [^1] HERE"),
+        ("{count} red", "{count} RED"),
+    ],
+)
+def test_placeholders_need_no_alignment_where_texts_are_translated_by_themselves(text, found):
+    """As with a model without attention, or without PyTorch."""
+
+    class NeverAligned(Swapping):
+        def translate(self, sentences, *, align):
+            assert not (align and sentences)
+            return super().translate(sentences, align=False)
+
+    [segment] = translate_segments([Segment((text,))], NeverAligned(), by_text=True)
+    assert segment.text == found
