@@ -63,6 +63,8 @@ class PoDocument:
         """Empty plural forms that the language does not have."""
         kept = 0
         for entry in entries:
+            if entry.msgid in _CREDITS or entry.msgctxt in _CREDITS:
+                continue
             if entry.msgid_plural:
                 written = entry.msgstr_plural
                 for form in sorted({*range(len(forms)), *written}):
@@ -86,6 +88,8 @@ class PoDocument:
                 " msgattrib --clear-fuzzy --empty empties them first"
             )
         named = self._file.metadata.get("Language", "").strip()
+        self._language = "" if named else target_language.replace("-", "_")
+        """The language to write into the head, where it names none."""
         if target_language and named and base_code(named) != base_code(target_language):
             self.notes.append(
                 f"its head says Language: {named}, and the model translates into {target_language}"
@@ -177,6 +181,11 @@ class PoDocument:
         if is_changed and self._plural_header and stop:
             lines[first:stop] = [_with_plural_forms(lines[first:stop], self._plural_header)]
 
+        if is_changed and self._language and stop:
+            head = "".join(lines[first:stop])
+            named = _NO_LANGUAGE.sub(lambda found: f"{found[1]}{self._language}{found[2]}", head)
+            lines[first:stop] = [named]
+
         # A file that polib reads and this cannot is written by polib.
         written = "".join(lines) if self._is_known else f"{self._file}"
         return self._encoded(written, is_changed=is_changed)
@@ -204,6 +213,12 @@ _CHARSET = re.compile(
     re.MULTILINE,
 )
 _PLURAL_FORMS = re.compile(r'Plural-Forms:[^"\\]*')
+_NO_LANGUAGE = re.compile(r'(^(?:msgstr[ \t]+)?"Language: ?)(\\n"\s*$)', re.MULTILINE)
+_CREDITS = frozenset(
+    ("translator-credits", "translator_credits", "NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS")
+)
+"""Messages of GNOME and contexts of KDE for the names of the people who translated, which programs
+show if there is a translation."""
 _MOST_LINES = 5_000
 """Lines from one ``msgid`` to the next; the longest texts of programs have hundreds."""
 _LONGEST_HEAD = 1 << 16

@@ -247,3 +247,21 @@ def test_lines_of_a_template_of_django_are_one_text():
 
     terminal = 'msgid "red:\\n  house\\n  cat\\n"\nmsgstr ""\n'
     assert '"RED:\\n"\n"  HOUSE\\n"\n"  CAT\\n"\n' in said(head(UTF_8) + terminal)[0]
+
+
+def test_names_of_translators_are_no_text():
+    """GNOME and KDE show what stands there as names."""
+    credits = 'msgid "translator-credits"\nmsgstr ""\n'
+    names = 'msgctxt "NAME OF TRANSLATORS"\nmsgid "Your names"\nmsgstr ""\n'
+    source = f"{head(UTF_8)}{credits}\n{names}"
+    assert said(source) == (source, [])
+
+
+def test_a_head_that_names_no_language_gets_that_of_the_translation():
+    entry = 'msgid "red"\nmsgstr ""\n'
+    empty, named = (head(UTF_8, f"Language: {code}") for code in ("", "pt_BR"))
+    assert said(empty + entry, "pt-BR")[0].startswith(named)
+    assert said(empty + entry)[0].startswith(empty)
+    assert said(named + entry, "pt")[0].startswith(named)
+    assert said(empty, "pt")[0] == empty
+    assert said(head(UTF_8) + entry, "pt")[0].startswith(head(UTF_8))
