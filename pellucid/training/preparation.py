@@ -90,6 +90,13 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
             warn_of_problems(Path(source), Path(target))
 
     tokenizers, store = tokenized_files(config, run, given)
+    if config.model.kind == "skipgram" and store.target_lengths.max(initial=0) < 2:
+        raise DataError(
+            "word vectors are learned from words beside each other, and each line of the text has"
+            " one at most",
+            hint="name text of whole sentences; of a script without spaces between words, choose"
+            " tokenizer.kind=bpe",
+        )
     rows = Selection.of_all(len(store))
 
     if valid is None:

@@ -1,20 +1,24 @@
-"""Warnings about text that a vocabulary cannot express: unknown words, and codes of languages.
+"""Warnings about text that a vocabulary cannot express: unknown words, codes of languages, and
+sentences that are taken for words.
 
 A model that is fine-tuned on another script than its own learns ``[UNK] [UNK]`` without any error,
 and one for several languages learns from lines that lack their code which language to leave open.
+One whose tokens are words learns Chinese sentences by heart, each as a word.
 """
 
 import logging
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
-from pellucid.core.special import UNK_ID
+from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.languages import code_problem
+from pellucid.text.scripts import SPACELESS_LETTER, is_wide
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import unknown_parts
@@ -29,6 +33,9 @@ _COUNTED_ROWS = 20_000
 _READ_PAIRS = 20_000
 """Pairs from the beginning of a corpus that are searched for examples and codes."""
 _EXAMPLES = 3
+_LONG_CHINESE, _LONG_WORD = 5, 12
+"""Mean characters of a token that is no word: of Chinese and Japanese, whose words have about two,
+and of the other scripts without spaces, such as Thai, whose words have about five."""
 
 _log = logging.getLogger("pellucid")
 
@@ -41,7 +48,8 @@ def judge_text(
     *,
     given: bool,
 ) -> None:
-    """Warn of unknown tokens and wrong codes of languages in the pairs of ``store``.
+    """Warn of unknown tokens, wrong codes of languages and sentences without spaces that are taken
+    for words in the pairs of ``store``.
 
     ``pairs`` are their texts, of which the first are read; ``what`` names them in messages, such as
     ``training``. ``given`` says whether the tokenizers come from another model.
@@ -71,16 +79,54 @@ def judge_text(
             examples,
         )
 
+    if not given:
+        _judge_words(store, tokenizers, what)
     if isinstance(tokenizers[0], MarianTokenizer):
         _judge_codes(_first(pairs) if read is None else read, tokenizers[0], what)
 
 
 def unknown_share(rows: IdRows) -> float:
     """The share of ``[UNK]`` among the tokens of these rows, or of 20,000 spread over them."""
-    count = min(len(rows), _COUNTED_ROWS)
-    places = np.arange(count) * len(rows) // max(1, count)
-    ids, _ = rows.gather(places)
+    ids = _some_ids(rows)
     return float(np.count_nonzero(ids == UNK_ID)) / max(1, len(ids))
+
+
+def _some_ids(rows: IdRows) -> npt.NDArray[np.int64]:
+    """The ids of these rows, or of 20,000 spread over them."""
+    count = min(len(rows), _COUNTED_ROWS)
+    ids, _ = rows.gather(np.arange(count) * len(rows) // max(1, count))
+    return ids
+
+
+def _judge_words(store: TokenStore, tokenizers: tuple[Tokenizer, Tokenizer], what: str) -> None:
+    """Warn of a side in a script without spaces between words that is split at spaces."""
+    warned = set()
+    for rows, tokenizer, name in zip(
+        (store.source, store.target), tokenizers, ("source", "target"), strict=True
+    ):
+        if tokenizer.kind not in ("word", "punctuation", "rules"):
+            continue
+        ids = _some_ids(rows)
+        tokens = tokenizer.tokens(ids[ids >= SPECIAL_COUNT].tolist())
+        unspaced = [each for each in tokens if SPACELESS_LETTER.search(each)]
+        letters = sum(map(len, unspaced))
+        if 2 * letters <= sum(map(len, tokens)):
+            continue
+
+        mean = letters / len(unspaced)
+        is_chinese = 2 * sum(map(is_wide, "".join(unspaced))) > letters
+        # Text alone has the same on both sides.
+        if mean > (_LONG_CHINESE if is_chinese else _LONG_WORD) and mean not in warned:
+            warned.add(mean)
+            _log.warning(
+                "the %s %s is in a script without spaces between words, and tokenizer.kind=%s takes"
+                " %.0f characters for a word on average, so that whole sentences are learned by"
+                " heart: choose tokenizer.kind=bpe, unigram or character",
+                what,
+                name,
+                tokenizer.kind,
+                mean,
+            )
 
 
 def _first(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -107,6 +107,49 @@ def test_codes_of_languages_in_the_text_are_held_to_those_of_the_model(source, s
     assert ">>fra<<" in message
 
 
+CHINESE = ["一只狗在海滩上奔跑，一个男人在看", "两个孩子在公园里吃饭，我的母亲在唱歌"]
+THAI = ["สุนัขสีน้ำตาลวิ่งบนชายหาด", "ผู้ชายเดินบนชายหาด"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "mean"),
+    [
+        (CHINESE, "word", 17),
+        (CHINESE, "punctuation", 8),  # from mark to mark
+        (THAI, "word", 22),
+        (CHINESE, "character", None),
+        (CHINESE, "wordpiece", None),
+        ([" ".join(line) for line in CHINESE], "word", None),
+        (["一只 狗 在 海滩 上 奔跑", "สุนัข วิ่ง บน ชายหาด"], "word", None),
+        (["a dog 狗 sleeps", "the cat 犬犬犬犬犬犬犬 eats"], "word", None),
+        (["Donaudampfschifffahrtsgesellschaft"], "word", None),
+    ],
+)
+def test_sentences_without_spaces_that_are_taken_for_words_are_warned_of(
+    lines: list[str], kind: str, mean: int | None, caplog: pytest.LogCaptureFixture
+):
+    pairs = [(line, "a dog") for line in lines]
+    tokenizer = train_tokenizer([*lines, "a dog"], TokenizerConfig(kind=kind, vocabulary_size=200))
+    caplog.clear()
+    judged(pairs, tokenizer, given=False)
+    if mean is None:
+        assert caplog.messages == []
+    else:
+        assert caplog.messages == [
+            "the training source is in a script without spaces between words, and"
+            f" tokenizer.kind={kind} takes {mean} characters for a word on average, so that whole"
+            " sentences are learned by heart: choose tokenizer.kind=bpe, unigram or character"
+        ]
+
+
+@pytest.mark.parametrize("lines", [CHINESE, ["dog", "cat"]])
+def test_word_vectors_are_not_learned_from_lines_of_one_word(lines: list[str], tmp_path: Path):
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines * 9))
+    config = read_config("skipgram", [f"data.text={tmp_path / 'text'}"])
+    with pytest.raises(DataError, match="words beside each other, and each line of the text has"):
+        prepare_data(config, tmp_path / "run")
+
+
 def test_a_run_is_refused_before_it_learns_and_its_validation_text_is_judged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
