@@ -49,18 +49,31 @@ def timed_validation(
     """The seconds for a pair, and the validation of ``count`` pairs, spread over all lengths.
 
     An untrained model hardly predicts EOS, so translations are cut at the length of the longest
-    reference.
+    reference, if the run allows for as many tokens.
+    """
+    few = some_validated(data, count)
+    longest, most = int(few.valid.target_lengths.max()), config.decoding.max_length
+    decoding = config.decoding.having(max_length=longest if most is None else min(longest, most))
+    validation = validate(model, few, config.model_copy(update={"decoding": decoding}), 0)
+    return validation.seconds / len(few.valid_sources), validation
+
+
+def some_validated(data: TrainingData, count: int) -> TrainingData:
+    """The data with ``count`` of its validation pairs, spread over all lengths, and as many of the
+    pairs with given alignments.
     """
     texts = _spread([len(text) for text in data.valid_sources], count)
-    few = dataclasses.replace(
+    aligned = data.valid_alignments
+    if aligned is not None:
+        lengths = aligned.store.longer_lengths[aligned.rows]
+        aligned = dataclasses.replace(aligned, rows=aligned.rows[_spread(lengths, count)])
+    return dataclasses.replace(
         data,
         valid=data.valid.some(_spread(data.valid.target_lengths, count)),
         valid_sources=[data.valid_sources[row] for row in texts],
         valid_references=[data.valid_references[row] for row in texts],
+        valid_alignments=aligned,
     )
-    decoding = config.decoding.having(max_length=int(few.valid.target_lengths.max()))
-    validation = validate(model, few, config.model_copy(update={"decoding": decoding}), 0)
-    return validation.seconds / len(few.valid_sources), validation
 
 
 def _spread(lengths: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:

@@ -16,6 +16,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.equations.losses import guided_alignment_loss
+from pellucid.model.build import build_model
 from pellucid.model.trace import Trace
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.text.corpus.pairs import PairFiles
@@ -26,7 +27,9 @@ from pellucid.training.alignments import AlignedPairs, Alignments, aligned_lines
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.distributed import Share
 from pellucid.training.journal import read_journal
+from pellucid.training.measure import some_validated, timed_validation
 from pellucid.training.objective import GuidedAlignment, build_objective
+from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 from pellucid.training.validation import alignment_error
@@ -215,6 +218,28 @@ def test_a_resumed_run_is_the_unbroken_one_and_other_alignments_are_refused(
     longer = read_config("demo", [*guided, "training.max_steps=8"])
     with pytest.raises(ConfigError, match="the word alignments are not those this run began with"):
         train(longer, tmp_path / "broken", resume=True)
+
+
+@pytest.mark.parametrize(("given", "written"), [(2, 2), (60, 4)])
+def test_a_timed_validation_is_of_a_few_pairs_and_writes_what_the_run_would(
+    given: int, written: int, guided: list[str], tmp_path: Path
+):
+    """Twelve pairs of 3 or 4 words; a model that was not trained hardly stops."""
+    config = read_config("demo", [*guided, f"decoding.max_length={given}"])
+    data = prepare_data(config, tmp_path / "run")
+    sizes = data.source_tokenizer.vocabulary_size, data.target_tokenizer.vocabulary_size
+    model = build_model(config.model, *sizes, seed=0)
+    _, found = timed_validation(model, data, config, 5)
+    assert len(found.sample[2].split()) == written
+
+    few = some_validated(data, 5)
+    assert few.valid_alignments is not None
+    counts = len(few.valid), len(few.valid_references), len(few.valid_alignments.rows)
+    assert counts == (5, 5, 5)
+    assert {len(few.valid_alignments.store.pair(row)[0]) for row in few.valid_alignments.rows} == {
+        3,
+        4,
+    }
 
 
 def test_what_cannot_be_learned_is_refused(guided: list[str], tmp_path: Path):
