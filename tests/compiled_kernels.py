@@ -11,6 +11,10 @@ from types import ModuleType
 
 import pytest
 
+from pellucid.backends.kernels.weights import Weights, read_weights
+from pellucid.model.config import TransformerConfig
+from pellucid.model.seq2seq import Seq2Seq
+
 KERNELS_FOLDER = Path(__file__).parents[1] / "kernels"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir()) / "compiled kernels"
 """Kept from one session of tests to the next, as ``conftest.py`` keeps what programs cache."""
@@ -45,3 +49,11 @@ def compiled_library() -> Path:
         with tempfile.TemporaryDirectory(dir=library.parent) as folder:  # unseen until it is whole
             build.build(Path(folder) / library.name).replace(library)
     return library
+
+
+def weights_of(model: Seq2Seq, are_exact: bool = False) -> Weights:
+    """The weights of a model in memory, rounded or as they are."""
+    named = model.float().named_parameters(remove_duplicate=False)
+    tensors = {name: each.detach().numpy() for name, each in named}
+    assert isinstance(model.config, TransformerConfig)
+    return read_weights(tensors, model.config, are_exact=are_exact)

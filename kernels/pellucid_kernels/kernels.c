@@ -38,7 +38,7 @@
 /* Vectors are passed to functions that are inlined alone. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-enum { PK_VERSION = 3 };
+enum { PK_VERSION = 4 };
 enum { OK = 0, BAD_SIZES = 1, NO_MEMORY = 2, BAD_REQUEST = 3, NOT_FINITE = 4 };
 
 enum {
@@ -52,7 +52,9 @@ enum {
     WORDS_AT_ONCE = 1024, /* words whose logits are computed before they are searched */
     AHEAD = 8192,         /* bytes of weights that are asked for early */
     LINE = 64,            /* bytes of a line of the cache, at which every array of a block begins */
-    BLOCK = 64            /* words that are searched only if their largest logit is among the best */
+    BLOCK = 64,           /* words that are searched only if their largest logit is among the best */
+    ONE_BY_ONE = 8,       /* panels that are computed one after another, the likeliest first */
+    MOST_HELD = 32        /* guessed words that are compared with all logits at once */
 };
 
 enum { MOST_SIZE = 1 << 16, MOST_LAYERS = 1000, MOST_WORDS = 1 << 20, MOST_POSITIONS = 1 << 20 };
@@ -72,6 +74,7 @@ typedef struct {
     int32_t position_kind, position_count; /* rows of the table of positions */
     int32_t activation, decoder, pre_norm;
     int32_t target_is_source, output_is_target, start_is_zero;
+    int32_t axes; /* of the shortlist, which is the end of a block; 0 without one */
     float norm_eps, embedding_scale;
 } pk_sizes;
 
@@ -101,6 +104,9 @@ typedef struct {
     int32_t *ids;     /* (sentence, n_best, most + 1), with the stop */
     float *log_probs; /* the same */
     int32_t *sizes;   /* (sentence, n_best): tokens with the stop; 0 where there is no hypothesis */
+    /* where they are asked for, else NULL: */
+    float *states;   /* of a greedy search (sentence, most + 1, d_model): what the output reads for each token */
+    int32_t *counts; /* words that were guessed or set, those taken back, panels computed for guesses */
 } pk_result;
 
 /* A matrix as products read it: for each panel, for each group, 16 outputs of the 4 inputs of a unit, and
@@ -123,6 +129,12 @@ typedef struct {
     Matrix qkv, out, query, memory, cross_out, inner, outer; /* qkv: W and W_f of an SSRU */
     Norm self_norm, cross_norm, feed_norm;
 } Layer;
+
+/* What a guess of all logits reads: a state on its axes, and each word on these. */
+typedef struct {
+    Matrix turn;  /* (axes, d_model) */
+    Matrix first; /* (target_words, axes), with a bias for what the axes leave out */
+} Shortlist;
 
 /* Rows of a product in 7 bits: x = low + step q. */
 typedef struct {
@@ -152,6 +164,9 @@ typedef struct {
     void (*look_up)(const Matrix *, int, float, const float *, float *);
     float (*largest_by_block)(const float *, int, float *);
     float (*sum_of_exps)(const float *, int, float);
+    void (*guess)(const Rows *, const Matrix *, float *);
+    int (*largest_index)(const float *, int);
+    void (*some_panels)(const Rows *, const Matrix *, const int *, int, float *);
 } Leaves;
 
 typedef struct {
@@ -161,6 +176,7 @@ typedef struct {
     float *positions;
     Layer *encoder, *decoder;
     Norm encoder_norm, decoder_norm;
+    Shortlist shortlist;
 } pk_model;
 
 /* ---- memory ---- */
@@ -525,7 +541,8 @@ static void visit_layer(Walk *walk, const pk_sizes *s, Layer *layer, int is_deco
 
 /* The order of the tensors: the table of positions if there is one; the embeddings of the source, of
  * the target unless they are the same, the output matrix unless it is the same; the layers of the
- * encoder, of the decoder; with pre_norm the last norm of each. */
+ * encoder, of the decoder; with pre_norm the last norm of each; the shortlist if there is one, so that
+ * a block begins with that of the same model without it. */
 static void visit(Walk *walk, pk_model *model) {
     const pk_sizes *s = &model->sizes;
     if (s->position_kind) {
@@ -542,6 +559,10 @@ static void visit(Walk *walk, pk_model *model) {
     if (s->pre_norm) {
         visit_norm(walk, &model->encoder_norm, s->d_model);
         visit_norm(walk, &model->decoder_norm, s->d_model);
+    }
+    if (s->axes) {
+        visit_matrix(walk, &model->shortlist.turn, s->axes, s->d_model);
+        visit_matrix(walk, &model->shortlist.first, s->target_words, s->axes);
     }
 }
 
@@ -563,6 +584,7 @@ static int sizes_are_possible(const pk_sizes *s) {
     if (!within(s->source_words, 1, MOST_WORDS) || !within(s->target_words, 4, MOST_WORDS)) return 0;
     if (!within(s->target_is_source, 0, 1) || !within(s->output_is_target, 0, 1) || !within(s->start_is_zero, 0, 1)) return 0;
     if (s->target_is_source && s->source_words != s->target_words) return 0;
+    if (!within(s->axes, 0, s->d_model)) return 0;
     if (!within(s->position_kind, NO_POSITIONS, ROTARY)) return 0;
     if (!within(s->position_count, s->position_kind ? 1 : 0, MOST_POSITIONS)) return 0;
     if (s->position_kind == ROTARY && s->key_size % 2) return 0;
@@ -665,6 +687,22 @@ typedef struct {
     int beam, id;
 } Candidate;
 
+/* A guessed word and the search before it. */
+typedef struct {
+    int word, is_set; /* whether the word was set and not guessed */
+    int is_free;      /* whether its log p is 0, whatever the logits */
+    int node;         /* of the word; -1: it is the stop of its sentence; -2: it is of no hypothesis */
+    int token, sentence, last_node, length;
+    size_t tree_size, cache_slots;
+    float total;
+} Held;
+
+/* The best words of some rows, so many of each, largest logit first. */
+typedef struct {
+    float *logits;
+    int *ids, *counts;
+} Best;
+
 typedef struct {
     const pk_model *model;
     const pk_request *request;
@@ -685,13 +723,25 @@ typedef struct {
     size_t slot_room;            /* tokens of a row of slots */
     Node *tree;
     size_t tree_size, tree_room;
+    Finish *kept;                /* by sentence: its best finished hypotheses */
+    int *kept_counts, *finished; /* by sentence */
     /* numbers of the newest tokens */
     float *x, *y, *wide, *scores, *logits;
     Rows q;
     int top;      /* candidates of a row */
     int *wanted;  /* by row: the token whose logit is asked for */
-    float *wanted_logits, *log_sums, *top_logits;
-    int *top_ids, *top_counts;
+    float *wanted_logits, *log_sums;
+    Best best;
+    /* of guesses */
+    Held *held; /* NULL where nothing is guessed */
+    int held_count;
+    Rows held_rows;     /* what the output reads for them */
+    float *held_states; /* (held, layer, d_model): states of the recurrence before each */
+    float *turned, *guesses; /* by axis; by panel */
+    Rows axes;
+    int guessed, missed, panels; /* so far: words, wrong ones, panels that were computed for them */
+    int careful;                 /* the length at which none is guessed */
+    int is_careful;              /* whether none is guessed to the end */
 } Search;
 
 static void linear(const Leaves *leaves, const float *x, int rows, const Matrix *m, Rows *q, float *y) {
@@ -881,69 +931,83 @@ static int step(Search *search) {
 }
 
 /* Inserts a word among the best of a row, largest logit first; of equals the first stays first. */
-static void insert(Search *search, int row, float logit, int id) {
-    float *logits = search->top_logits + (size_t)row * (size_t)search->top;
-    int *ids = search->top_ids + (size_t)row * (size_t)search->top, count = search->top_counts[row];
-    int place = count < search->top ? count : search->top - 1;
+static void insert(const Best *best, int row, int top, float logit, int id) {
+    float *logits = best->logits + (size_t)row * (size_t)top;
+    int *ids = best->ids + (size_t)row * (size_t)top, count = best->counts[row];
+    int place = count < top ? count : top - 1;
     while (place > 0 && logits[place - 1] < logit) {
         logits[place] = logits[place - 1], ids[place] = ids[place - 1];
         place--;
     }
     logits[place] = logit, ids[place] = id;
-    if (count < search->top) search->top_counts[row]++;
+    if (count < top) best->counts[row]++;
 }
 
-/* For each row the log of the sum of exp(logit), the best words and the logit of the wanted one. */
-static int judge_words(Search *search) {
-    const pk_model *model = search->model;
+/* For each of some rows in 7 bits, at most ROWS_AT_ONCE, the log of the sum of exp(logit), the best words
+ * and the logit of the wanted one. */
+static int judge_rows(Search *search, const Rows *q, int count, const int *wanted, float *wanted_logits, float *log_sums,
+                      Best best) {
     const pk_request *r = search->request;
-    const Leaves *leaves = model->leaves;
-    const Matrix *m = &model->output;
+    const Leaves *leaves = search->model->leaves;
+    const Matrix *m = &search->model->output;
+    int top = search->top;
+    float largest[ROWS_AT_ONCE], sums[ROWS_AT_ONCE];
+    for (int row = 0; row < count; row++) largest[row] = -INFINITY, sums[row] = 0.0f, best.counts[row] = 0;
 
-    for (int first = 0; first < search->rows; first += ROWS_AT_ONCE) {
-        int count = search->rows - first < ROWS_AT_ONCE ? search->rows - first : ROWS_AT_ONCE;
-        float largest[ROWS_AT_ONCE], sums[ROWS_AT_ONCE];
-        leaves->quantize(search->x + (size_t)first * (size_t)m->inputs, count, m->inputs, &search->q);
-        for (int i = 0; i < count; i++) {
-            largest[i] = -INFINITY, sums[i] = 0.0f;
-            search->top_counts[first + i] = 0;
-        }
+    for (int word = 0; word < m->outputs; word += WORDS_AT_ONCE) {
+        int words = m->outputs - word < WORDS_AT_ONCE ? m->outputs - word : WORDS_AT_ONCE;
+        int panels = (words + PANEL - 1) / PANEL;
+        leaves->product(q, count, m, word / PANEL, word / PANEL + panels, search->logits, WORDS_AT_ONCE, 0);
+        for (int row = 0; row < count; row++) {
+            float *logits = search->logits + (size_t)row * WORDS_AT_ONCE;
+            int place = wanted[row] - word;
+            float by_block[WORDS_AT_ONCE / BLOCK], most = leaves->largest_by_block(logits, words, by_block);
+            float before_it = largest[row];
+            if (!(most <= before_it)) largest[row] = most;
+            if (before_it != -INFINITY) sums[row] *= (float)exp((double)(before_it - largest[row]));
+            sums[row] += leaves->sum_of_exps(logits, words, largest[row]);
+            if (place >= 0 && place < words) wanted_logits[row] = logits[place];
 
-        for (int word = 0; word < m->outputs; word += WORDS_AT_ONCE) {
-            int words = m->outputs - word < WORDS_AT_ONCE ? m->outputs - word : WORDS_AT_ONCE;
-            int panels = (words + PANEL - 1) / PANEL;
-            leaves->product(&search->q, count, m, word / PANEL, word / PANEL + panels, search->logits, WORDS_AT_ONCE, 0);
-            for (int i = 0; i < count; i++) {
-                float *logits = search->logits + (size_t)i * WORDS_AT_ONCE;
-                int row = first + i, wanted = search->wanted[row] - word;
-                float by_block[WORDS_AT_ONCE / BLOCK], most = leaves->largest_by_block(logits, words, by_block);
-                float before_it = largest[i];
-                if (!(most <= before_it)) largest[i] = most;
-                if (before_it != -INFINITY) sums[i] *= (float)exp((double)(before_it - largest[i]));
-                sums[i] += leaves->sum_of_exps(logits, words, largest[i]);
-                if (wanted >= 0 && wanted < words) search->wanted_logits[row] = logits[wanted];
-
-                const float *known = search->top_logits + (size_t)row * (size_t)search->top;
-                if (most != most) return NOT_FINITE;
-                for (int from = 0; from < words; from += BLOCK) {
-                    int size = words - from < BLOCK ? words - from : BLOCK;
-                    int is_full = search->top_counts[row] == search->top;
-                    if (is_full && !(by_block[from / BLOCK] > known[search->top - 1])) continue;
-                    for (int j = from; j < from + size; j++) {
-                        int id = word + j;
-                        is_full = search->top_counts[row] == search->top;
-                        if (is_full && !(logits[j] > known[search->top - 1])) continue;
-                        if (id != r->pad && id != r->bos) insert(search, row, logits[j], id);
-                    }
+            const float *known = best.logits + (size_t)row * (size_t)top;
+            if (most != most) return NOT_FINITE;
+            for (int from = 0; from < words; from += BLOCK) {
+                int size = words - from < BLOCK ? words - from : BLOCK;
+                int is_full = best.counts[row] == top;
+                if (is_full && !(by_block[from / BLOCK] > known[top - 1])) continue;
+                for (int j = from; j < from + size; j++) {
+                    int id = word + j;
+                    is_full = best.counts[row] == top;
+                    if (is_full && !(logits[j] > known[top - 1])) continue;
+                    if (id != r->pad && id != r->bos) insert(&best, row, top, logits[j], id);
                 }
             }
         }
-        for (int i = 0; i < count; i++) {
-            search->log_sums[first + i] = largest[i] + (float)log((double)sums[i]);
-            if (!isfinite(search->log_sums[first + i])) return NOT_FINITE;
-        }
+    }
+    for (int row = 0; row < count; row++) {
+        log_sums[row] = largest[row] + (float)log((double)sums[row]);
+        if (!isfinite(log_sums[row])) return NOT_FINITE;
     }
     return OK;
+}
+
+/* The same for all rows of the search. */
+static int judge_words(Search *search) {
+    int d = search->model->sizes.d_model, error = OK;
+    for (int first = 0; !error && first < search->rows; first += ROWS_AT_ONCE) {
+        int count = search->rows - first < ROWS_AT_ONCE ? search->rows - first : ROWS_AT_ONCE;
+        size_t top = (size_t)first * (size_t)search->top;
+        Best best = {search->best.logits + top, search->best.ids + top, search->best.counts + first};
+        search->model->leaves->quantize(search->x + (size_t)first * (size_t)d, count, d, &search->q);
+        error = judge_rows(search, &search->q, count, search->wanted + first, search->wanted_logits + first,
+                           search->log_sums + first, best);
+    }
+    return error;
+}
+
+/* is_set: whether the word was set and not chosen, so that no log p rules it out. */
+static float log_prob_of(float logit, float log_sum, int is_set, int is_free) {
+    float log_prob = is_free ? 0.0f : logit - log_sum;
+    return is_set && log_prob < -1e30f ? -1e30f : log_prob;
 }
 
 static int add_node(Search *search, int parent, int token, float log_prob, int *number) {
@@ -966,9 +1030,10 @@ static int add_candidate(Candidate *list, int count, int most, Candidate each) {
 }
 
 /* One sentence after a step: finishes, the hypotheses that go on, and whether it is done. */
-static int choose(Search *search, int sentence, int first, int beams, Finish *kept, int *kept_count, int *finished,
-                  int *next_rows) {
+static int choose(Search *search, int sentence, int first, int beams, int *next_rows) {
     const pk_request *r = search->request;
+    Finish *kept = search->kept + (size_t)sentence * (size_t)r->kept;
+    int *kept_count = &search->kept_counts[sentence], *finished = &search->finished[sentence];
     int length = search->length, limit = r->limits[sentence], must_stop = limit <= length;
     Candidate list[2 * MOST_BEAM];
     int count = 0, most = r->beam == 1 ? 1 : 2 * r->beam;
@@ -976,18 +1041,16 @@ static int choose(Search *search, int sentence, int first, int beams, Finish *ke
     for (int beam = 0; beam < beams; beam++) {
         int row = first + beam;
         if (must_stop || r->forced) {
-            float log_prob = search->wanted_logits[row] - search->log_sums[row];
-            if (must_stop && r->free_stop) log_prob = 0.0f;
-            if (log_prob < -1e30f) log_prob = -1e30f;
+            float log_prob = log_prob_of(search->wanted_logits[row], search->log_sums[row], 1, must_stop && r->free_stop);
             count = add_candidate(list, count, most,
                                   (Candidate){search->totals[row] + log_prob, log_prob, beam, search->wanted[row]});
             continue;
         }
-        for (int i = 0; i < search->top_counts[row]; i++) {
-            float log_prob = search->top_logits[(size_t)row * (size_t)search->top + (size_t)i] - search->log_sums[row];
+        for (int i = 0; i < search->best.counts[row]; i++) {
+            size_t place = (size_t)row * (size_t)search->top + (size_t)i;
+            float log_prob = log_prob_of(search->best.logits[place], search->log_sums[row], 0, 0);
             count = add_candidate(list, count, most,
-                                  (Candidate){search->totals[row] + log_prob, log_prob, beam,
-                                              search->top_ids[(size_t)row * (size_t)search->top + (size_t)i]});
+                                  (Candidate){search->totals[row] + log_prob, log_prob, beam, search->best.ids[place]});
         }
     }
 
@@ -1028,6 +1091,8 @@ static int choose(Search *search, int sentence, int first, int beams, Finish *ke
 /* The rows with which the search goes on take their states from those that they continue. */
 static void go_on(Search *search, int next_rows) {
     const pk_sizes *s = &search->model->sizes;
+    search->rows = next_rows;
+    if (!next_rows) return; /* states stay, as a guess may be taken back */
     size_t d = (size_t)s->d_model;
     for (int i = 0; s->decoder == SSRU && i < s->decoder_layers; i++) {
         for (int row = 0; row < next_rows; row++)
@@ -1045,16 +1110,132 @@ static void go_on(Search *search, int next_rows) {
     SWAP(int *, search->sentence_of, search->next_sentences);
     SWAP(int *, search->nodes, search->next_nodes);
     SWAP(float *, search->totals, search->next_totals);
-    search->rows = next_rows;
     search->length++;
 }
 
-static void write_result(const Search *search, int sentence, const Finish *kept, int count, const pk_result *result) {
+/* A translation alone waits for its output matrix, which is read once for each token. So the words of a
+ * greedy search of one sentence are guessed from few of its logits, and compared with all logits of many
+ * steps at once, which read the matrix once. A guess that was wrong is taken back with all that followed,
+ * and its step is done without guessing. So a guess decides on the time alone, and no word and no number
+ * depends on it, whatever the shortlist holds. */
+
+/* Whether the next word is guessed or set: then the search before it is kept. */
+static int begin_guess(Search *search) {
+    const pk_sizes *s = &search->model->sizes;
+    if (!search->held || search->rows != 1 || search->length == search->careful) return 0;
+    if (search->is_careful || search->missed > 1 + search->guessed / 16) return 0;
+    search->held[search->held_count] =
+        (Held){.node = -2, .token = search->tokens[0], .sentence = search->sentence_of[0], .last_node = search->nodes[0],
+               .length = search->length, .tree_size = search->tree_size, .cache_slots = search->cache_slots,
+               .total = search->totals[0]};
+    for (int i = 0; s->decoder == SSRU && i < s->decoder_layers; i++)
+        memcpy(search->held_states + ((size_t)search->held_count * (size_t)s->decoder_layers + (size_t)i) * (size_t)s->d_model,
+               search->states[i], (size_t)s->d_model * sizeof(float));
+    return 1;
+}
+
+/* The word whose logit is the largest of the panels that may hold it. Returns whether there is one. */
+static int guess_word(Search *search, const Rows *q) {
+    const pk_model *model = search->model;
+    const Leaves *leaves = model->leaves;
+    const Matrix *m = &model->output;
+    leaves->product(q, 1, &model->shortlist.turn, 0, model->shortlist.turn.panels, search->turned, model->sizes.axes, 0);
+    leaves->quantize(search->turned, 1, model->sizes.axes, &search->axes);
+    leaves->guess(&search->axes, &model->shortlist.first, search->guesses);
+
+
+    /* the likeliest panels one by one, as each raises what the others are compared with */
+    float best = -INFINITY;
+    int word = -1, panels[WORDS_AT_ONCE / PANEL], next = 0;
+    for (int turn = 0;; turn++) {
+        int count = 0;
+        if (turn < ONE_BY_ONE) {
+            int likeliest = leaves->largest_index(search->guesses, m->panels);
+            if (search->guesses[likeliest] >= best) panels[count++] = likeliest;
+        } else
+            for (; next < m->panels && count < WORDS_AT_ONCE / PANEL; next++)
+                if (search->guesses[next] >= best) panels[count++] = next;
+        if (!count) break;
+        leaves->some_panels(q, m, panels, count, search->logits);
+        search->panels += count;
+        for (int i = 0; i < count; i++) {
+            search->guesses[panels[i]] = -INFINITY;
+            for (int j = 0; j < PANEL && panels[i] * PANEL + j < m->outputs; j++) {
+                int id = panels[i] * PANEL + j;
+                float logit = search->logits[i * PANEL + j];
+                if (id == search->request->pad || id == search->request->bos) continue;
+                if (logit > best || (logit == best && id < word)) best = logit, word = id;
+            }
+        }
+    }
+    search->best.logits[0] = best, search->best.ids[0] = word, search->best.counts[0] = 1;
+    return word >= 0 && isfinite(best);
+}
+
+/* Guesses the word of the only row, unless it is set, and holds the row. Returns whether it could. */
+static int hold(Search *search) {
     const pk_request *r = search->request;
+    Held *held = &search->held[search->held_count];
+    Rows own = search->held_rows;
+    own.q += (size_t)search->held_count * (size_t)own.size, own.low += search->held_count, own.step += search->held_count;
+    search->model->leaves->quantize(search->x, 1, search->model->sizes.d_model, &own);
+    int must_stop = r->limits[held->sentence] <= search->length;
+    held->is_set = must_stop || r->forced, held->is_free = must_stop && r->free_stop;
+    search->wanted_logits[0] = search->log_sums[0] = 0.0f;
+    if (!held->is_set && (!search->model->sizes.axes || !guess_word(search, &own))) return 0;
+    held->word = held->is_set ? search->wanted[0] : search->best.ids[0];
+    search->guessed++;
+    return 1;
+}
+
+/* The search as it was before a held word, whose step is done without a guess. */
+static void take_back(Search *search, const Held *held) {
+    const pk_sizes *s = &search->model->sizes;
+    size_t layer = (size_t)(held - search->held) * (size_t)s->decoder_layers, d = (size_t)s->d_model;
+    search->rows = 1, search->length = search->careful = held->length;
+    search->tokens[0] = held->token, search->sentence_of[0] = held->sentence, search->nodes[0] = held->last_node;
+    search->totals[0] = held->total;
+    search->tree_size = held->tree_size, search->cache_slots = held->cache_slots;
+    search->kept_counts[held->sentence] = search->finished[held->sentence] = 0;
+    for (int i = 0; s->decoder == SSRU && i < s->decoder_layers; i++)
+        memcpy(search->states[i], search->held_states + (layer + (size_t)i) * d, d * sizeof(float));
+    search->missed++;
+}
+
+/* Compares all held words with all logits, and sets their log p. Ends before the first that was wrong. */
+static void settle(Search *search) {
+    int wanted[MOST_HELD] = {0}, ids[MOST_HELD], counts[MOST_HELD], count = search->held_count;
+    float logits[MOST_HELD], log_sums[MOST_HELD], most[MOST_HELD];
+    for (int i = 0; i < count; i++) wanted[i] = search->held[i].word;
+    search->held_count = 0;
+    int error = judge_rows(search, &search->held_rows, count, wanted, logits, log_sums, (Best){most, ids, counts});
+    if (error) { /* perhaps behind a word that was wrong, so that no step of a search without guesses ends so */
+        take_back(search, &search->held[0]);
+        search->is_careful = 1;
+        return;
+    }
+    float total = search->held[0].total;
+    for (int i = 0; i < count; i++) {
+        Held *held = &search->held[i];
+        float log_prob = log_prob_of(logits[i], log_sums[i], held->is_set, held->is_free);
+        held->total = total, total += log_prob;
+        if (!held->is_set && (held->word != ids[i] || log_prob < -1e30f)) {
+            take_back(search, held);
+            return;
+        }
+        if (held->node >= 0) search->tree[held->node].log_prob = log_prob;
+        else if (held->node == -1) search->kept[(size_t)held->sentence * (size_t)search->request->kept].log_prob = log_prob;
+    }
+    if (search->rows) search->totals[0] = total;
+}
+
+static void write_result(const Search *search, int sentence, const pk_result *result) {
+    const pk_request *r = search->request;
+    const Finish *kept = search->kept + (size_t)sentence * (size_t)r->kept;
     for (int i = 0; i < r->n_best; i++) {
         size_t place = (size_t)sentence * (size_t)r->n_best + (size_t)i;
         result->sizes[place] = 0;
-        if (i >= count) continue;
+        if (i >= search->kept_counts[sentence]) continue;
         int size = 1;
         for (int node = kept[i].node; node >= 0; node = search->tree[node].parent) size++;
         int32_t *ids = result->ids + place * ((size_t)r->most + 1);
@@ -1124,40 +1305,75 @@ static int read_sources(Search *search, int longest) {
     return pool.failed ? NO_MEMORY : OK;
 }
 
-static int run(Search *search, Finish *kept, int *kept_counts, int *finished, const pk_result *result) {
+static int run(Search *search, const pk_result *result) {
     const pk_request *r = search->request;
-    while (search->rows) {
-        int error = step(search);
+    size_t d = (size_t)search->model->sizes.d_model;
+    while (search->rows || search->held_count) {
+        if (search->held_count == MOST_HELD || !search->rows) {
+            settle(search);
+            continue;
+        }
+
+        int is_guess = begin_guess(search), error = step(search);
+        if (error) return error;
         for (int row = 0; row < search->rows; row++) {
             int sentence = search->sentence_of[row], limit = r->limits[sentence];
             int is_forced = r->forced && search->length < limit;
             search->wanted[row] = is_forced ? r->forced[(size_t)sentence * (size_t)r->most + (size_t)search->length] : r->eos;
+            if (result->states)
+                memcpy(result->states + ((size_t)sentence * ((size_t)r->most + 1) + (size_t)search->length) * d,
+                       search->x + (size_t)row * d, d * sizeof(float));
         }
-        if (!error) error = judge_words(search);
-        if (error) return error;
+        if (is_guess && !hold(search)) { /* the step again, without a guess, once those before it are settled */
+            take_back(search, &search->held[search->held_count]);
+            if (search->held_count) settle(search);
+            continue;
+        }
+        if (!is_guess && (error = judge_words(search))) return error;
 
         int next_rows = 0;
         for (int first = 0; first < search->rows;) {
             int sentence = search->sentence_of[first], beams = 1;
             while (first + beams < search->rows && search->sentence_of[first + beams] == sentence) beams++;
-            Finish *own = kept + (size_t)sentence * (size_t)r->kept;
-            int is_done = choose(search, sentence, first, beams, own, &kept_counts[sentence], &finished[sentence], &next_rows);
-            if (is_done < 0) return NO_MEMORY;
-            if (is_done) write_result(search, sentence, own, kept_counts[sentence], result);
+            if (choose(search, sentence, first, beams, &next_rows) < 0) return NO_MEMORY;
             first += beams;
+        }
+        if (is_guess) {
+            Held *held = &search->held[search->held_count++];
+            if (search->tree_size > held->tree_size) held->node = (int)held->tree_size;
+            else if (search->kept_counts[held->sentence]) held->node = -1;
         }
         go_on(search, next_rows);
     }
+    for (int sentence = 0; sentence < r->sentences; sentence++) write_result(search, sentence, result);
+    if (result->counts) memcpy(result->counts, (int32_t[]){search->guessed, search->missed, search->panels}, 3 * sizeof(int32_t));
     return OK;
 }
 
 static size_t largest_of(size_t a, size_t b) { return a > b ? a : b; }
 
+static Rows take_rows(Pool *pool, size_t count, int inputs) {
+    int size = (inputs + GROUP - 1) / GROUP * GROUP;
+    return (Rows){take(pool, count * (size_t)size, 1), take(pool, count, sizeof(float)), take(pool, count, sizeof(float)), size};
+}
+
+static void prepare_guesses(Search *search, Pool *pool) {
+    const pk_sizes *s = &search->model->sizes;
+    search->careful = -1;
+    search->held = take(pool, MOST_HELD, sizeof(Held));
+    search->held_rows = take_rows(pool, MOST_HELD, s->d_model);
+    size_t states = s->decoder == SSRU ? (size_t)s->decoder_layers * (size_t)s->d_model : 0;
+    search->held_states = take(pool, MOST_HELD * states, sizeof(float));
+    search->axes = take_rows(pool, 1, s->axes);
+    search->turned = take(pool, (size_t)s->axes, sizeof(float));
+    search->guesses = take(pool, (size_t)search->model->output.panels, sizeof(float));
+}
+
 /* Translates a batch. Returns OK or an error. */
 PK_API int pk_search(const pk_model *model, const pk_request *request, const pk_result *result) {
     const pk_sizes *s = &model->sizes;
     const pk_request *r = request;
-    if (!request_is_possible(s, r)) return BAD_REQUEST;
+    if (!request_is_possible(s, r) || (result->states && r->beam != 1)) return BAD_REQUEST;
 
     Search search = {.model = model, .request = request, .slot_room = 32};
     Pool pool = {0};
@@ -1174,12 +1390,12 @@ PK_API int pk_search(const pk_model *model, const pk_request *request, const pk_
     }
 
     int **ints[] = {&search.tokens, &search.sentence_of, &search.parents, &search.nodes, &search.next_tokens,
-                    &search.next_sentences, &search.next_nodes, &search.wanted, &search.top_counts};
+                    &search.next_sentences, &search.next_nodes, &search.wanted, &search.best.counts};
     for (size_t i = 0; i < sizeof ints / sizeof *ints; i++) *ints[i] = take(&pool, rows, sizeof(int));
     float **floats[] = {&search.totals, &search.next_totals, &search.wanted_logits, &search.log_sums};
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) *floats[i] = take(&pool, rows, sizeof(float));
-    search.top_ids = take(&pool, rows * (size_t)search.top, sizeof(int));
-    search.top_logits = take(&pool, rows * (size_t)search.top, sizeof(float));
+    search.best.ids = take(&pool, rows * (size_t)search.top, sizeof(int));
+    search.best.logits = take(&pool, rows * (size_t)search.top, sizeof(float));
 
     size_t widest = largest_of(largest_of(d, values), largest_of((size_t)s->d_ff, keys));
     size_t most_tokens = (size_t)longest > (size_t)r->most + 1 ? (size_t)longest : (size_t)r->most + 1;
@@ -1196,9 +1412,10 @@ PK_API int pk_search(const pk_model *model, const pk_request *request, const pk_
     search.states = take(&pool, layers, sizeof(float *));
     search.spare = take(&pool, layers, sizeof(float *));
     search.caches = take(&pool, layers, sizeof(float *));
-    Finish *kept = take(&pool, (size_t)r->sentences * (size_t)r->kept, sizeof(Finish));
-    int *kept_counts = take(&pool, (size_t)r->sentences, sizeof(int));
-    int *finished = take(&pool, (size_t)r->sentences, sizeof(int));
+    search.kept = take(&pool, (size_t)r->sentences * (size_t)r->kept, sizeof(Finish));
+    search.kept_counts = take(&pool, (size_t)r->sentences, sizeof(int));
+    search.finished = take(&pool, (size_t)r->sentences, sizeof(int));
+    if (r->beam == 1 && (s->axes || r->forced)) prepare_guesses(&search, &pool);
 
     int error = pool.failed ? NO_MEMORY : OK;
     for (size_t i = 0; !error && i < layers; i++) {
@@ -1221,7 +1438,7 @@ PK_API int pk_search(const pk_model *model, const pk_request *request, const pk_
         search.rows = r->sentences;
         for (int i = 0; i < r->sentences; i++)
             search.tokens[i] = r->bos, search.sentence_of[i] = i, search.nodes[i] = -1;
-        error = run(&search, kept, kept_counts, finished, result);
+        error = run(&search, result);
     }
 
     for (size_t i = 0; !pool.failed && i < layers; i++)
@@ -1579,6 +1796,15 @@ static void L(look_up)(const Matrix *m, int id, float factor, const float *posit
     }
 }
 
+/* Eight sums of a row as numbers; first: the output that the first of them belongs to. */
+INLINE F8 L(eight)(const int32_t *sums, const Rows *rows, int row, const Matrix *m, int first) {
+    I8 s;
+    memcpy(&s, sums, sizeof s);
+    F8 whole = __builtin_convertvector(s, F8);
+    return (whole * rows->step[row] + L(load)(m->sums + first) * rows->low[row]) * L(load)(m->scales + first) +
+           L(load)(m->bias + first);
+}
+
 /* 16 sums of a row become numbers, or stay sums. left: outputs of this panel. */
 INLINE void L(finish)(const int32_t *sums, const Rows *rows, int row, const Matrix *m, int panel, void *out, size_t at,
                       int left, int as_sums) {
@@ -1588,12 +1814,7 @@ INLINE void L(finish)(const int32_t *sums, const Rows *rows, int row, const Matr
     }
     float *to = (float *)out + at;
     for (int half = 0; half < 2; half++, to += 8, left -= 8) {
-        I8 s;
-        memcpy(&s, sums + 8 * half, sizeof s);
-        int first = panel * PANEL + 8 * half;
-        F8 whole = __builtin_convertvector(s, F8);
-        F8 result = (whole * rows->step[row] + L(load)(m->sums + first) * rows->low[row]) * L(load)(m->scales + first) +
-                    L(load)(m->bias + first);
+        F8 result = L(eight)(sums + 8 * half, rows, row, m, panel * PANEL + 8 * half);
         if (left >= 8) L(store)(to, result);
         else if (left > 0) memcpy(to, &result, (size_t)left * sizeof(float));
     }
@@ -1763,11 +1984,51 @@ static void L(product)(const Rows *rows, int count, const Matrix *m, int first, 
     }
 }
 
+/* A panel times one row. */
+INLINE void L(one)(const Rows *row, const Matrix *m, int panel, F8 result[2]) {
+    int32_t sums[TILE][PANEL];
+    L(tile)(row->q, (size_t)row->size, 1, m->packed + (size_t)panel * ((size_t)m->groups * GROUP * PANEL),
+            m->order + (size_t)panel * (size_t)m->groups * (GROUP / UNIT), m->safe[panel], m->groups, sums);
+    for (int half = 0; half < 2; half++) result[half] = L(eight)(sums[0] + 8 * half, row, 0, m, panel * PANEL + 8 * half);
+}
+
+/* The largest number of a row in each panel. */
+static void L(guess)(const Rows *row, const Matrix *m, float *largest) {
+    for (int panel = 0; panel < m->panels; panel++) {
+        F8 own[2];
+        L(one)(row, m, panel, own);
+        for (int i = m->outputs - panel * PANEL; i < PANEL; i++) own[i / 8][i % 8] = -INFINITY;
+        largest[panel] = L(largest_of_eight)(L(larger)(own[0], own[1]));
+    }
+}
+
+/* The first index of a largest number; 0 where all are NaN. */
+static int L(largest_index)(const float *x, int count) {
+    F8 most = L(all)(-INFINITY);
+    int i = 0;
+    for (; i + 8 <= count; i += 8) most = L(larger)(L(load)(x + i), most);
+    float largest = L(largest_of_eight)(most);
+    for (; i < count; i++) largest = x[i] > largest ? x[i] : largest;
+    for (i = 0; i < count; i++)
+        if (x[i] == largest) return i;
+    return 0;
+}
+
+/* The numbers of a row in some panels (panel of the list, 16). */
+static void L(some_panels)(const Rows *row, const Matrix *m, const int *panels, int count, float *out) {
+    for (int i = 0; i < count; i++) {
+        F8 own[2];
+        L(one)(row, m, panels[i], own);
+        memcpy(out + (size_t)i * PANEL, own, sizeof own);
+    }
+}
+
 #define PK_TEXT2(x) #x
 #define PK_TEXT(x) PK_TEXT2(x)
 static const Leaves L(leaves) = {
     PK_TEXT(PK_LEAVES), L(product), L(quantize), L(normalize), L(add),     L(activate),   L(rotate),
-    L(attend),          L(recur),   L(look_up),  L(largest_by_block), L(sum_of_exps),
+    L(attend),          L(recur),   L(look_up),  L(largest_by_block), L(sum_of_exps), L(guess),
+    L(largest_index),   L(some_panels),
 };
 #undef PK_TEXT
 #undef PK_TEXT2

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from compiled_kernels import KERNELS_FOLDER, build_module, compiled_library
+from compiled_kernels import KERNELS_FOLDER, build_module, compiled_library, weights_of
 from engine_bundles import random_bundle, said, sentences
 from forks import fork
 from tiny_models import EVERY_KIND, VOCABULARY, tiny_bundle, tiny_model
@@ -43,8 +43,6 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.search import pad_sources
 from pellucid.decoding.translator import Translator
-from pellucid.model.config import TransformerConfig
-from pellucid.model.seq2seq import Seq2Seq
 from pellucid.serve import models
 
 EXPRESSED = [name for name in EVERY_KIND if not KERNELS.model_problems(tiny_model(name).config)]
@@ -62,13 +60,6 @@ def installed(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
     """As if the wheel were installed."""
     monkeypatch.syspath_prepend(str(KERNELS_FOLDER))
     monkeypatch.setattr("pellucid.backends.kernels.engine.installed_library", lambda: library)
-
-
-def weights_of(model: Seq2Seq, are_exact: bool = False) -> Weights:
-    named = model.float().named_parameters(remove_duplicate=False)
-    tensors = {name: each.detach().numpy() for name, each in named}
-    assert isinstance(model.config, TransformerConfig)
-    return read_weights(tensors, model.config, are_exact=are_exact)
 
 
 def ids(*given: int) -> np.ndarray:
@@ -524,7 +515,7 @@ def test_without_the_wheel_the_command_is_named(
 
 def test_a_library_of_another_release_is_refused(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("pellucid.backends.kernels.library.VERSION", 99)
-    with pytest.raises(PellucidError, match="has interface 3, and interface 99 is needed"):
+    with pytest.raises(PellucidError, match="has interface 4, and interface 99 is needed"):
         Library(compiled_library())
     (tmp_path / "no.so").write_bytes(b"no library")
     with pytest.raises(PellucidError, match="cannot be loaded"):

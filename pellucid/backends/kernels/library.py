@@ -22,16 +22,19 @@ from pellucid.backends.kernels.weights import (
     Numbers,
     Rounded,
     SelfAttention,
+    Shortlist,
     Ssru,
     Weights,
 )
 from pellucid.core.errors import BundleError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 
-VERSION = 3
+VERSION = 4
 """The interface of the library, and the layout of a packed model."""
 _LINE = 64
 """Bytes of a line of the cache, at which a block begins."""
+PANEL = 16
+"""Words of the output whose weights lie together."""
 _ACTIVATIONS = ("relu", "swish")
 _POSITIONS = ("none", "added", "rotary")
 BOUNDS = ("at the limit", "at the next token", "now")
@@ -52,7 +55,7 @@ class _Sizes(ctypes.Structure):
         *((name, ctypes.c_int32) for name in ("activation", "decoder", "pre_norm")),
         *(
             (name, ctypes.c_int32)
-            for name in ("target_is_source", "output_is_target", "start_is_zero")
+            for name in ("target_is_source", "output_is_target", "start_is_zero", "axes")
         ),
         ("norm_eps", ctypes.c_float),
         ("embedding_scale", ctypes.c_float),
@@ -79,7 +82,7 @@ class _Request(ctypes.Structure):
 
 
 class _Result(ctypes.Structure):
-    _fields_ = [(name, _Pointer) for name in ("ids", "log_probs", "sizes")]
+    _fields_ = [(name, _Pointer) for name in ("ids", "log_probs", "sizes", "states", "counts")]
 
 
 SIZES = tuple(each[0] for each in _Sizes._fields_)
@@ -128,6 +131,18 @@ class Search:
 
 Found = list[list[tuple[list[int], list[float]]]]
 """For each sentence its hypotheses, best first: ids with the stop, and log p of each."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Guesses:
+    """What a search with a shortlist did."""
+
+    words: int
+    """Tokens that it guessed, or that were set."""
+    missed: int
+    """Guesses that were wrong and taken back."""
+    panels: int
+    """Panels of 16 words that it computed for guesses."""
 
 
 class Library:
@@ -184,12 +199,38 @@ class Library:
             _raise(1)
         block = empty_block(size)
         for number, (tensor, _alive) in enumerate(tensors):
-            _raise(
-                self._functions.pk_pack(
-                    ctypes.byref(sizes), block.ctypes.data, size, number, ctypes.byref(tensor)
-                )
-            )
+            self._pack(sizes, block, number, tensor)
         return Packed({name: getattr(sizes, name) for name in SIZES}, block)
+
+    def with_shortlist(self, packed: Packed, shortlist: Shortlist) -> Packed:
+        """The same model with a shortlist behind it, in a block of its own.
+
+        Raises BundleError if it is of another size.
+        """
+        sizes = _Sizes(**{**packed.sizes, "axes": shortlist.axes})
+        size, count = self._measure(sizes)
+        block = empty_block(size)
+        block[: packed.block.size] = packed.block
+        tensors = (_matrix(shortlist.turn), _matrix(shortlist.first))
+        for number, (tensor, _alive) in enumerate(tensors, start=count - len(tensors)):
+            self._pack(sizes, block, number, tensor)
+        return Packed({name: getattr(sizes, name) for name in SIZES}, block)
+
+    def without_shortlist(self, packed: Packed) -> Packed:
+        """The same model without its shortlist, of the same block."""
+        sizes = {**packed.sizes, "axes": 0}
+        size, _ = self._measure(_Sizes(**sizes))
+        return Packed(sizes, packed.block[:size])
+
+    def _pack(
+        self, sizes: _Sizes, block: npt.NDArray[np.uint8], number: int, tensor: _Tensor
+    ) -> None:
+        """Pack the tensor with this number into the block."""
+        _raise(
+            self._functions.pk_pack(
+                ctypes.byref(sizes), block.ctypes.data, block.size, number, ctypes.byref(tensor)
+            )
+        )
 
     def _measure(self, sizes: _Sizes) -> tuple[int, int]:
         """The bytes of a packed model, and how many tensors it is made of."""
@@ -240,11 +281,43 @@ class Model:
         """The set of instructions that it uses."""
         return str(self._functions.pk_uses(self._opened).decode())
 
+    @property
+    def axes(self) -> int:
+        """The axes of its shortlist; 0 without one."""
+        return int(self._packed.sizes["axes"])
+
     def search(self, search: Search) -> Found:
         """The hypotheses of each sentence. Other threads run meanwhile.
 
         Raises PellucidError if the model gives no finite number, or the request is not possible.
         """
+        return self._search(search)
+
+    def guesses(self, search: Search) -> tuple[Found, Guesses]:
+        """The same, and how often it guessed. Raises as ``search`` does."""
+        counts = np.zeros(3, np.int32)
+        return self._search(search, counts=counts), Guesses(*counts.tolist())
+
+    def states(self, search: Search) -> tuple[Found, Numbers]:
+        """The hypotheses of a greedy search, and the states that the output read for their tokens.
+
+        (token, d_model), those of one sentence after another. Raises as ``search`` does.
+        """
+        longest, width = max(search.limits, default=0) + 1, int(self._packed.sizes["d_model"])
+        states = np.zeros((len(search.sources), longest, width), np.float32)
+        found = self._search(search, states)
+        sizes = [len(best[0][0]) if best else 0 for best in found]
+        return found, np.concatenate(
+            [rows[:size] for rows, size in zip(states, sizes, strict=True)]
+        )
+
+    def _search(
+        self,
+        search: Search,
+        states: Numbers | None = None,
+        counts: npt.NDArray[np.int32] | None = None,
+    ) -> Found:
+        """Search with room for what ``states`` and ``guesses`` ask for."""
         count, most = len(search.sources), max(search.limits, default=0)
         source = np.array([id_ for ids in search.sources for id_ in (*ids, EOS_ID)], np.int32)
         source_sizes = np.array([len(ids) + 1 for ids in search.sources], np.int32)
@@ -276,7 +349,8 @@ class Model:
         ids = np.zeros((count, search.n_best, most + 1), np.int32)
         log_probs = np.zeros_like(ids, np.float32)
         sizes = np.zeros((count, search.n_best), np.int32)
-        result = _Result(ids.ctypes.data, log_probs.ctypes.data, sizes.ctypes.data)
+        more = [None if each is None else each.ctypes.data for each in (states, counts)]
+        result = _Result(ids.ctypes.data, log_probs.ctypes.data, sizes.ctypes.data, *more)
 
         _raise(self._functions.pk_search(self._opened, ctypes.byref(request), ctypes.byref(result)))
         return [
@@ -349,6 +423,7 @@ def _sizes(weights: Weights) -> _Sizes:
         target_is_source=int(weights.target is weights.source),
         output_is_target=int(weights.output is weights.target),
         start_is_zero=int(weights.start_is_zero),
+        axes=0,
         norm_eps=weights.norm_eps,
         embedding_scale=weights.embedding_scale,
     )
@@ -359,58 +434,64 @@ def _outputs(matrix: Matrix) -> int:
     return len(matrix.whole)
 
 
-def _tensors(weights: Weights) -> Iterator[tuple[_Tensor, list[Any]]]:
-    """All tensors in the order of ``visit`` in the library, each with the arrays it points to."""
+_Given = tuple[_Tensor, list[Any]]
+"""A tensor with the arrays that it points to."""
 
-    def tensor(
-        rows: npt.NDArray[np.int8] | None, numbers: Numbers, bias: Numbers | None = None
-    ) -> tuple[_Tensor, list[Any]]:
-        """One tensor: whole numbers with their scales, or numbers alone."""
-        # The library is given no size of a bias, and reads one number of it for each output.
-        if bias is not None and bias.shape != (numbers.size,):
-            raise BundleError("the kernels cannot compute a model of these sizes")
-        arrays = [
-            each if each is None else np.ascontiguousarray(each) for each in (rows, numbers, bias)
-        ]
-        pointers = [None if each is None else each.ctypes.data for each in arrays]
-        inputs = 0 if rows is None else rows.shape[1]
-        return _Tensor(*pointers, numbers.size, inputs), arrays
 
-    def matrix(each: Matrix) -> tuple[_Tensor, list[Any]]:
-        assert isinstance(each, Rounded)
-        return tensor(each.whole, each.scale, each.bias)
+def _tensor(
+    rows: npt.NDArray[np.int8] | None, numbers: Numbers, bias: Numbers | None = None
+) -> _Given:
+    """One tensor: whole numbers with their scales, or numbers alone."""
+    # The library is given no size of a bias, and reads one number of it for each output.
+    if bias is not None and bias.shape != (numbers.size,):
+        raise BundleError("the kernels cannot compute a model of these sizes")
+    arrays = [
+        each if each is None else np.ascontiguousarray(each) for each in (rows, numbers, bias)
+    ]
+    pointers = [None if each is None else each.ctypes.data for each in arrays]
+    inputs = 0 if rows is None else rows.shape[1]
+    return _Tensor(*pointers, numbers.size, inputs), arrays
 
-    def norm(each: Norm | None) -> Iterator[tuple[_Tensor, list[Any]]]:
+
+def _matrix(each: Matrix) -> _Given:
+    assert isinstance(each, Rounded)
+    return _tensor(each.whole, each.scale, each.bias)
+
+
+def _tensors(weights: Weights) -> Iterator[_Given]:
+    """All tensors in the order of ``visit`` in the library but those of a shortlist."""
+
+    def norm(each: Norm | None) -> Iterator[_Given]:
         if each is not None:
-            yield tensor(None, each.gain)
-            yield tensor(None, each.bias)
+            yield _tensor(None, each.gain)
+            yield _tensor(None, each.bias)
 
-    def layer(each: Layer) -> Iterator[tuple[_Tensor, list[Any]]]:
+    def layer(each: Layer) -> Iterator[_Given]:
         """The tensors of a layer, in the order of its sublayers."""
         match each.reading:
             case SelfAttention(packed, out):
-                yield matrix(packed)
-                yield matrix(out)
+                yield _matrix(packed)
+                yield _matrix(out)
             case Ssru(both):
-                yield matrix(both)
+                yield _matrix(both)
         yield from norm(each.reading_norm)
 
         if each.cross is not None:
-            yield matrix(each.cross.query)
-            yield matrix(each.cross.memory)
-            yield matrix(each.cross.out)
+            yield _matrix(each.cross.query)
+            yield _matrix(each.cross.memory)
+            yield _matrix(each.cross.out)
             yield from norm(each.cross_norm)
 
-        yield matrix(each.inner)
-        yield matrix(each.outer)
+        yield _matrix(each.inner)
+        yield _matrix(each.outer)
         yield from norm(each.feed_norm)
 
     if weights.table is not None:
-        yield tensor(None, weights.table)
-    yield matrix(weights.source)
+        yield _tensor(None, weights.table)
+    yield _matrix(weights.source)
     for each, before in ((weights.target, weights.source), (weights.output, weights.target)):
         if each is not before:  # else packed once
-            yield matrix(each)
+            yield _matrix(each)
     for each_layer in (*weights.encoder, *weights.decoder):
         yield from layer(each_layer)
     yield from norm(weights.encoder_norm)

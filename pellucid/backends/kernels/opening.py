@@ -3,7 +3,8 @@
 The check needs no torch. On three lines of random ids the library must give the numbers of its
 equation to the last bit, which proves its instructions on this processor, and these must be close
 to those of the same functions with the bundle's own matrices, which tests hold equal to torch. The
-packed model is kept with these numbers, and the next start compares with them alone (``kept``).
+packed model is kept with these numbers, and the next start compares with them alone (``kept``). A
+shortlist behind it needs no check: the library compares every guess with all logits.
 """
 
 import logging
@@ -15,6 +16,7 @@ from pellucid.backends.capability import KERNELS
 from pellucid.backends.kernels.equation import forced_log_probs
 from pellucid.backends.kernels.kept import Line, keep, kept_folder, open_kept, search_line
 from pellucid.backends.kernels.library import Library, Model, Packed
+from pellucid.backends.kernels.shortlist import find_shortlist, may_pay, usual_states
 from pellucid.backends.kernels.weights import Rounded, Tensors, Weights, read_weights
 from pellucid.backends.user_cache import locked_folder, remove_unused
 from pellucid.bundle import Bundle, StoredModel
@@ -101,6 +103,16 @@ def _pack(
     lines = _prove(model, weights, read_weights(tensors, config, are_exact=True))
     if isinstance(tensors, HeldTensors):
         tensors.verify()
+
+    output = weights.output
+    assert isinstance(output, Rounded)
+    if may_pay(output):
+        is_shared = weights.target is weights.source
+        states = usual_states(model, output, bundle.source_tokenizer, is_shared=is_shared)
+        shortlist = find_shortlist(output, states)
+        if shortlist is not None:
+            packed = library.with_shortlist(packed, shortlist)
+            model = library.open_packed(packed, instructions)
     return model, packed, lines
 
 

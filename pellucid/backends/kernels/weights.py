@@ -55,6 +55,22 @@ class Exact:
 
 Matrix = Rounded | Exact
 
+
+@dataclasses.dataclass(frozen=True)
+class Shortlist:
+    """A guess of all logits from a state on few axes: first (turn h), both with a bias."""
+
+    turn: Rounded
+    """(axes, d_model)."""
+    first: Rounded
+    """(words, axes)."""
+
+    @property
+    def axes(self) -> int:
+        """How many there are."""
+        return len(self.turn.whole)
+
+
 _ROWS_AT_ONCE = 1024
 """Rows of a matrix that are rounded at once, each step of which takes memory."""
 
