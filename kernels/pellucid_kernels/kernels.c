@@ -106,7 +106,7 @@ typedef struct {
     int32_t *sizes;   /* (sentence, n_best): tokens with the stop; 0 where there is no hypothesis */
     /* where they are asked for, else NULL: */
     float *states;   /* of a greedy search (sentence, most + 1, d_model): what the output reads for each token */
-    int32_t *counts; /* words that were guessed or set, those taken back, panels computed for guesses */
+    int32_t *counts; /* words that were guessed right or set, wrong ones, panels computed for both */
 } pk_result;
 
 /* A matrix as products read it: for each panel, for each group, 16 outputs of the 4 inputs of a unit, and
@@ -739,7 +739,7 @@ typedef struct {
     float *held_states; /* (held, layer, d_model): states of the recurrence before each */
     float *turned, *guesses; /* by axis; by panel */
     Rows axes;
-    int guessed, missed, panels; /* so far: words, wrong ones, panels that were computed for them */
+    int guessed, missed, panels; /* so far: right words, wrong ones, panels that were computed for both */
     int careful;                 /* the length at which none is guessed */
     int is_careful;              /* whether none is guessed to the end */
 } Search;
@@ -1164,7 +1164,7 @@ static int guess_word(Search *search, const Rows *q) {
                 int id = panels[i] * PANEL + j;
                 float logit = search->logits[i * PANEL + j];
                 if (id == search->request->pad || id == search->request->bos) continue;
-                if (logit > best || (logit == best && id < word)) best = logit, word = id;
+                if (logit > best) best = logit, word = id;
             }
         }
     }
@@ -1184,7 +1184,6 @@ static int hold(Search *search) {
     search->wanted_logits[0] = search->log_sums[0] = 0.0f;
     if (!held->is_set && (!search->model->sizes.axes || !guess_word(search, &own))) return 0;
     held->word = held->is_set ? search->wanted[0] : search->best.ids[0];
-    search->guessed++;
     return 1;
 }
 
@@ -1223,6 +1222,7 @@ static void settle(Search *search) {
             take_back(search, held);
             return;
         }
+        search->guessed++;
         if (held->node >= 0) search->tree[held->node].log_prob = log_prob;
         else if (held->node == -1) search->kept[(size_t)held->sentence * (size_t)search->request->kept].log_prob = log_prob;
     }

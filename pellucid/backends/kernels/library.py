@@ -138,9 +138,9 @@ class Guesses:
     """What a search with a shortlist did."""
 
     words: int
-    """Tokens that it guessed, or that were set."""
+    """Tokens that it guessed right, or that were set."""
     missed: int
-    """Guesses that were wrong and taken back."""
+    """Guesses that were wrong, each taken back with those behind it."""
     panels: int
     """Panels of 16 words that it computed for guesses."""
 

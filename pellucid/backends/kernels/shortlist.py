@@ -26,21 +26,26 @@ from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokeni
 
 Doubles = npt.NDArray[np.float64]
 
-_LEAST_BYTES = 6_000_000
+_LEAST_BYTES = 3_000_000
 """Of an output matrix; a smaller one stays in the cache of a processor, and is read fast enough."""
 _RIDGE = 0.05
 """Of the mean of the eigenvalues of M, added to each: states are few, and those to come differ."""
-_AXES = (24, 32, 48, 64)
-_SHARES = (0.6, 0.8, 1.0)
-"""Numbers of axes, and shares of what the others give, of which the best are taken."""
-_TRIED = 48
+_AXES = (16, 24, 32, 48, 64)
+"""How many may be read; the cheapest number is taken."""
+_SHARE = 0.9
+"""Of the most that the other axes can give: with 1 no guess is wrong for a usual state."""
+_TRIED = 32
 """States on which they are compared, and which do not decide on the axes."""
 _WORTH = 0.5
 """The largest cost of guesses, the bytes of the output matrix being 1."""
 _COST_OF_A_PANEL, _COST_OF_A_MISS = 1.5, 5.0
-"""Panels apart are read more slowly; of a wrong guess the step is done again, with all behind it."""
-_LINES, _LEAST_LENGTH, _MOST_LENGTH, _LONGER = 48, 3, 10, 4
+"""Panels apart are read more slowly; a wrong guess undoes its step and all behind it."""
+_LINES, _LEAST_LENGTH, _MOST_LENGTH, _LONGER = 48, 3, 8, 4
 """Of the random sources: how many, their tokens, and how many more a translation may have."""
+_LINES_OF_A_LANGUAGE = 16
+"""Those that show which words are written."""
+_WORDS_OF_MOMENT = 4
+"""One word in so many decides on the axes."""
 _WORDS_AT_ONCE = 1024
 
 
@@ -84,7 +89,7 @@ class _Coordinates:
         root, inverse = vectors * lengths @ vectors.T, vectors / lengths @ vectors.T
 
         moment = np.zeros_like(root)
-        for weight, _ in _words(output):
+        for weight, _ in _words(output, _WORDS_OF_MOMENT):
             moment += weight.T @ weight
         axes = np.linalg.eigh(root @ moment @ root)[1][:, ::-1]
         turn = axes.T @ inverse
@@ -103,10 +108,10 @@ def _from_each(rows: Doubles) -> Doubles:
     return np.asarray(np.sqrt(squares).mean(axis=0))
 
 
-def _words(output: Rounded) -> Iterator[tuple[Numbers, Numbers]]:
-    """The weights of some words and their biases, then of the next."""
-    for first in range(0, len(output.whole), _WORDS_AT_ONCE):
-        ids = slice(first, first + _WORDS_AT_ONCE)
+def _words(output: Rounded, every: int = 1) -> Iterator[tuple[Numbers, Numbers]]:
+    """The weights of some words and their biases, then of the next; of one word in so many."""
+    for first in range(0, len(output.whole), _WORDS_AT_ONCE * every):
+        ids = slice(first, first + _WORDS_AT_ONCE * every, every)
         weight = output.whole[ids].astype(np.float32) * output.scale[ids, None]
         yield weight, np.zeros(len(weight), np.float32) if output.bias is None else output.bias[ids]
 
@@ -125,12 +130,11 @@ def _best(
     found = []
     for axes, others in zip(tried, rest, strict=True):
         guesses = turned[:, :axes].astype(np.float32) @ first[:, :axes].T + bias
-        for share in _SHARES:
-            more = (share * coordinates.lengths[axes] * others).astype(np.float32)
-            panels, missed = _simulated(_by_panel(guesses + more), logits)
-            cost = _bytes_of_panel(axes) / _bytes_of_panel(output.whole.shape[1])
-            cost += _COST_OF_A_PANEL * panels + _COST_OF_A_MISS * missed
-            found.append((cost, axes, bias + more))
+        more = (_SHARE * coordinates.lengths[axes] * others).astype(np.float32)
+        panels, missed = _simulated(_by_panel(guesses + more), logits)
+        cost = _bytes_of_panel(axes) / _bytes_of_panel(output.whole.shape[1])
+        cost += _COST_OF_A_PANEL * panels + _COST_OF_A_MISS * missed
+        found.append((cost, axes, bias + more))
     cost, axes, bias = min(found, key=lambda each: each[0])
     turn = coordinates.turn[:axes]
     moved = -(turn @ coordinates.center).astype(np.float32)
@@ -202,11 +206,10 @@ def usual_states(
     """
     draw = np.random.default_rng(0)
     rates = token_rates(tokenizer)
-    states = _states_of(model, _random_lines(draw, rates))
     if is_shared:
+        states = _states_of(model, _random_lines(draw, rates, _LINES_OF_A_LANGUAGE))
         rates = np.where(_are_written(output, states, rates), 0, rates)
-        states = _states_of(model, _random_lines(draw, rates))
-    return states
+    return _states_of(model, _random_lines(draw, rates, _LINES))
 
 
 def token_rates(tokenizer: Tokenizer) -> Doubles:
@@ -217,24 +220,23 @@ def token_rates(tokenizer: Tokenizer) -> Doubles:
     """
     rates = 1 / np.arange(1.0, tokenizer.vocabulary_size + 1)
     if isinstance(tokenizer, SentencePieceTokenizer) and tokenizer.kind == "unigram":
-        scores, tokens = tokenizer.matching.scores, tokenizer.matching.tokens
-        rates = np.exp([scores.get(token, -np.inf) for token in tokens])
+        scores = np.array(tokenizer.scores)
+        rates = np.where(scores < 0, np.exp(scores), 0)
     rates[:SPECIAL_COUNT] = 0
     return np.asarray(rates / rates.sum())
 
 
 def _are_written(output: Rounded, states: Numbers, rates: Doubles) -> npt.NDArray[np.bool_]:
     """For each word, whether the model writes it more often, for its rate, than half of them."""
-    some = states[:: len(states) // 100 + 1]
-    logits = np.concatenate([some @ weight.T + bias for weight, bias in _words(output)], axis=1)
+    logits = np.concatenate([states @ weight.T + bias for weight, bias in _words(output)], axis=1)
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     written = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
     lift = (written + 1e-7) / (rates + 1e-7)
     return np.asarray(lift > np.median(lift[rates > 0]))
 
 
-def _random_lines(draw: np.random.Generator, rates: Doubles) -> list[list[int]]:
-    lengths = draw.integers(_LEAST_LENGTH, _MOST_LENGTH + 1, _LINES)
+def _random_lines(draw: np.random.Generator, rates: Doubles, count: int) -> list[list[int]]:
+    lengths = draw.integers(_LEAST_LENGTH, _MOST_LENGTH + 1, count)
     rates = rates / rates.sum()
     return [draw.choice(len(rates), size, p=rates).tolist() for size in lengths]
 

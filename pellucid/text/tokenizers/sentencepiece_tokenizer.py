@@ -208,6 +208,11 @@ class SentencePieceTokenizer(Tokenizer):
             ids += self._mark_ids + part[self._bare_count :]
         return ids
 
+    @property
+    def scores(self) -> list[float]:
+        """The score of each id, as ``Pieces.scores``; 0 for special ids and for bytes."""
+        return list(self._processor.get_score(list(range(self.vocabulary_size))))
+
     @functools.cached_property
     def matching(self) -> Pieces:
         """The pieces that can match text, with their scores."""
