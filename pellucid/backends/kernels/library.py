@@ -135,7 +135,7 @@ Found = list[list[tuple[list[int], list[float]]]]
 
 @dataclasses.dataclass(frozen=True)
 class Guesses:
-    """What a search with a shortlist did."""
+    """The guesses of a search with a shortlist."""
 
     words: int
     """Tokens that it guessed right, or that were set."""

@@ -27,13 +27,13 @@ from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokeni
 Doubles = npt.NDArray[np.float64]
 
 _LEAST_BYTES = 3_000_000
-"""Of an output matrix; a smaller one stays in the cache of a processor, and is read fast enough."""
+"""The least output matrix; a smaller one stays in the cache of a processor."""
 _RIDGE = 0.05
-"""Of the mean of the eigenvalues of M, added to each: states are few, and those to come differ."""
+"""Added to each eigenvalue of M, in units of their mean: states are few, others will differ."""
 _AXES = (16, 24, 32, 48, 64)
 """How many may be read; the cheapest number is taken."""
 _SHARE = 0.9
-"""Of the most that the other axes can give: with 1 no guess is wrong for a usual state."""
+"""Share of the most that the other axes can give: with 1 no guess is wrong for a usual state."""
 _TRIED = 32
 """States on which they are compared, and which do not decide on the axes."""
 _WORTH = 0.5
@@ -41,9 +41,9 @@ _WORTH = 0.5
 _COST_OF_A_PANEL, _COST_OF_A_MISS = 1.5, 5.0
 """Panels apart are read more slowly; a wrong guess undoes its step and all behind it."""
 _LINES, _LEAST_LENGTH, _MOST_LENGTH, _LONGER = 48, 3, 8, 4
-"""Of the random sources: how many, their tokens, and how many more a translation may have."""
+"""Count of random sources, their tokens, and how many more a translation may have."""
 _LINES_OF_A_LANGUAGE = 16
-"""Those that show which words are written."""
+"""Count of the sources that show which words are written."""
 _WORDS_OF_MOMENT = 4
 """One word in so many decides on the axes."""
 _WORDS_AT_ONCE = 1024
@@ -74,13 +74,13 @@ class _Coordinates:
     turn: Doubles
     """(axis, d_model), by which h − μ is multiplied."""
     back: Numbers
-    """Its inverse, by which words are multiplied, (d_model, axis)."""
+    """The inverse of ``turn``, by which words are multiplied, (d_model, axis)."""
     lengths: Doubles
     """The length that states have from an axis on, on average, (axis)."""
 
     @classmethod
     def of(cls, output: Rounded, states: Numbers) -> "_Coordinates":
-        """Those of the words and of these states."""
+        """The coordinates for the words and for these states."""
         rows = _as_read(states)
         center = rows.mean(axis=0)
         rows -= center
@@ -187,7 +187,7 @@ def _simulated(guesses: Numbers, logits: Numbers) -> tuple[float, float]:
 
 
 def _bytes_of_panel(inputs: int) -> int:
-    """What a product reads for 16 words: weights, their order, scales, biases and sums."""
+    """The bytes that a product reads for 16 words: weights, order, scales, biases and sums."""
     groups = -(-inputs // 8)
     return groups * (8 * PANEL + 4) + 4 + 3 * 4 * PANEL
 
