@@ -16,7 +16,7 @@ from server_processes import ServerProcess, serving_process
 from starlette.testclient import TestClient
 from tritonclient.utils import InferenceServerException
 
-from pellucid.serve.dialects.deepl.routes import _code_of
+from pellucid.serve.dialects.choosing import code_of
 from pellucid.serve.limits import Limits
 
 KEY = "a-key-that-is-long-enough"
@@ -143,6 +143,9 @@ def test_the_client_of_deepl_reads_glossaries_and_asks_for_one(server: ServerPro
         assert client.get_multilingual_glossary("cats").name == multilingual.name
         [dictionary] = client.get_multilingual_glossary_entries("cats", "FR", "EN").dictionaries
         assert dictionary.entries == "chat\ttrain\nchats\ttrain\n"
+        # By the codes that a translation may be asked for.
+        regional = client.get_multilingual_glossary_entries("cats", "FR", "EN-US").dictionaries
+        assert [each.entries for each in regional] == [dictionary.entries]
 
         options = {"source_lang": "FR", "target_lang": "EN-US"}
         for given in ("cats", glossary, multilingual):
@@ -367,4 +370,4 @@ def test_of_deepl_a_line_end_divides_unless_it_is_asked_not_to(client: TestClien
     ],
 )
 def test_of_deepl_a_region_counts_where_a_model_has_it(code: str, known: tuple, found: str):
-    assert _code_of(code, known) == found
+    assert code_of(code, known) == found

@@ -17,6 +17,18 @@ AUTO = "auto"
 """The source language of a request that leaves it open."""
 
 
+def code_of(code: str, known: Sequence[str]) -> str:
+    """A code as the models have it: ``PT-BR`` as ``pt-BR``, or ``EN-GB`` as ``en``."""
+    exact = [each for each in known if each.lower() == code.lower()]
+    alike = [each for each in known if _own_code(each) == _own_code(code)]
+    return next(iter(exact + alike), _own_code(code))
+
+
+def _own_code(code: str) -> str:
+    """``EN-GB`` as ``en``."""
+    return code.lower().partition("-")[0]
+
+
 def choose_model(
     service: Service,
     source: str,

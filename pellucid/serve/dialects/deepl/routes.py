@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_rules import TagRules
 from pellucid.documents.protected import has_literals
-from pellucid.serve.dialects.choosing import AUTO, choose_model, note_languages
+from pellucid.serve.dialects.choosing import AUTO, choose_model, code_of, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
@@ -126,8 +126,8 @@ def make_deepl_routes(service: Service) -> APIRouter:
 
         source = AUTO
         if body.source_lang is not None:
-            source = _code_of(body.source_lang, [each.source_language for each in models])
-        target = _code_of(body.target_lang, [each.target_language for each in models])
+            source = code_of(body.source_lang, [each.source_language for each in models])
+        target = code_of(body.target_lang, [each.target_language for each in models])
         model = choose_model(service, source, target, found)
 
         answered = await while_connected(request.receive, _translated(service, marked, body, model))
@@ -179,18 +179,6 @@ def _side_in(fields: object) -> str:
     if side not in ("source", "target"):
         raise InvalidError([FieldProblem("type", "must be source or target", shown(side))])
     return str(side)
-
-
-def _code_of(code: str, known: Sequence[str]) -> str:
-    """A code as the models have it: ``PT-BR`` as ``pt-BR``, or ``EN-GB`` as ``en``."""
-    exact = [each for each in known if each.lower() == code.lower()]
-    alike = [each for each in known if _own_code(each) == _own_code(code)]
-    return next(iter(exact + alike), _own_code(code))
-
-
-def _own_code(code: str) -> str:
-    """``EN-GB`` as ``en``."""
-    return code.lower().partition("-")[0]
 
 
 def _texts_of(body: DeeplRequest) -> list[str]:
