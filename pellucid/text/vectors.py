@@ -41,7 +41,7 @@ class WordVectors:
             raise ConfigError(f"count must be at least 1, got {count}")
         place = {each: index for index, each in enumerate(self.words)}
         if word not in place:
-            raise DataError(f"there is no vector for {word!r}", hint=did_you_mean(word, self.words))
+            raise DataError(f"there is no vector for {word!r}", hint=self._meant(word))
 
         # A word that was never seen may have a vector of zeros: its cosine is 0, not NaN.
         lengths = np.linalg.norm(self.matrix, axis=1)
@@ -52,6 +52,15 @@ class WordVectors:
         order = np.argsort(-cosines, kind="stable")
         kept = [index for index in order.tolist() if index != place[word]][:count]
         return [(self.words[index], float(cosines[index])) for index in kept]
+
+    def _meant(self, word: str) -> str:
+        """A hint at the word that may have been meant: in other letters or as a piece that begins a
+        word, or the nearest of those with the same first letter, as all take seconds to compare.
+        """
+        found = [each for each in self.words if each.strip("▁").casefold() == word.casefold()]
+        if found:
+            return f"did you mean {found[0]}?"
+        return did_you_mean(word, [each for each in self.words if each[:1] == word[:1]])
 
 
 def write_vectors(path: Path, vectors: WordVectors) -> None:

@@ -58,6 +58,10 @@ def test_a_word_without_a_vector_is_told_with_what_may_have_been_meant():
     with pytest.raises(DataError, match="there is no vector for 'hond'") as caught:
         VECTORS.nearest("hond")
     assert caught.value.hint == "did you mean hound?"
+    for word, meant in (("DOG", "dog"), ("été", "▁été")):
+        with pytest.raises(DataError) as caught:
+            VECTORS.nearest(word)
+        assert caught.value.hint == f"did you mean {meant}?"
     with pytest.raises(ConfigError, match="count must be at least 1, got 0"):
         VECTORS.nearest("dog", 0)
 
