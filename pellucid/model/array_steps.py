@@ -20,7 +20,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pellucid.equations.choices import ADDED_POSITIONS
-from pellucid.equations.fused import fused_layer_norm
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.model.attention import CrossAttention, MultiHeadAttention, SelfAttention
 from pellucid.model.blocks import Block, Stack
@@ -318,14 +317,16 @@ class ArrayState:
         """The masks after one more token of every hypothesis, and the slots."""
         sentences, beams, length = self.slots.shape
         end = self.taken + beams
-        newest = np.arange(self.taken, end)[None, :, None]
-        slots = np.concatenate([self.slots, newest.repeat(sentences, axis=0)], axis=2)
+        slots = np.empty((sentences, beams, length + 1), np.int64)
+        slots[:, :, :length] = self.slots
+        slots[:, :, length] = np.arange(self.taken, end)
 
         hidden = None
         if length + 1 < end:  # else every slot belongs to the one hypothesis
-            hidden = np.full((sentences, 1, beams, end), -np.inf, np.float32)
-            sentence, beam = np.ogrid[:sentences, :beams]
-            hidden[sentence[..., None], 0, beam[..., None], slots] = 0.0
+            rows = sentences * beams
+            hidden = np.full((rows, end), -np.inf, np.float32)
+            hidden[np.arange(rows)[:, None], slots.reshape(rows, -1)] = 0.0
+            hidden = hidden.reshape(sentences, 1, beams, end)
 
         # room for several steps, so that most steps copy nothing
         filled = self.filled
@@ -349,8 +350,8 @@ class ArrayState:
         flat = chosen.reshape(-1)
 
         if len(chosen) == self.sentence_count and (sentences == np.arange(len(chosen))).all():
-            kept = self._select(flat, None)
-            return dataclasses.replace(self, kept=kept, slots=slots)
+            kept, hidden = self._select(flat, None), self.memory_hidden
+            return ArrayState(self.decoder, kept, hidden, slots, self.taken, self.filled)
 
         hidden = None if self.memory_hidden is None else self.memory_hidden[sentences]
         # the copied caches are this state's own, so their free slots may be filled in place
@@ -445,8 +446,8 @@ def _norm(module: nn.Module) -> Callable[[Array], Array]:
     gain, bias, eps = module.gain, module.bias, module.eps
 
     def norm(x: Array) -> Array:
-        # one call in place of NumPy's eight
-        return fused_layer_norm(torch.from_numpy(x), gain, bias, eps).numpy()
+        # ``fused_layer_norm`` in one call, in place of NumPy's eight
+        return torch.layer_norm(torch.from_numpy(x), x.shape[-1:], gain, bias, eps).numpy()
 
     return norm
 

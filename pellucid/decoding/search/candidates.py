@@ -370,8 +370,8 @@ def _largest_of_few(
         indices = likely[order]
         found.append((totals[indices], indices))
 
-    values, positions = zip(*found, strict=True)
-    return torch.from_numpy(np.stack(values)), torch.from_numpy(np.stack(positions))
+    values, positions = (np.array(each) for each in zip(*found, strict=True))
+    return torch.from_numpy(values), torch.from_numpy(positions)
 
 
 def _largest_sums(
