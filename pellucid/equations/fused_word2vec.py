@@ -1,5 +1,6 @@
 """The fast twin of skip-gram's loss: the words of a batch in blocks, each with noise of its own."""
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -121,10 +122,30 @@ def _by_row(
     if not row_gradients:
         return torch.zeros_like(table).index_add_(0, ids.flatten(), gradients)
 
-    rows, position = torch.unique(ids, return_inverse=True)
-    sums = gradients.new_zeros(len(rows), table.shape[1])
-    sums.index_add_(0, position.flatten(), gradients)
-    # unique sorts, so that the rows are in the order of a coalesced tensor
+    rows, order, firsts = _in_order(ids.flatten())
+    # the sums of bags: twice as fast as index_add_, and equal, as each adds in the same order
+    sums = functional.embedding_bag(order, gradients, firsts, mode="sum")
+    # the rows are in the order of a coalesced tensor
     return torch.sparse_coo_tensor(
         rows[None], sums, table.shape, is_coalesced=True, check_invariants=False
     )
+
+
+def _in_order(
+    ids: Int[Tensor, " word"],
+) -> tuple[Int[Tensor, " row"], Int[Tensor, " word"], Int[Tensor, " row"]]:
+    """The different ids in order, the positions of words by id, and where those of each begin."""
+    if ids.device.type != "cpu":
+        in_order, positions = ids.sort(stable=True)
+        rows, counts = torch.unique_consecutive(in_order, return_counts=True)
+        return rows, positions, counts.cumsum(0) - counts
+
+    # NumPy sorts 16 bits by counting, which takes a fifth of the time of torch's sort
+    numbers = ids.numpy()
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if len(numbers) and numbers.max() >= 1 << 16:
+        order = order[np.argsort((numbers >> 16).astype(np.uint16)[order], kind="stable")]
+    by_id = numbers[order]
+    firsts = np.flatnonzero(np.diff(by_id, prepend=-1))
+    rows = torch.from_numpy(by_id[firsts])
+    return rows, torch.from_numpy(order), torch.from_numpy(firsts)

@@ -5,7 +5,11 @@ import torch
 from torch import Tensor
 
 from pellucid.core.special import EOS_ID, PAD_ID
-from pellucid.equations.fused_word2vec import near_in_blocks, window_blocks
+from pellucid.equations.fused_word2vec import (
+    fused_negative_sampling_loss,
+    near_in_blocks,
+    window_blocks,
+)
 from pellucid.equations.word2vec import (
     negative_sampling_loss,
     skipgram_logits,
@@ -153,6 +157,24 @@ def test_noise_shared_by_a_block_is_the_equation_with_that_noise_for_every_pair(
 
     doubled = model.noise_contrast(words, near, noise.repeat(1, 2), 0.5)
     torch.testing.assert_close(doubled, loss, **EXACT)
+
+
+def test_rows_of_a_large_vocabulary_have_the_gradients_of_whole_tables():
+    """Rows that differ by 65,536 share their last 16 bits, by which words are put in order."""
+    generator = torch.Generator().manual_seed(2)
+    ids = torch.tensor([3, 70_000, 3 + 65_536, 70_000 - 65_536, 3, 131_075, 70_000, 5])
+    near = torch.rand(1, 4, 4, generator=generator) < 0.7
+    gradients = []
+    for row_gradients in (True, False):
+        generator.manual_seed(3)
+        tables = [torch.randn(131_076, 2, generator=generator, requires_grad=True) for _ in "vu"]
+        fused_negative_sampling_loss(
+            ids[None, :4], ids[None, 2:], near, 0.5, *tables, row_gradients=row_gradients
+        ).backward()
+        gradients.append([each.grad for each in tables])
+    for rows, whole in zip(*gradients, strict=True):
+        assert (rows._indices().diff() > 0).all()  # each once and in order
+        assert torch.equal(rows.to_dense(), whole)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
