@@ -229,8 +229,9 @@ def token_rates(tokenizer: Tokenizer) -> Doubles:
 def _are_written(output: Rounded, states: Numbers, rates: Doubles) -> npt.NDArray[np.bool_]:
     """For each word, whether the model writes it more often, for its rate, than half of them."""
     logits = np.concatenate([states @ weight.T + bias for weight, bias in _words(output)], axis=1)
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    written = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
+    logits -= logits.max(axis=1, keepdims=True)
+    shares = np.exp(logits, out=logits)  # a copy would take as much memory as the output matrix
+    written = (1 / shares.sum(axis=1)) @ shares / len(states)
     lift = (written + 1e-7) / (rates + 1e-7)
     return np.asarray(lift > np.median(lift[rates > 0]))
 
