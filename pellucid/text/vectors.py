@@ -59,7 +59,7 @@ class WordVectors:
         """
         found = [each for each in self.words if each.strip("▁").casefold() == word.casefold()]
         if found:
-            return f"did you mean {found[0]}?"
+            return did_you_mean(found[0], found[:1])
         return did_you_mean(word, [each for each in self.words if each[:1] == word[:1]])
 
 

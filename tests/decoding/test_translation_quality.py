@@ -204,12 +204,16 @@ def test_documents_mark_or_leave_what_is_doubtful(doubtful: str):
     before = translate_document(html.encode(), plain, "a.html").decode().split("</p>")
     after = translate_document(html.encode(), translator, "a.html").decode().split("</p>")
     sources = html.split("</p>")
+    marked = 0
     for each, old, new, source in zip(found, before, after, sources, strict=False):
+        has_words = any(map(str.isalnum, each.text))
         if each.quality >= bound:
             assert new == old
-        elif doubtful == "leave":
+        elif doubtful == "leave" or not has_words:  # of which nothing is left the source stays
             assert new == source
         else:
             assert new.replace(f"{MARK} ", "", 1).replace(MARK, "", 1) != new
             assert new.count("<b>") == new.count("</b>") == 1
-    assert json.dumps(after).count(MARK) == (2 if doubtful == "mark" else 0)
+            marked += 1
+    assert json.dumps(after).count(MARK) == marked
+    assert (marked > 0) == (doubtful == "mark")
