@@ -3,9 +3,11 @@
 They are forked from one server that has imported everything.
 """
 
+import contextlib
 import logging
 import multiprocessing
 import os
+import random
 import socket
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -56,9 +58,15 @@ def in_processes(work: Callable[..., Any], *arguments: Any, size: int = 2) -> li
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that no program has, below those that systems give to any connection.
+
+    The first process binds it seconds later; one that the system gave was taken meanwhile.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _be(
