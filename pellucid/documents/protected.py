@@ -274,6 +274,8 @@ _COMPONENT = re.compile(r"(\{{1,2})\s*(/?)\s*([A-Za-z]\w{0,60})\s*(\}{1,2})")
 """``{{link}}`` and ``{{/link}}``, as i18n-calypso writes a pair."""
 _NUMBERED = re.compile(r"%(\d{1,2})\$s|\{(\d{1,2})\}")
 _STOPS = frozenset(".!?…。！？")
+_PAIRABLE = frozenset(("program", "statement"))
+"""The kinds of placeholders that may be one of a pair."""
 _FARTHEST = 8
 """Placeholders among which the end of a pair is looked for."""
 
@@ -285,33 +287,37 @@ def _pairs(text: str, stretches: Sequence[_Stretch]) -> dict[int, int]:
     found: dict[int, int] = {}
     in_turn = Counter(order_of(text[start:end]) for start, end, _ in stretches)
     after = 0
-    for first, (start, end, kind) in enumerate(stretches):
-        if first < after or kind not in ("program", "statement"):
+    for first, (_, _, kind) in enumerate(stretches):
+        if first < after or kind not in _PAIRABLE:
             continue
+
         for last in range(first + 1, min(first + 1 + _FARTHEST, len(stretches))):
-            stop = stretches[last][0]
-            between = text[end:stop]
-            if stretches[last][2] not in ("program", "statement"):
-                continue
-            begins, ends = text[start:end], text[stop : stretches[last][1]]
-            if not any(map(str.isalpha, between)) or not (
-                _are_component(begins, ends)
-                or (
-                    _touches(text, start, end, stop, stretches[last][1])
-                    and (
-                        _are_named(begins, ends)
-                        or (
-                            last == first + 1
-                            and _are_next(begins, ends, in_turn)
-                            and _is_of_words(between)
-                        )
-                    )
-                )
-            ):
-                continue
-            found[first], after = last, last + 1
-            break
+            if stretches[last][2] in _PAIRABLE and _is_pair(text, stretches, first, last, in_turn):
+                found[first], after = last, last + 1
+                break
+
     return found
+
+
+def _is_pair(
+    text: str,
+    stretches: Sequence[_Stretch],
+    first: int,
+    last: int,
+    in_turn: Mapping[str | None, int],
+) -> bool:
+    """Whether two placeholders are a pair around words; ``in_turn`` is that of ``_are_next``."""
+    (start, end, _), (stop, behind, _) = stretches[first], stretches[last]
+    begins, between, ends = text[start:end], text[end:stop], text[stop:behind]
+    if not any(map(str.isalpha, between)):
+        return False
+    if _are_component(begins, ends):
+        return True
+    if not _touches(text, start, end, stop, behind):
+        return False
+    if _are_named(begins, ends):
+        return True
+    return last == first + 1 and _are_next(begins, ends, in_turn) and _is_of_words(between)
 
 
 def _are_component(begins: str, ends: str) -> bool:
