@@ -121,20 +121,44 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     )
 
 
+_browsers_loop: asyncio.AbstractEventLoop | None = None
+"""The browser's event loop, while it is hidden."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Hide the browser's event loop from tests without a browser, which may start their own.
 
     Playwright's loop stays the running loop of the thread between two calls of it.
     """
-    if "browser" in getattr(item, "fixturenames", ()):
+    global _browsers_loop
+    if _has_browser(item):
         return (yield)
-    running = asyncio._get_running_loop()
+    _browsers_loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
         return (yield)
     finally:
-        asyncio._set_running_loop(running)
+        asyncio._set_running_loop(_browsers_loop)
+        _browsers_loop = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Give the loop back where the last test of a file closes the page that other tests had."""
+    is_last = nextitem is None or nextitem.path != item.path
+    if _browsers_loop is None or not is_last:
+        return (yield)
+    of_file = (each for each in item.session.items if each.path == item.path)
+    if any(map(_has_browser, of_file)):
+        asyncio._set_running_loop(_browsers_loop)
+    return (yield)
+
+
+def _has_browser(item: pytest.Item) -> bool:
+    return "browser" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")

@@ -244,12 +244,7 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
 
     try:
         with lost_process_is_reported():
-            place = world.rank, world.size
-            found = rendezvous("env://", *place, timeout=_LONGEST_SUM)
-
-            # torchrun keeps its store over restarts, so that a new attempt must not read the old
-            # one's keys.
-            store = meet(next(iter(found))[0], *place, _LONGEST_SUM)
+            store = _store(world)
             dist.init_process_group(
                 backend, store=store, rank=world.rank, world_size=world.size, timeout=_LONGEST_SUM
             )
@@ -267,6 +262,26 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
         # Also after an error, or a later run in this process could not connect.
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _store(world: World) -> Store:
+    """The store at MASTER_ADDR and MASTER_PORT, where all processes of this run have met."""
+    try:
+        return _met(world)
+    except dist.DistNetworkError:
+        if world.rank == 0:
+            raise
+        # Without torchrun, the first process opens a store for each run: this was an earlier
+        # run's, which is closed now.
+        return _met(world)
+
+
+def _met(world: World) -> Store:
+    place = world.rank, world.size
+    found = rendezvous("env://", *place, timeout=_LONGEST_SUM)
+
+    # torchrun keeps its store over restarts, so that a new attempt must not read the old one's keys.
+    return meet(next(iter(found))[0], *place, _LONGEST_SUM)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 """What processes tell each other, and how they fail together."""
 
+import gc
 import os
 import signal
+import time
 
 import pytest
 import torch
@@ -57,6 +59,24 @@ def test_if_one_fails_all_do():
         ("PellucidError", "process 1 of 2 failed"),
         ("DataError", "line 3 is bad"),
     ]
+
+
+def run_twice() -> list[object]:
+    """The first process leaves its first run after the second has begun its next."""
+    heard = []
+    for number in range(2):
+        with joined(world_of_environment()) as world:
+            heard.append(world.gather(b"%d%d" % (number, world.rank)))
+            if world.rank == 0:
+                time.sleep(0.5)
+        del world
+        gc.collect()  # closes the first process's store, now and not at any later moment
+    return heard
+
+
+def test_a_later_run_of_the_same_processes_waits_until_the_earlier_is_closed():
+    heard = [[b"00", b"01"], [b"10", b"11"]]
+    assert in_processes(run_twice) == [heard, heard]
 
 
 def die_in_the_second(between: bool) -> None:
