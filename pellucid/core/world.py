@@ -280,7 +280,8 @@ def _met(world: World) -> Store:
     place = world.rank, world.size
     found = rendezvous("env://", *place, timeout=_LONGEST_SUM)
 
-    # torchrun keeps its store over restarts, so that a new attempt must not read the old one's keys.
+    # torchrun keeps its store over restarts, so that a new attempt must not read the old one's
+    # keys.
     return meet(next(iter(found))[0], *place, _LONGEST_SUM)
 
 
