@@ -100,6 +100,18 @@ EXPERIMENTS: dict[str, Experiment] = {
     "scan-jump": Experiment(
         "SCAN, with a verb that was learned by itself alone", "scan", "scan-jump", _SHORT_SCAN
     ),
+    "scan-length-relative": Experiment(
+        "SCAN, learned from at most 22 actions, with relative positions",
+        "scan",
+        "scan-length",
+        (*_SHORT_SCAN, "model.positions=relative"),
+    ),
+    "scan-jump-relative": Experiment(
+        "SCAN, a verb that was learned by itself alone, with relative positions",
+        "scan",
+        "scan-jump",
+        (*_SHORT_SCAN, "model.positions=relative"),
+    ),
 }
 
 
