@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import scan_commands
 
+from pellucid import phrasebook
 from pellucid.core.files import write_file
 from pellucid.evaluation.tokenizers import moses_lc_tok
 from pellucid.text.corpus.lines import read_lines
@@ -68,6 +69,13 @@ def prepare(text: str, data: Path, work: Path) -> Text:
             return _cmudict(data / "cmudict", _folder(work, "cmudict"))
         case "tatoeba-de-en":
             return _tatoeba(data / "tatoeba_de_en")
+        case "tatoeba-de-en-tuning":
+            folder = data / "tatoeba_de_en"
+            return Text(_learned(folder, ("de", "en")))
+        case "europarl-de-en":
+            return _europarl(data / "europarl20k", _folder(work, text))
+        case "phrasebook":
+            return _phrasebook(_folder(work, text))
         case _:
             raise SystemExit(f"no text is called {text}")
 
@@ -171,6 +179,27 @@ def _tatoeba(folder: Path) -> Text:
         _files("", folder / "train.de", folder / "train.en"),
         (Test("valid", files, ("bleu", "chrf", "bleu_lc_tok"), ("--language", "en")),),
     )
+
+
+def _europarl(folder: Path, into: Path) -> Text:
+    """Speeches; 500 lines choose the best bundle."""
+    sides = {side: read_lines(folder / f"train.{side}") for side in ("de", "en")}
+    order = _shuffled(range(len(sides["de"])))
+    parts = {"valid": order[:_VALIDATION_LINES], "train": order[_VALIDATION_LINES:]}
+    _write(into, sides, parts)
+    return Text(_learned(into, ("de", "en")))
+
+
+def _phrasebook(into: Path) -> Text:
+    """The files that docs/quickstart.md writes."""
+    parts = phrasebook.split(20_000, _VALIDATION_LINES, seed=1)
+    for name, pairs in (("train", parts.train), ("valid", parts.valid)):
+        for side, lines in (
+            ("fr", [pair.source for pair in pairs]),
+            ("en", [pair.target for pair in pairs]),
+        ):
+            write_file(into / f"{name}.{side}", "".join(f"{line}\n" for line in lines).encode())
+    return Text(_learned(into, ("fr", "en")))
 
 
 def _files(prefix: str, source: Path, target: Path) -> tuple[str, ...]:
