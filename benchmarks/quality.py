@@ -61,6 +61,12 @@ EXPERIMENTS: dict[str, Experiment] = {
     "en-fr": Experiment(
         "Multi30k English-French, 20 passes", "multi30k", "multi30k-en-fr", _TWENTY_PASSES
     ),
+    "en-de-r-drop": Experiment(
+        "Multi30k English-German, R-Drop 1, 30 passes",
+        "multi30k",
+        "multi30k-en-de",
+        ("training.r_drop=1", "training.max_epochs=30", "training.max_minutes=100000"),
+    ),
     "en-de-lower": Experiment(
         "Multi30k English-German, lower-cased and tokenized as papers train on it, 20 passes",
         "multi30k",
