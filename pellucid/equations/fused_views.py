@@ -51,7 +51,8 @@ class LossTerms:
     smoothing: float
     """ε of the smoothed labels."""
     r_drop: float = 0.0
-    """α: the weight of the divergence between two passes; used if there are two."""
+    """α of R-Drop or of a cipher: the weight of the divergence between two passes; used if there
+    are two."""
     teacher: TeacherRows | TopKRows | None = None
     simcut: float = 0.0
     """α of SimCut, used if there are two passes: the weight of KL(first ‖ second). Then the first
@@ -71,9 +72,9 @@ def fused_linear_loss_of_views(
 
     With SimCut the mean is over the first pass alone, and the divergence is α Σᵢ KL(pᵢ ‖ p′ᵢ).
 
-    Twin of ``smoothed_cross_entropy``, ``r_drop_loss``, ``simcut_loss``, ``distillation_loss`` and
-    ``top_k_distillation_loss`` over the last linear map. The gradients are computed in the same
-    pass, from
+    Twin of ``smoothed_cross_entropy``, ``r_drop_loss``, ``cipher_loss``, ``simcut_loss``,
+    ``distillation_loss`` and ``top_k_distillation_loss`` over the last linear map. The gradients
+    are computed in the same pass, from
 
         ∂CE/∂z = p - q,   ∂D/∂z = T (softmax(z / T) - softmax(z′ / T)),
         ∂KL(p ‖ p′)/∂z = p ∘ (log p - log p′ - KL(p ‖ p′)),   ∂KL(p ‖ p′)/∂z′ = p′ - p

@@ -1,4 +1,4 @@
-"""Regularization: dropout, R-Drop, SimCut, distillation from a teacher, rounded matrices."""
+"""Regularization: dropout, R-Drop, SimCut, ciphers, distillation from a teacher, rounding."""
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -116,6 +116,39 @@ def simcut_loss(
     divergence = reduce_losses(kl_divergence(softmax(whole), cut), reduction)
     loss = smoothed_cross_entropy(whole, labels, smoothing, reduction)
     return loss + alpha * divergence
+
+
+def encipher(text: str, alphabet: str, key: int) -> str:
+    """Each letter of an alphabet moved a number of places on in it, and around its end: ROT-k.
+
+        aᵢ ↦ a₍ᵢ ₊ ₖ₎ mod n
+
+    EQ: none.  Source: Kambhatla et al. (2022), arXiv:2204.00665.
+    Symbols: alphabet = a₀ … aₙ₋₁, each letter once; key = k, of which -k is the inverse.
+    What is no letter of the alphabet stays.
+    """
+    moved = [alphabet[(index + key) % len(alphabet)] for index in range(len(alphabet))]
+    return text.translate(str.maketrans(alphabet, "".join(moved)))
+
+
+def cipher_loss(
+    plain: Float[Tensor, "row vocabulary"],
+    enciphered: Float[Tensor, "row vocabulary"],
+    labels: Int[Tensor, " row"],
+    smoothing: Number,
+    alpha: Number,
+    reduction: Reduction = "sum",
+) -> Float[Tensor, ""]:
+    """The loss of CipherDAug: of the plain source and of an enciphered one, and their divergence.
+
+        L = Σᵢ {½ [CE(qᵢ, pᵢ) + CE(qᵢ, p′ᵢ)] + α/4 [KL(pᵢ ‖ p′ᵢ) + KL(p′ᵢ ‖ pᵢ)]}
+
+    EQ: none.  Source: Kambhatla et al. (2022), arXiv:2204.00665: α = 5.
+    Symbols: softmax(plain) = p and softmax(enciphered) = p′, of one target y; smoothing = ε of q.
+    Raises: as ``r_drop_loss``, whose loss of two passes it is.
+    Differs: it is half of the paper's loss, as ``r_drop_loss`` is; α is the paper's.
+    """
+    return r_drop_loss(plain, enciphered, labels, smoothing, alpha, reduction)
 
 
 def distillation_loss(

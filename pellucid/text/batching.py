@@ -278,6 +278,9 @@ class Batch:
     links: torch.Tensor | None = None
     """int64 (link, 3): sentence, position in the labels and position in the source of each link of
     the given word alignments."""
+    enciphered: torch.Tensor | None = None
+    """int64 (sentence, length): the same sources enciphered, which a second pass reads; words, EOS,
+    then PAD."""
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on a device.
@@ -294,9 +297,13 @@ class Batch:
         if wanted.type != "cpu":
             positions = _sent(label_positions(self.labels), wanted)
         top_tokens = None if self.top_tokens is None else self.top_tokens.to(wanted)
-        links = None if self.links is None else _sent(self.links, wanted)
+        links, enciphered = (
+            None if each is None else _sent(each, wanted) for each in (self.links, self.enciphered)
+        )
         count = self.target_token_count
-        return type(self)(source, target_input, labels, count, positions, top_tokens, links)
+        return type(self)(
+            source, target_input, labels, count, positions, top_tokens, links, enciphered
+        )
 
 
 def label_positions(labels: torch.Tensor) -> torch.Tensor:
@@ -333,6 +340,11 @@ def collate_pairs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[i
 def collate_sources(sources: Sequence[Sequence[int]]) -> torch.Tensor:
     """Ids without EOS as int64 (sentence, source): words, EOS, then PAD."""
     return _pad(*_flatten(sources), EOS_ID)
+
+
+def collate_gathered_sources(source: tuple[Indices, Indices]) -> torch.Tensor:
+    """Concatenated ids and the length of each row as ``collate_sources`` makes them of lists."""
+    return _pad(*source, EOS_ID)
 
 
 def _to_batch(

@@ -157,6 +157,11 @@ def as_names(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _as_keys(value: Any) -> Any:
+    """A tuple for a list, and for one number, which stands for a list of one."""
+    return (value,) if isinstance(value, int) else as_names(value)
+
+
 FileNames = Annotated[tuple[str, ...], pydantic.BeforeValidator(as_names)]
 """One file name or a list of them, relative to the current folder."""
 
@@ -194,6 +199,15 @@ class DataConfig(Config):
     """Learn from every pair twice, from source to target and from target to source. One model then
     translates both ways, told by the language it reads; a start for one that is fine-tuned
     (``--init``) on one direction (Ding et al. 2021; Gao et al. 2022). Validation keeps to one."""
+    cipher_keys: Annotated[
+        tuple[Annotated[int, pydantic.Field(ge=1)], ...], pydantic.BeforeValidator(_as_keys)
+    ] = ()
+    """CipherDAug: every batch is read twice, the second time with each source enciphered by one of
+    these keys, drawn in each epoch; none is off. A key k puts the k-th letter after it in the place
+    of each letter (ROT-k), in the alphabet of the letters that the sources have. The predictions
+    of both passes are to agree (``training.cipher_weight``). The tokenizer, ``bpe`` or ``unigram``,
+    learns from a copy of the sources by each key too, so a larger vocabulary may suit it; an update
+    takes twice as long (Kambhatla et al. 2022 use 1 and 2)."""
     format: PairFormat = "auto"
     """``auto`` decides by the suffix before any ``.gz``, ``.zst`` or ``.xz``: ``.tsv``,
     ``.jsonl``, a table (``.csv``, ``.parquet``), else plain text."""
@@ -216,6 +230,8 @@ class DataConfig(Config):
     @pydantic.model_validator(mode="after")
     def _check_pairs(self) -> Self:
         problems = self._share_problems()
+        if len(set(self.cipher_keys)) < len(self.cipher_keys):
+            problems.append(f"cipher_keys must differ, got {list(self.cipher_keys)}")
         for prefix in ("", "valid_"):
             sources: tuple[str, ...] = getattr(self, f"{prefix}source")
             targets: tuple[str, ...] = getattr(self, f"{prefix}target")

@@ -254,6 +254,10 @@ class TrainingConfig(Config):
     off (Gao et al. 2022 use 3 for translation). An update takes twice as long."""
     simcut_rate: float = Field(0.05, gt=0, lt=1)
     """Probability that the second pass of SimCut misses a token, on either side."""
+    cipher_weight: float = Field(5.0, ge=0)
+    """With ``data.cipher_keys``: α, the weight of the KL divergence between the predictions for a
+    plain source and for the enciphered one, as that of R-Drop (Kambhatla et al. 2022 use 5). 0
+    learns from both and does not compare them."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
     """Probability that an input token, on either side, is replaced by the unknown token."""
     teacher: FileNames = ()
@@ -432,6 +436,7 @@ class RunConfig(Config):
         problems += self._objective_problems()
         problems += self._alignment_problems()
         problems += self._noise_problems()
+        problems += self._cipher_problems()
 
         # The bundles of this run will carry the section, and opening them would refuse it.
         problems += [f"decoding.{problem}" for problem in self.decoding.problems_as_carried()]
@@ -526,6 +531,38 @@ class RunConfig(Config):
         kinds = {self.tokenizer.kind, self.tokenizer.target_kind or self.tokenizer.kind}
         others = sorted(kinds.difference(SENTENCEPIECE_KINDS))
         return [f"noise needs tokenizer.kind bpe or unigram, got {each}" for each in others]
+
+    def _cipher_problems(self) -> list[str]:
+        if not self.data.cipher_keys:
+            return []
+        if not self.model.translates:
+            return [
+                "data.cipher_keys is for models that learn from pairs, not for"
+                f" model.kind={self.model.kind}"
+            ]
+
+        problems = [
+            f"data.cipher_keys and training.{name} exclude each other: both say what the second"
+            " pass is"
+            for name in ("r_drop", "simcut")
+            if getattr(self.training, name)
+        ]
+        if self.data.alignments:
+            problems.append(
+                "data.cipher_keys and data.alignments exclude each other: the words that are linked"
+                " are those of plain sources"
+            )
+        if self.noise.terms:
+            problems.append(
+                "data.cipher_keys and noise.terms exclude each other: the translations that stand"
+                " in the source would be enciphered"
+            )
+        # Copies are made of the text that the ids of a store decode to: it must be exact.
+        if self.tokenizer.kind not in SENTENCEPIECE_KINDS:
+            problems.append(
+                f"data.cipher_keys needs tokenizer.kind bpe or unigram, got {self.tokenizer.kind}"
+            )
+        return problems
 
     def _pair_problems(self) -> list[str]:
         problems, model = [], self.model

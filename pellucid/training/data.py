@@ -11,7 +11,7 @@ import itertools
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,9 @@ from pellucid.text.batching import (
     TopTokens,
     collate,
     collate_gathered,
+    collate_gathered_sources,
 )
+from pellucid.text.cipher import Cipher
 from pellucid.text.config import DataConfig
 from pellucid.text.corpus.rows import IdRows, Indices, Selection
 from pellucid.text.corpus.store import TokenStore
@@ -41,6 +43,7 @@ from pellucid.text.splitting import split_sentences
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.resampling import (
     PLANNED_PAIRS,
+    Enciphering,
     NoisyRows,
     Resampling,
 )
@@ -105,7 +108,7 @@ class TrainingData:
             self.drawing.batch_tokens,
             self.drawing.seed,
             self.drawing.mixture,
-            BLOCK if self.drawing.resampling is None else PLANNED_PAIRS,
+            PLANNED_PAIRS if self.drawing.varies else BLOCK,
         )
 
     def batch(self, indices: npt.NDArray[np.int64], epoch: int) -> Batch:
@@ -133,6 +136,9 @@ class TrainingData:
             batch = collate_gathered(source.gather(rows, epoch), target.gather(rows, epoch))
 
         self._refuse_unknown(batch)
+        if self.drawing.enciphered is not None:
+            copies = collate_gathered_sources(self.drawing.enciphered.gather(rows, epoch))
+            batch = dataclasses.replace(batch, enciphered=copies)
         return batch
 
     def fingerprints(self) -> dict[str, str]:
@@ -251,12 +257,19 @@ class Drawing:
     resampling: tuple[Resampling, Resampling] | None = None
     """Both sides, if their segmentations or their texts vary from epoch to epoch (subword
     regularization, ``[noise]``)."""
+    enciphered: Resampling | None = None
+    """The sources as a second pass reads them, if ``data.cipher_keys`` asks for it."""
 
     @classmethod
     def of(
-        cls, config: RunConfig, store: TokenStore, rows: Selection, tokenizers: "Tokenizers"
+        cls,
+        config: RunConfig,
+        store: TokenStore,
+        rows: Selection,
+        tokenizers: "Tokenizers",
+        cipher: Cipher | None = None,
     ) -> Self:
-        """The drawing that ``config`` asks for."""
+        """The drawing that ``config`` asks for; ``cipher`` is needed for ``data.cipher_keys``."""
         strength, seed = config.tokenizer.sampling, config.training.seed
         longest = config.data.max_length
 
@@ -269,12 +282,25 @@ class Drawing:
             for side, rows in enumerate(stored)
         )
 
+        enciphered = None
+        if config.data.cipher_keys:
+            assert cipher is not None, "made with the tokenizers"
+            keys = config.data.cipher_keys
+            enciphering = Enciphering(tokenizers[0], cipher, keys, seed, longest)
+            enciphered = dataclasses.replace(source, enciphering=enciphering)
+
         return cls(
             config.training.batch_tokens,
             seed,
             _mixture(config.data, rows.sizes_of(store.parts), seed),
             (source, target) if strength or noisy is not None else None,
+            enciphered,
         )
+
+    @property
+    def varies(self) -> bool:
+        """Whether what is read of a pair is drawn again in each epoch."""
+        return self.resampling is not None or self.enciphered is not None
 
     @property
     def name(self) -> str:
@@ -288,10 +314,30 @@ class Drawing:
             noisy = ", with noise by seed, epoch and row"
             glossary = sides[0].noise.glossary
             noisy += f" and the terms {glossary.fingerprint[:16]}" if glossary else ""
-        return f"round batches, segmented {segmented}{noisy}"
+        copies = ""
+        if self.enciphered is not None and self.enciphered.enciphering is not None:
+            copies = f", enciphered by {self.enciphered.enciphering.name}, epoch and row"
+        return f"round batches, segmented {segmented}{noisy}{copies}"
 
     def lengths(self, store: TokenStore, rows: Selection) -> LengthsOfPairs:
-        """The lengths that batches are planned with, by epoch and position in ``rows``."""
+        """The lengths that batches are planned with, by epoch and position in ``rows``.
+
+        A source that is read enciphered too counts with the longer one of the two.
+        """
+        once = self._lengths_once(store, rows)
+        enciphered = self.enciphered
+        if enciphered is None:
+            return once
+
+        def longer(
+            epoch: int, places: npt.NDArray[np.int64]
+        ) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]:
+            source, target = once(epoch, places)
+            return np.maximum(source, enciphered.lengths(rows[places], epoch)), target
+
+        return longer
+
+    def _lengths_once(self, store: TokenStore, rows: Selection) -> LengthsOfPairs:
         if self.resampling is None:
             stored = store.source_lengths, store.target_lengths
             return lambda _, places: (stored[0][rows[places]], stored[1][rows[places]])

@@ -228,8 +228,10 @@ def _largest_batches(run: Run) -> list[Batch]:
         batch = text.batch(indices, 0)
 
         # Attention costs the square of the width, the logits the product of both.
-        width = max(batch.source.shape[1], batch.labels.shape[1])
-        places = batch.source.numel() + batch.labels.numel()
+        copies = batch.source if batch.enciphered is None else batch.enciphered
+        length = max(batch.source.shape[1], copies.shape[1])
+        width = max(length, batch.labels.shape[1])
+        places = len(batch.source) * length + batch.labels.numel()
         if width > widest:
             widest, found["widest"] = width, indices
         if places > fullest:

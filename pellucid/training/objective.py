@@ -1,4 +1,4 @@
-"""Training objectives: cross-entropy, word dropout, R-Drop, SimCut and knowledge distillation.
+"""Training objectives: cross-entropy, word dropout, R-Drop, SimCut, ciphers and distillation.
 
 An objective maps a model and a batch to sums over target tokens; ``build_objective`` chooses by
 the config.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
+from torch.nn import functional
 
 from pellucid.core.special import PAD_ID
 from pellucid.equations.fused_views import (
@@ -141,10 +142,12 @@ class GuidedAlignment:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Views:
-    """R-Drop, SimCut and distillation: one or two passes over a batch under different dropout.
+    """R-Drop, SimCut, ciphers and distillation: one or two passes over a batch under different
+    dropout.
 
-    Source: Liang et al. (2021) for R-Drop; Gao et al. (2022) for SimCut; Hinton et al. (2015) for
-    the teacher. The loss is ``fused_linear_loss_of_views``. The teacher reads every word.
+    Source: Liang et al. (2021) for R-Drop; Gao et al. (2022) for SimCut; Kambhatla et al. (2022)
+    for ciphers; Hinton et al. (2015) for the teacher. The loss is ``fused_linear_loss_of_views``.
+    The teacher reads every word, and plain sources.
     """
 
     smoothing: float
@@ -157,11 +160,14 @@ class Views:
     cut_rate: float = 0.05
     """Probability that the second pass of SimCut reads zeros in place of a token's embedding."""
     guided: GuidedAlignment | None = None
+    cipher: float | None = None
+    """α between plain and enciphered sources, if batches bring both: then the first pass reads the
+    plain ones, and the second the enciphered ones."""
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
         """The sums over the batch's tokens, each counted once however many passes there are."""
         assert isinstance(model, PredictsTokens)
-        views = 2 if self.r_drop > 0 or self.simcut > 0 else 1
+        views = 2 if self.r_drop > 0 or self.simcut > 0 or self.cipher is not None else 1
 
         # Only positions with a label go on to the logits: padding costs no product with the
         # vocabulary. ``real`` is a mask, or indices where the batch brings them.
@@ -170,7 +176,8 @@ class Views:
         labels = flat[real]
 
         # Both views go through the model as one batch: dropout draws a mask for each row by itself.
-        read = _hide_words(model, _repeat(batch, views), self.word_dropout)
+        twice = _repeat(batch, views) if self.cipher is None else _also_enciphered(batch)
+        read = _hide_words(model, twice, self.word_dropout)
         guided = self.guided if batch.links is not None else None
         edits = self._cuts(model, read) if self.simcut > 0 and model.training else {}
         watched = () if guided is None else (guided.name,)
@@ -179,7 +186,8 @@ class Views:
         hidden = rows.hidden.view(views, len(flat), -1)[:, real]  # (view, token, d_model)
 
         taught = None if self.teacher is None else self.teacher.predictions(batch, real)
-        terms = LossTerms(self.smoothing, self.r_drop, taught, self.simcut)
+        alpha = self.r_drop if self.cipher is None else self.cipher
+        terms = LossTerms(self.smoothing, alpha, taught, self.simcut)
         loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
         if guided is not None:
             assert batch.links is not None
@@ -204,11 +212,15 @@ def build_objective(
     config: TrainingConfig,
     teachers: Sequence[SequenceModel] = (),
     guided: GuidedAlignment | None = None,
+    *,
+    enciphered: bool = False,
 ) -> Objective:
-    """The objective that ``config`` names; ``teachers`` are the models of ``training.teacher``, and
-    ``guided`` the attention that learns the alignments of the data."""
+    """The objective that ``config`` names; ``teachers`` are the models of ``training.teacher``,
+    ``guided`` the attention that learns the alignments of the data, and ``enciphered`` says whether
+    batches bring the sources enciphered too."""
     # Without a second view or a teacher the loss is the model's own, whatever kind it is.
-    if not teachers and guided is None and config.r_drop == 0 and config.simcut == 0:
+    is_plain = config.r_drop == 0 and config.simcut == 0 and not enciphered
+    if is_plain and not teachers and guided is None:
         plain = CrossEntropy(config.label_smoothing)
         return WithoutSomeWords(config.word_dropout, plain) if config.word_dropout else plain
 
@@ -223,7 +235,17 @@ def build_objective(
         simcut=config.simcut,
         cut_rate=config.simcut_rate,
         guided=guided,
+        cipher=config.cipher_weight if enciphered else None,
     )
+
+
+def _also_enciphered(batch: Batch) -> Batch:
+    """The batch twice, first with the plain sources and then with the enciphered ones."""
+    assert batch.enciphered is not None, "made by a Drawing with data.cipher_keys"
+    sides = batch.source, batch.enciphered
+    width = max(side.shape[1] for side in sides)
+    padded = [functional.pad(side, (0, width - side.shape[1]), value=PAD_ID) for side in sides]
+    return dataclasses.replace(_repeat(batch, 2), source=torch.cat(padded))
 
 
 def _repeat(batch: Batch, views: int) -> Batch:

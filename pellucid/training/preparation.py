@@ -11,18 +11,20 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pellucid import phrasebook
 from pellucid.bundle import load_tokenizers, save_tokenizers
-from pellucid.core.errors import DataError
+from pellucid.core.errors import CorruptError, DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
 from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
 from pellucid.core.run_names import DATA_FOLDER, TOKENIZER_FOLDER
 from pellucid.text.check.check import warn_of_problems
+from pellucid.text.cipher import ALPHABET_FILE, Cipher
 from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
 from pellucid.text.corpus.chunks import InOrder
 from pellucid.text.corpus.pairs import (
@@ -40,8 +42,9 @@ from pellucid.text.corpus.store import TokenStore
 from pellucid.text.corpus.store_building import build_store
 from pellucid.text.languages import UNKNOWN, languages_of
 from pellucid.text.noise import noisy_pair
+from pellucid.text.normalization import normalize_all
 from pellucid.text.seen_words import SeenWords, WordCollector
-from pellucid.text.tokenizers.resampling import Stream, row_seeds
+from pellucid.text.tokenizers.resampling import Stream, row_seeds, with_enciphered
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.alignments import AlignedPairs, read_alignments
 from pellucid.training.config import PhrasebookConfig, RunConfig
@@ -52,6 +55,10 @@ from pellucid.training.unknown import judge_text
 _ROWS_AT_ONCE = 8192
 _TOKENIZERS_OF = "tokenizers-"
 """How the folders of prepared tokenizers begin."""
+_SAMPLED_ROWS = 1000
+_USUAL_GROWTH = 1.5
+"""Tokens of enciphered sources for each plain one. A vocabulary that was learned from both has 1.0
+to 1.2, one that was not 2 to 3."""
 
 _log = logging.getLogger("pellucid")
 
@@ -142,7 +149,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         valid_references=references,
         description=", ".join(Path(path).name for path in files.all),
         fingerprint=read_manifest(store.folder)["fingerprint"],
-        drawing=Drawing.of(config, store, rows, tokenizers),
+        drawing=_drawing(config, run, store, rows, tokenizers, is_new=is_new),
         source_language=languages[0],
         target_language=languages[1],
         seen_words=_useful_words(run, sources),
@@ -183,7 +190,7 @@ def tokenized_files(
     tokenizers = _tokenizers(
         run,
         lambda: (
-            _without_words(given)
+            _given(config, given, lambda: iterate_pairs(files))
             or _prepared(config)
             or _train(config, lambda: iterate_pairs(files))
         ),
@@ -205,8 +212,27 @@ def tokenized_files(
     return tokenizers, store
 
 
-def _prepared(config: RunConfig) -> tuple[Tokenizers, SeenWords | None] | None:
-    """The tokenizers and words that ``pellucid prepare`` trained on this text, if it did.
+@dataclasses.dataclass(frozen=True)
+class _Vocabulary:
+    """The things that a text is read for before it is tokenized, kept in one folder."""
+
+    tokenizers: Tokenizers
+    words: SeenWords | None = None
+    """The words of the sources, as they are; None if they are too many, or of another text."""
+    cipher: Cipher | None = None
+    """The letters of the sources, if the run reads them enciphered too."""
+
+    def save(self, folder: Path) -> None:
+        """Write the files that ``load_tokenizers``, ``SeenWords`` and ``Cipher`` read."""
+        save_tokenizers(folder, *self.tokenizers)
+        if self.words is not None:
+            self.words.save(folder)
+        if self.cipher is not None:
+            self.cipher.save(folder)
+
+
+def _prepared(config: RunConfig) -> _Vocabulary | None:
+    """The tokenizers, words and letters that ``pellucid prepare`` trained on this text, if it did.
 
     Training them again could give others: of a large text sentencepiece draws other lines in each
     process.
@@ -218,7 +244,7 @@ def _prepared(config: RunConfig) -> tuple[Tokenizers, SeenWords | None] | None:
     if not folder.exists():
         return None
     verify_folder(folder)
-    return load_tokenizers(folder), SeenWords.read(folder)
+    return _Vocabulary(load_tokenizers(folder), SeenWords.read(folder), Cipher.read(folder))
 
 
 def prepared_tokenizers(config: RunConfig) -> Path:
@@ -228,26 +254,33 @@ def prepared_tokenizers(config: RunConfig) -> Path:
     """
     cache = Path(config.data.cache or "")
     files = training_files(config.data)
-    recipe = {
+    recipe: dict[str, Any] = {
         "tokenizer": config.tokenizer.model_dump(),
         "noise": config.noise.model_dump(),
         "seed": config.training.seed if config.noise.is_on else None,
         "formats": [file_format(str(path), files.format) for path in files.sources],
         "text": hashes_of_inputs(files.all, KnownFiles(cache)),
     }
+    # Without keys as before there were any: what was prepared then is still found.
+    if config.data.cipher_keys:
+        recipe["cipher_keys"] = config.data.cipher_keys
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
     return cache / f"{_TOKENIZERS_OF}{key}"
 
 
 def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     wanted = config.phrasebook
+    is_new = not (run / TOKENIZER_FOLDER).exists()
     begin_phase(f"generating {wanted.pairs:,} sentence pairs")
 
     splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed, wanted.style)
     sources, targets = _sides(splits.train, config)
     tokenizers = _tokenizers(
         run,
-        lambda: _without_words(given) or _train(config, lambda: zip(sources, targets, strict=True)),
+        lambda: (
+            _given(config, given, lambda: zip(sources, targets, strict=True))
+            or _train(config, lambda: zip(sources, targets, strict=True))
+        ),
     )
 
     valid_sources, valid_references = _sides(splits.valid, config)
@@ -273,7 +306,7 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
         ),
         # The generator is deterministic, so that its arguments stand for the text.
         fingerprint=_phrasebook_fingerprint(wanted),
-        drawing=Drawing.of(config, store, rows, tokenizers),
+        drawing=_drawing(config, run, store, rows, tokenizers, is_new=is_new),
         source_language=languages[0],
         target_language=languages[1],
         seen_words=_useful_words(run, valid_sources),
@@ -312,47 +345,92 @@ def _sides(pairs: Sequence[phrasebook.Pair], config: RunConfig) -> tuple[list[st
     return ([pair.source for pair in pairs] if config.model.translates else targets), targets
 
 
-def _tokenizers(run: Path, make: Callable[[], tuple[Tokenizers, SeenWords | None]]) -> Tokenizers:
+def _tokenizers(run: Path, make: Callable[[], _Vocabulary]) -> Tokenizers:
     """The run's tokenizers: verified and loaded from its folder, or made and saved there, with the
-    words of its source text."""
+    words and letters of its source text."""
     folder = run / TOKENIZER_FOLDER
     if folder.exists():
         # A tokenizer that changed since would give other ids to the same text.
         verify_folder(folder)
         return load_tokenizers(folder)
 
-    tokenizers, words = make()
-
-    def fill(inner: Path) -> None:
-        save_tokenizers(inner, *tokenizers)
-        if words is not None:
-            words.save(inner)
-
-    write_folder(folder, fill, details={"kind": "tokenizer"})
-    return tokenizers
+    vocabulary = make()
+    write_folder(folder, vocabulary.save, details={"kind": "tokenizer"})
+    return vocabulary.tokenizers
 
 
-def _without_words(given: Tokenizers | None) -> tuple[Tokenizers, SeenWords | None] | None:
+_ReadPairs = Callable[[], Iterable[tuple[str, str]]]
+"""Reads all pairs of a text; each call reads them again."""
+
+
+def _given(config: RunConfig, given: Tokenizers | None, pairs: _ReadPairs) -> _Vocabulary | None:
     """Tokenizers of another model: the words that it has seen are more than those of this text."""
-    return None if given is None else (given, None)
+    return None if given is None else _Vocabulary(given, cipher=_cipher(config, pairs))
 
 
-def _train(
-    config: RunConfig, pairs: Callable[[], Iterable[tuple[str, str]]]
-) -> tuple[Tokenizers, SeenWords | None]:
-    """Tokenizers of the pairs, which each call reads again, and the words of the sources."""
+def _cipher(config: RunConfig, pairs: _ReadPairs) -> Cipher | None:
+    """The cipher of the sources, if the config has keys. Raises ConfigError for useless keys."""
+    if not config.data.cipher_keys:
+        return None
+    begin_phase("collecting the letters of the source text")
+    sources = (source for source, _ in pairs())
+    cipher = Cipher.of(normalize_all(sources, config.tokenizer.normalization))
+    cipher.check(config.data.cipher_keys)
+    return cipher
+
+
+def _train(config: RunConfig, pairs: _ReadPairs) -> _Vocabulary:
+    """Tokenizers of the pairs, and the words and letters of the sources."""
     wanted = config.tokenizer
+    cipher = _cipher(config, pairs)
     begin_phase(f"training the tokenizer ({wanted.kind}, {wanted.vocabulary_size:,})")
     collector = WordCollector()
     # a model of plain text has no source, whose words could be unseen
     translates = config.model.translates
-    sources = collector.passing(pairs()) if translates else pairs()
+    read = collector.passing(pairs()) if translates else pairs()
+    sources: Iterable[str] = (source for source, _ in _with_noise(read, config))
+    if cipher is not None:
+        # After the words were collected: those of a cipher are none.
+        keys, normalization = config.data.cipher_keys, wanted.normalization
+        sources = with_enciphered(sources, cipher, keys, normalization)
     tokenizers = train_tokenizers(
-        (source for source, _ in _with_noise(sources, config)),
-        (target for _, target in _with_noise(pairs(), config)),
-        wanted,
+        sources, (target for _, target in _with_noise(pairs(), config)), wanted
     )
-    return tokenizers, collector.found if translates else None
+    return _Vocabulary(tokenizers, collector.found if translates else None, cipher)
+
+
+def _drawing(
+    config: RunConfig,
+    run: Path,
+    store: TokenStore,
+    rows: Selection,
+    tokenizers: Tokenizers,
+    *,
+    is_new: bool,
+) -> Drawing:
+    """The drawing of batches, with the cipher of the run's folder if the config has keys.
+
+    A new run warns of a vocabulary that does not suit the enciphered text. Raises CorruptError if
+    the folder has no cipher.
+    """
+    folder = run / TOKENIZER_FOLDER
+    cipher = Cipher.read(folder) if config.data.cipher_keys else None
+    if config.data.cipher_keys and cipher is None:
+        raise CorruptError(f"{folder} must hold {ALPHABET_FILE} for data.cipher_keys")
+    drawing = Drawing.of(config, store, rows, tokenizers, cipher)
+    copies = drawing.enciphered
+    if is_new and copies is not None and copies.enciphering is not None:
+        count = min(len(rows), _SAMPLED_ROWS)
+        # Evenly spaced, so that the same text always has the same figure.
+        sample = rows[np.arange(count) * len(rows) // count]
+        growth = copies.enciphering.growth(IdRows.in_order(*store.source.gather(sample)))
+        if growth > _USUAL_GROWTH:
+            _log.warning(
+                "enciphered sources have %.1f times the tokens of plain ones, as the vocabulary"
+                " has few of their pieces",
+                growth,
+            )
+    return drawing
 
 
 def _with_noise(pairs: Iterable[tuple[str, str]], config: RunConfig) -> Iterator[tuple[str, str]]:

@@ -245,7 +245,7 @@ def set_up_run(
             lambda: ask_teachers(data, models, config, folder.path, precision)
         )
         data = dataclasses.replace(data, top_tokens=tokens)
-    objective = _guided(make_objective, config)(config.training, models)
+    objective = _for_data(make_objective, config)(config.training, models)
 
     begin_phase("preparing the optimizer and the batches")
     scale = LossScale() if precision == "fp16" else None
@@ -270,17 +270,23 @@ def set_up_run(
     )
 
 
-def _guided(make_objective: MakeObjective, config: RunConfig) -> MakeObjective:
-    """``make_objective`` with the alignments that the data bring. Raises ConfigError if it is
-    another than the config's."""
-    if not config.data.alignments:
+def _for_data(make_objective: MakeObjective, config: RunConfig) -> MakeObjective:
+    """``make_objective`` with the alignments or the enciphered sources that the data bring. Raises
+    ConfigError if it is another than the config's."""
+    brought = [name for name in ("alignments", "cipher_keys") if getattr(config.data, name)]
+    if not brought:
         return make_objective
     if make_objective is not build_objective:
-        raise ConfigError("data.alignments is learned by the config's own loss, not by another")
-    layer = config.decoding.align_layer
-    assert layer is not None, "the config is refused without it"
-    guided = GuidedAlignment(layer, config.decoding.align_head, config.training.alignment_weight)
-    return functools.partial(build_objective, guided=guided)
+        raise ConfigError(f"data.{brought[0]} is learned by the config's own loss, not by another")
+    guided = None
+    if config.data.alignments:
+        layer = config.decoding.align_layer
+        assert layer is not None, "the config is refused without it"
+        weight = config.training.alignment_weight
+        guided = GuidedAlignment(layer, config.decoding.align_head, weight)
+    return functools.partial(
+        build_objective, guided=guided, enciphered=bool(config.data.cipher_keys)
+    )
 
 
 def _start_from_vectors(

@@ -79,13 +79,16 @@ PARTS = ("model", "average")
 NO_DROPOUT = "model.dropout=0.0"
 
 
-@pytest.mark.parametrize("sharding", ["none", "fsdp"])
+CIPHERS = ("tokenizer.kind=bpe", "tokenizer.vocabulary_size=400", "data.cipher_keys=[1, 2]")
+
+
+@pytest.mark.parametrize(("sharding", "more"), [("none", CIPHERS), ("fsdp", ())], ids=str)
 def test_a_run_of_two_processes_is_that_of_one_and_each_goes_on_with_the_others(
-    sharding: str, tmp_path: Path
+    sharding: str, more: tuple[str, ...], tmp_path: Path
 ):
     """One process makes four updates; two make as many, and then one goes on, and the reverse."""
     alone, two, mixed = tmp_path / "alone", tmp_path / "two", tmp_path / "mixed"
-    settings = (NO_DROPOUT, f"training.sharding={sharding}")
+    settings = (NO_DROPOUT, f"training.sharding={sharding}", *more)
     assert run(alone, 4, *settings) == ("max_steps", 4)
     assert run(mixed, 2, *settings) == ("max_steps", 2)
     assert in_processes(run_both, [mixed, two], 4, *settings) == [[("max_steps", 4)] * 2] * 2

@@ -1,5 +1,6 @@
 """Dropout, R-Drop, SimCut and distillation: by hand, by their properties, and against torch."""
 
+import codecs
 import math
 
 import pytest
@@ -10,9 +11,11 @@ from torch.nn import functional
 from pellucid.core.errors import ConfigError, ShapeError
 from pellucid.equations.losses import kl_divergence, smoothed_cross_entropy
 from pellucid.equations.regularization import (
+    cipher_loss,
     cut_tokens,
     distillation_loss,
     dropout,
+    encipher,
     r_drop_loss,
     simcut_loss,
     symmetric_divergence,
@@ -131,6 +134,34 @@ def test_r_drop_is_half_the_paper_s_loss(reduction):
     apart = apart.sum() if reduction == "sum" else apart.mean()
     paper = right + 5 / 2 * apart
     close(r_drop_loss(first, second, labels, 0.0, 5, reduction), paper / 2)
+
+
+@pytest.mark.by_hand
+def test_a_letter_of_the_alphabet_becomes_the_one_after_it_by_hand():
+    assert encipher("a bad cab!", "abcd", 1) == "b cba dbc!"
+    assert encipher("a bad cab!", "abcd", 3) == "d adc bda!"
+
+
+def test_by_thirteen_of_the_small_letters_it_is_python_s_own_rot13():
+    text, alphabet = "the sphinx of quartz: judge my vow, 13", "abcdefghijklmnopqrstuvwxyz"
+    assert encipher(text, alphabet, 13) == codecs.encode(text, "rot13")
+
+
+@pytest.mark.property
+def test_enciphering_back_gives_the_text_and_keys_add_up():
+    text, alphabet = "im anfang war das wort", "adfgimnorstw"
+    for key in [0, 12, *torch.randint(-50, 50, (20,)).tolist()]:
+        there = encipher(text, alphabet, key)
+        assert encipher(there, alphabet, -key) == text
+        assert encipher(there, alphabet, 5) == encipher(text, alphabet, key + 5)
+        assert (there == text) == (key % 12 == 0)
+
+
+@pytest.mark.by_hand
+def test_the_loss_of_an_enciphered_source_by_hand():
+    """Label 0, α = 4, no smoothing: ½ (log 2 + log 4/3) + ¼ log 3."""
+    loss = cipher_loss(HALVES[None], QUARTERS[None], torch.tensor([0]), 0.0, 4)
+    close(loss, (math.log(2) + math.log(4 / 3)) / 2 + math.log(3) / 4)
 
 
 @pytest.mark.property

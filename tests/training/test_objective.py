@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.equations import transformer
+from pellucid.equations.fused_views import LossTerms, fused_linear_loss_of_views
 from pellucid.equations.losses import smoothed_cross_entropy
 from pellucid.equations.regularization import (
     distillation_loss,
@@ -24,7 +25,7 @@ from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import DropoutSource, chosen_words, drop_words
 from pellucid.model.ensemble import Ensemble
 from pellucid.model.seq2seq import SequenceModel
-from pellucid.text.batching import Batch, TopTokens, collate_pairs
+from pellucid.text.batching import Batch, TopTokens, collate_pairs, collate_sources
 from pellucid.training.config import TrainingConfig
 from pellucid.training.distributed import Share
 from pellucid.training.objective import CrossEntropy, Objective, Teacher, Views, build_objective
@@ -120,6 +121,40 @@ def test_simcut_is_its_equation_over_the_page_whose_cut_words_have_no_vector(var
     theirs = torch.autograd.grad(expected, list(model.parameters()))
     for (name, _), mine, referee in zip(model.named_parameters(), ours, theirs, strict=True):
         torch.testing.assert_close(mine, referee, rtol=1e-10, atol=1e-12, msg=name)
+
+
+ENCIPHERED = collate_sources([[9, 4, 7], [6, 6, 5, 10], [8], [5, 11]])
+
+
+@pytest.mark.parametrize("variant", ["lstm", "additive"])
+def test_recurrent_models_read_enciphered_sources_too(variant: str):
+    """A source that is its own cipher gives the passes of R-Drop; another one does not."""
+    model = tiny_model(variant, dropout=0.2).train()
+    same = dataclasses.replace(BATCH, enciphered=BATCH.source)
+    other = dataclasses.replace(BATCH, enciphered=ENCIPHERED)
+    objective = build_objective(config(), enciphered=True)
+    r_drop = build_objective(config(r_drop=5.0))
+    losses = [objective(seeded(model), each).loss for each in (same, other)]
+    assert torch.equal(losses[0], r_drop(seeded(model), BATCH).loss)
+    assert not torch.allclose(losses[0], losses[1])
+
+
+def test_a_teacher_reads_plain_sources_alone_and_both_passes_learn_from_it():
+    """At no weight of their divergence the loss is the mean of the two passes by themselves."""
+    model, teacher = learner(dropout=0.0), tiny_model(seed=7)
+    batch = dataclasses.replace(BATCH, enciphered=ENCIPHERED)
+    taught = Teacher([teacher], 0.5, 2.0)
+    is_real = BATCH.labels.view(-1) != PAD_ID
+    labels, rows = BATCH.labels.view(-1)[is_real], taught.rows(BATCH, is_real)
+    both = Views(smoothing=0.1, r_drop=0.0, word_dropout=0.0, teacher=taught, cipher=0.0)
+    alone = []
+    for source in (BATCH.source, ENCIPHERED):
+        hidden = model.output_states(source, BATCH.target_input)
+        flat = hidden.hidden.flatten(0, 1)[is_real]
+        terms = LossTerms(0.1, 0.0, rows)
+        loss, _ = fused_linear_loss_of_views(flat[None], hidden.weight, hidden.bias, labels, terms)
+        alone.append(loss)
+    torch.testing.assert_close(both(model, batch).loss, sum(alone) / 2, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("variant", ["paper", "lstm", "additive"])

@@ -1,28 +1,35 @@
-"""Segmentations and odd copies drawn for each epoch (subword regularization, ``[noise]``).
+"""Segmentations, odd copies and enciphered ones drawn for each epoch (subword regularization,
+``[noise]``, ``data.cipher_keys``).
 
 A pair's copy depends on the seed, the epoch and its row only, and the segmentation of a sentence on
 its side too, not on when and with which others they are drawn. Batches are planned with the lengths
 of the drawn segmentations: with those of the usual ones a third of each batch was padding. The
 segmentations that were drawn to plan a block of batches are kept until the next block is planned.
 
-Source: Kudo (2018); Provilkov et al. (2020).
+Source: Kudo (2018); Provilkov et al. (2020); Kambhatla et al. (2022).
 """
 
 import enum
+import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.text.cipher import Cipher
 from pellucid.text.config import NoiseConfig
 from pellucid.text.corpus.rows import IdRows, Indices
 from pellucid.text.glossary import Glossary
 from pellucid.text.noise import is_noisy, noisy_pair
+from pellucid.text.normalization import Normalization, normalize_all
 from pellucid.text.shuffling import mixed
 from pellucid.text.tokenizers.interface import Tokenizer
 
 PLANNED_PAIRS = 1 << 13
 """Pairs in a block of batches: drawn in a second."""
+
+_log = logging.getLogger("pellucid")
 
 
 class Stream(enum.IntEnum):
@@ -36,6 +43,10 @@ class Stream(enum.IntEnum):
     """The segmentation of the target."""
     TOKENIZER = 3
     """The copy with noise that the tokenizers learn from."""
+    KEY = 4
+    """The key of the cipher."""
+    ENCIPHERED = 5
+    """The segmentation of the enciphered source."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +130,72 @@ def row_seeds(rows: Indices, stream: Stream, seed: int, epoch: int = 0) -> npt.N
 
 
 @dataclass
+class Enciphering:
+    """Sources enciphered, each by one of the keys in an epoch."""
+
+    tokenizer: Tokenizer
+    cipher: Cipher
+    keys: tuple[int, ...]
+    """``data.cipher_keys``."""
+    seed: int
+    longest: int
+    """``data.max_length``: a source that would be longer stays plain, and a warning counts such."""
+    _has_warned: bool = field(default=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Names the ciphers: with others the same source would be read as another."""
+        keys = ", ".join(map(str, self.keys))
+        return f"keys {keys} of the alphabet {self.cipher.fingerprint[:16]}"
+
+    def of(self, plain: IdRows, rows: Indices, epoch: int) -> IdRows:
+        """The ids of these rows, which are ``plain``, enciphered as in that epoch."""
+        chosen = row_seeds(rows, Stream.KEY, self.seed, epoch) % np.uint64(len(self.keys))
+        ids = self._with_keys(plain, [self.keys[each] for each in chosen.tolist()])
+        is_long = ids.lengths > self.longest
+        if not is_long.any():
+            return ids
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "%s of %s sources have more than data.max_length = %d tokens when they are"
+                " enciphered: such sources are read plain a second time",
+                f"{int(is_long.sum()):,}",
+                f"{len(rows):,}",
+                self.longest,
+            )
+        return _chosen(ids, plain, np.arange(len(rows)) + is_long * len(rows))
+
+    def growth(self, plain: IdRows) -> float:
+        """How many tokens these sources have for each of their own if they are enciphered."""
+        enciphered = sum(
+            int(self._with_keys(plain, [key] * len(plain)).lengths.sum()) for key in self.keys
+        )
+        return enciphered / (len(self.keys) * max(1, int(plain.lengths.sum())))
+
+    def _with_keys(self, plain: IdRows, keys: list[int]) -> IdRows:
+        # All at once: cutting an array into rows takes longer than enciphering them.
+        ids, ends = plain.all_ids().tolist(), np.cumsum(plain.lengths, dtype=np.int64).tolist()
+        texts = [
+            self.cipher.encipher(self.tokenizer.decode(ids[begin:end]), key)
+            for begin, end, key in zip([0, *ends], ends, keys, strict=False)
+        ]
+        return IdRows.of(self.tokenizer.encode_batch(texts))
+
+
+def with_enciphered(
+    texts: Iterable[str], cipher: Cipher, keys: tuple[int, ...], normalization: Normalization
+) -> Iterator[str]:
+    """The texts that a tokenizer of sources learns from: each as it is read, and by every key."""
+    for text in normalize_all(texts, normalization):
+        yield text
+        for key in keys:
+            yield cipher.encipher(text, key)
+
+
+@dataclass
 class Resampling:
-    """One side of a store with segmentations, and with ``noise`` texts, that vary."""
+    """One side of a store with segmentations, and with ``noise`` or a cipher texts, that vary."""
 
     tokenizer: Tokenizer
     rows: IdRows
@@ -133,6 +208,8 @@ class Resampling:
     """0 is the source, 1 the target."""
     noise: NoisyRows | None = None
     """Where the texts come from, if not from ``rows``."""
+    enciphering: Enciphering | None = None
+    """The cipher that they are then brought into, if any."""
     _planned: _Drawn | None = field(default=None, repr=False)
     """The segmentations that were drawn last for planning; for speed only."""
 
@@ -161,6 +238,8 @@ class Resampling:
 
         # A name that both sides share is to be cut differently on each.
         stream = (Stream.SOURCE, Stream.TARGET)[self.side]
+        if self.enciphering is not None:
+            plain, stream = self.enciphering.of(plain, rows, epoch), Stream.ENCIPHERED
         seeds = row_seeds(rows, stream, self.seed, epoch)
         drawn = self.tokenizer.resegment(plain, self.strength, seeds)
         too_long = drawn.lengths > self.longest
