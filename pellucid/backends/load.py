@@ -46,13 +46,19 @@ from pellucid.documents.protected import literals_in
 from pellucid.text.languages import languages_of
 
 _log = logging.getLogger("pellucid.backends")
+_IN_FLOAT32 = "the model is computed in float32, not in int8: %s"
 
 
 class AutoEngine(Engine):
-    """A fast engine for the calls that it supports, PyTorch for others; logs each reason once."""
+    """A fast engine for the calls that it supports, PyTorch for others; logs each reason once.
 
-    def __init__(self, fast: CopiedEngine) -> None:
+    ``needs_int8``: whether 8 bits were asked for, which PyTorch has not; the reason is a warning
+    then.
+    """
+
+    def __init__(self, fast: CopiedEngine, *, needs_int8: bool = False) -> None:
         self._fast = fast
+        self._needs_int8 = needs_int8
         self._logged: set[str] = set()
 
     @property
@@ -102,7 +108,10 @@ class AutoEngine(Engine):
         # once for each reason: a stream would repeat it for every batch
         if reason not in self._logged:
             self._logged.add(reason)
-            _log.info("engine torch: %s", reason)
+            if self._needs_int8:
+                _log.warning(_IN_FLOAT32, reason)
+            else:
+                _log.info("engine torch: %s", reason)
         return TorchEngine(reason).search(lines, bundle, settings, watcher)
 
 
@@ -187,7 +196,7 @@ def load_parts(
         bundle.held.read()  # so that errors of the model are raised here
     if chosen.name == "torch" and compute_type == "int8":
         # whoever asked for 8 bits must know that there are none
-        _log.warning("the model is computed in float32, not in int8: %s", chosen.reason)
+        _log.warning(_IN_FLOAT32, chosen.reason)
     elif engine != "torch":  # a choice of the user needs no reason
         _log.info("engine %s: %s", chosen.name, chosen.reason)
     return bundle, settings, chosen
@@ -247,7 +256,7 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
         case "auto":
             kernels = _kernels_for(bundle) if compute_type in ("int8", "auto") else None
             if kernels is not None:
-                return AutoEngine(kernels)
+                return AutoEngine(kernels, needs_int8=compute_type == "int8")
             problems = _machine_problems(bundle) or _bundle_problems(bundle)
             if problems:
                 return TorchEngine("; ".join(problems))
@@ -260,7 +269,7 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
                 # the copy computes something else, which the user has to know
                 _log.warning("engine torch: %s", error)
                 return TorchEngine(str(error))
-            return AutoEngine(fast)
+            return AutoEngine(fast, needs_int8=compute_type == "int8")
         case _:
             assert_never(engine)
 

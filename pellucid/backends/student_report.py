@@ -63,8 +63,12 @@ def measure(
     sources: Sequence[str],
     references: Sequence[str],
 ) -> list[Measured]:
-    """Every contender on the same text, in turn, each ``_ROUNDS`` times."""
+    """Every contender on the same text, in turn, each ``_ROUNDS`` times.
+
+    A line has one reference, so no line is split into sentences, as in ``evaluate``.
+    """
     tokenize = scoring_of(accepted(references)).tokenize
+    translators = [(name, _in_silence(translator)) for name, translator in translators]
     generated: dict[int, tuple[str, ...]] = {}
     speeds: list[list[float]] = [[] for _ in translators]
     for _, translator in translators:
@@ -97,6 +101,13 @@ def measure(
         )
         for number, (name, translator) in enumerate(translators)
     ]
+
+
+def _in_silence(translator: Translator) -> Translator:
+    """The translator without its warnings: a model is measured here, and no line is for reading."""
+    silent = translator.without_log()
+    silent.split = False
+    return silent
 
 
 def _parameters(translator: Translator) -> "Iterable[Tensor]":
@@ -188,6 +199,7 @@ def _verbatim(text: str) -> str:
     """A line as Markdown's code, in which nothing is a list, a tag or a mark."""
     if not text.strip():
         return "(nothing)"
+    text = " ".join(text.splitlines())  # a model that knows bytes may write a line end
     # The fence must be longer than every run of backticks within; the blanks are not shown.
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence, blank = "`" * (longest + 1), " " * bool(longest)

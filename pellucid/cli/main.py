@@ -89,8 +89,8 @@ TASKS: dict[str, dict[CommandName, str]] = {
         "vectors": "Train word vectors and look up neighbors.",
     },
     "Exchange": {
-        "import": "Convert a Marian model of Hugging Face into a bundle.",
-        "export": "Convert a bundle for Hugging Face, CTranslate2, ONNX, web.",
+        "import": "Convert a model of Marian, OPUS-MT or Firefox to a bundle.",
+        "export": "Convert a bundle for Marian, CTranslate2, ONNX, the web.",
         "publish": "Write a model with its card, and send it to the Hub.",
     },
 }

@@ -41,6 +41,8 @@ STUDENT_SETTINGS = (
 """The settings that every student has; all others are chosen for the text and the machine. A
 decoder of two layers with an SSRU is fast and loses little (Kim et al. 2019); the other settings
 are those of Marian and of Firefox, whose engine cuts text by unigram models alone."""
+_TOKENIZERS = ("bpe", "unigram")
+"""Those that sentencepiece can cut by; another is found only when the student is written."""
 _COPIED_DECODER, _COPIED_LAYERS = "ssru", 2
 """The decoder of a student that begins as a copy of its teacher."""
 
@@ -120,7 +122,8 @@ def make_student(
 def _check(teacher: "Translator", order: Order) -> None:
     """Find what is wrong with an order before hours are spent on it.
 
-    Raises ConfigError for settings that no student can have, and what reading the files raises.
+    Raises ConfigError for settings that no student can have, DataError for files that do not belong
+    together, and what reading the files raises.
     """
     from pellucid.text.config import DataConfig
     from pellucid.text.corpus.lines import iterate_lines
@@ -134,21 +137,41 @@ def _check(teacher: "Translator", order: Order) -> None:
     read_validation(DataConfig.parse({**files, **valid}, origin="--valid"))
 
     own = read_overrides(order.settings)
+    if order.aligned and not teacher.can_align:
+        raise ConfigError(
+            "--aligned learns from the teacher's attention, and it has none",
+            hint="leave out --aligned",
+        )
     if order.from_teacher:
         from pellucid.bundle import Bundle
-        from pellucid.training.shrinking import shrunk_config
+        from pellucid.training.shrinking import check_copy
 
         assert isinstance(teacher.bundle, Bundle), "an ensemble is refused with --from-teacher"
-        shrunk_config(teacher.bundle.config, *_decoder_of_copy(own))
+        check_copy(teacher.bundle, *_decoder_of_copy(own), own)
     else:
-        _check_for_marian(order)
+        _check_for_marian(order, own)
 
 
-def _check_for_marian(order: Order) -> None:
-    """Raise ConfigError for a setting of the model that the files for Firefox cannot hold."""
+def _check_for_marian(order: Order, own: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a setting that the files for Firefox cannot hold.
+
+    ``own`` are the settings that were given, by dotted name.
+    """
     from pellucid.backends.capability import MARIAN_FILES
     from pellucid.model.config import parse_model_config
     from pellucid.training.presets import read_overrides
+
+    for name, known in (
+        ("model.kind", MARIAN_FILES.kinds),
+        ("tokenizer.kind", _TOKENIZERS),
+        ("tokenizer.target_kind", _TOKENIZERS),
+    ):
+        if own.get(name) not in (None, *known):
+            raise ConfigError(
+                f"the files of a student cannot express {name}={own[name]}, only"
+                f" {' or '.join(known)}",
+                hint="leave that --set out",
+            )
 
     def problems(settings: Sequence[str]) -> list[str]:
         """The settings of such a model that the files cannot hold."""
@@ -384,7 +407,14 @@ def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
     if (folder / _FILES).exists():
         in_files = _read_files(folder / _FILES)
         search = student.settings.changed(greedy)
-        contenders.append(("student, greedy, weights of 8 bits", Translator(in_files, search)))
+        read_again = Translator(
+            in_files,
+            search,
+            # so that it copies without a search what the student copies
+            usual_warnings=student.usual_warnings,
+            literals_in=student.literals_in,
+        )
+        contenders.append(("student, greedy, weights of 8 bits", read_again))
     has_kernels = importlib.util.find_spec("pellucid_kernels") is not None
     if has_kernels and not KERNELS.model_problems(open_bundle(folder / _RUN).config):
         fast = load(folder / _RUN, engine="kernels", compute_type="int8")

@@ -298,7 +298,9 @@ def translate(
     if explain_search and not as_json:
         raise click.UsageError("--explain-search must go with --json.")
     chosen = engine.get("engine"), engine.get("compute_type")
-    if explain_search and (chosen[0] == "ctranslate2" or chosen[1] not in (None, "float32")):
+    if explain_search and (
+        chosen[0] in ("ctranslate2", "kernels") or chosen[1] not in (None, "float32")
+    ):
         raise click.UsageError(
             "--explain-search explains searches of torch in float32, and takes no other --engine or"
             " --compute-type."

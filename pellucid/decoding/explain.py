@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -27,6 +28,8 @@ from pellucid.decoding.translator import Translator
 from pellucid.decoding.writing import write_hypothesis
 from pellucid.model.seq2seq import Searchable
 from pellucid.text.tokenizers.interface import Tokenizer
+
+_log = logging.getLogger("pellucid")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +148,8 @@ def explain_search(
 
     Raises ConfigError for sampling and repredict, which have no tree, and for mbr and
     coverage_penalty, which choose after the search, DataError for a source that is not searched,
-    what the watcher raises, and as ``translate``.
+    what the watcher raises, and as ``translate``. Warns if the translator computes in 8 bits, as
+    the search that is explained does not.
     """
     settings = settings or translator.settings
     for name, is_set, reason in (
@@ -161,6 +165,8 @@ def explain_search(
         if is_set:
             raise ConfigError(f"{name} {reason} search to explain")
 
+    if "int8" in (computed := translator.engine.signature(settings)):
+        _log.warning("the tree is that of torch in float32; %s may find others", computed)
     bundle = translator.bundle
     [request] = as_requests([source], settings, 1)
     odd = translator.odd_line(request, settings)

@@ -94,6 +94,19 @@ def _laid_over(
     return merged, wrong
 
 
+def contradictions(
+    own: Mapping[str, Config], chosen: Mapping[str, Any]
+) -> list[tuple[str, Any, Any]]:
+    """Each chosen setting, by dotted name, that contradicts the sections ``own`` of a bundle: its
+    name, the bundle's value and the chosen one."""
+    found = []
+    for section, config in own.items():
+        names = chosen_names(chosen, section)
+        table = {section: {name: chosen[f"{section}.{name}"] for name in names}}
+        found += _laid_over(config, table, section, chosen)[1]
+    return found
+
+
 def _chosen_search(table: Mapping[str, Any], chosen: Iterable[str]) -> dict[str, Any]:
     """The settings of the search that the user set; of ``sampling.temperature`` that one alone."""
     searched = section_of(table, "decoding")

@@ -20,7 +20,7 @@ from pellucid.model.config import ModelConfig, TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.stored import model_tensors
 from pellucid.training.config import RunConfig
-from pellucid.training.parent import begin_with, taught_by, tokenizer_config
+from pellucid.training.parent import begin_with, contradictions, taught_by, tokenizer_config
 from pellucid.training.plan import Choice
 from pellucid.training.recipe import Recipe
 
@@ -82,6 +82,23 @@ def shrunk_config(
     table = {**config.to_table(), "decoder": decoder, "decoder_layers": decoder_layers}
     smaller = TransformerConfig.parse(table, "the student's model")
     return smaller, copied_layers(decoder_layers, config.decoder_layers)
+
+
+def check_copy(teacher: Bundle, decoder: str, decoder_layers: int, own: Mapping[str, Any]) -> None:
+    """Raise ConfigError as ``shrunk`` does, and for settings that contradict the copy.
+
+    ``own`` are the settings that the user gave, by dotted name. No parameter is read.
+    """
+    smaller, _ = shrunk_config(teacher.config, decoder, decoder_layers)
+    problems = contradictions({"model": smaller, "tokenizer": tokenizer_config(teacher)}, own)
+    if problems:
+        raise ConfigError(
+            "a student that begins as a copy of its teacher must keep its model and tokenizer: "
+            + "; ".join(
+                f"{name} is {has} in the copy, not {wanted}" for name, has, wanted in problems
+            ),
+            hint="leave these settings out, or leave out --from-teacher",
+        )
 
 
 def copied_layers(count: int, of: int) -> list[int]:

@@ -152,7 +152,12 @@ def write_translations(
 
     # The hash of the source is part of the origin: another text does not continue this file.
     digest, total = _measure(source)
-    origin = _origin(translator, settings, finish, digest)
+    reference, count = (None, None) if finish.reference is None else _measure(finish.reference)
+    if None not in (total, count) and total != count:
+        raise DataError(  # now, and not where the shorter one ends
+            f"{source} and {finish.reference} must have as many lines, got {total:,} and {count:,}"
+        )
+    origin = _origin(translator, settings, finish, digest, reference)
     block_size = settings.stream_lines
 
     with GrowingFile(growing, origin) as file:
@@ -250,10 +255,16 @@ def _lines(source: Path, reference: Path | None) -> Iterator[tuple[str, str | No
 
 
 def _origin(
-    translator: Translator, settings: DecodingConfig, finish: Finish, digest: str
+    translator: Translator,
+    settings: DecodingConfig,
+    finish: Finish,
+    digest: str,
+    reference: str | None,
 ) -> dict[str, Any]:
-    """Everything that decides what is written; another origin does not continue the same file."""
-    reference = None if finish.reference is None else _measure(finish.reference)[0]
+    """Everything that decides what is written; another origin does not continue the same file.
+
+    ``digest`` and ``reference`` are the hashes of the source and of the references.
+    """
     return {
         "bundle": bundle_hash(manifest_of(translator)),
         "source": digest,

@@ -242,6 +242,10 @@ def test_a_search_explains_itself_line_by_line(tiny_run: Path, tmp_path: Path):
     assert "Error: --explain-search must go with --json." in plain.err
     lonely = pellucid("translate", tiny_run, "--reference", references, stdin=TEXT)
     assert "Error: --reference must go with --explain-search." in lonely.err
+    for other in (["--engine", "kernels"], ["--engine", "ctranslate2"], ["--compute-type", "int8"]):
+        refused = pellucid(*asked, "--json", *other, stdin=TEXT)
+        assert refused.code == 2
+        assert "explains searches of torch in float32, and takes no other --engine" in refused.err
 
 
 def test_a_line_of_two_sentences_is_split(tiny_run: Path):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from commands import pellucid, running
+from tiny_models import tiny_bundle
 
 from pellucid import phrasebook
 from pellucid.backends.marian_files.read import read_marian
@@ -205,6 +206,19 @@ def begin(teacher: Translator, order: Order, folder: Path) -> int:
             {"settings": ("model.decoder_layers=5",), "from_teacher": True},
             "the teacher's decoder has 2 layers, fewer than the 5 of the student",
         ),
+        ({"settings": ("model.kind=rnn",)}, "cannot express model.kind=rnn, only transformer"),
+        (
+            {"settings": ("tokenizer.kind=word",)},
+            "cannot express tokenizer.kind=word, only bpe or unigram",
+        ),
+        (
+            {
+                "settings": ("model.d_model=32", "tokenizer.kind=bpe", "model.dropout=0.3"),
+                "from_teacher": True,
+            },
+            "must keep its model and tokenizer: model.d_model is 16 in the copy, not 32;"
+            " tokenizer.kind is word in the copy, not bpe",
+        ),
     ],
 )
 def test_a_wrong_order_is_found_before_anything_is_kept(
@@ -214,6 +228,16 @@ def test_a_wrong_order_is_found_before_anything_is_kept(
     with pytest.raises(PellucidError, match=problem):
         begin(teacher, wanted(text, **changes), folder)
     assert not folder.exists()
+
+
+def test_alignments_of_a_teacher_without_attention_are_refused_at_once(text: Path, tmp_path: Path):
+    with pytest.raises(ConfigError, match="learns from the teacher's attention, and it has none"):
+        begin(
+            Translator(tiny_bundle("lstm"), DecodingConfig()),
+            wanted(text, aligned=True),
+            tmp_path / "student",
+        )
+    assert not (tmp_path / "student").exists()
 
 
 def test_what_concerns_the_run_alone_may_change_until_it_begins(
@@ -289,6 +313,22 @@ def test_options_that_do_not_go_together(
     assert message in result.err
 
 
+def test_a_model_is_measured_in_silence_and_line_by_line(
+    teacher: Translator, caplog: pytest.LogCaptureFixture
+):
+    """A line has one reference, so it is one translation, also of a model that splits lines."""
+    teacher = teacher.with_settings(DecodingConfig(max_length=4))
+    teacher.split = True
+    lines = ["Le chat dort. Le chat noir dort."] * 2
+    [measured] = measure([("teacher", teacher)], lines, ["The cat sleeps. It is black."] * 2)
+    assert [*measured.hypotheses] == [each.text for each in teacher.translate(lines, split=False)]
+    assert measured.hypotheses[0] != teacher.translate(lines[0]).text
+    assert teacher.split
+    caplog.clear()
+    measure([("teacher", teacher)], lines, ["The cat sleeps."] * 2)
+    assert not caplog.messages
+
+
 def test_the_page_says_what_was_lost(tmp_path: Path):
     """20 − 15 BLEU, 50 − 48 chrF, 3,000 against 1,000 tokens."""
     teacher = Contender("teacher", "torch", 4000, 20.0, SIGNED, 50.0, 1000.0, (900.0, 1100.0), 8.0)
@@ -314,13 +354,13 @@ def test_what_was_said_is_shown_as_it_is(tmp_path: Path):
     """No line becomes a list, bold text or half a span of code; nothing is lost, so no -0.0."""
     same = Contender("teacher", "torch", 1, 20.0, SIGNED, 50.0, 1.0, (1.0, 1.0), 1.0)
     better = dataclasses.replace(same, bleu=20.04, chrf=50.04)
-    said = Measured(same, ("1. A <b>cat</b>", "")), Measured(better, ("`a` cat", "x"))
+    said = Measured(same, ("1. A <b>cat</b>", "")), Measured(better, ("`a`\n\u2028cat", "x"))
     write_page(tmp_path, said, ["1. Un <b>chat</b>", "deux"], ["* A cat", "two"])
     page = (tmp_path / "lost.md").read_text("utf-8")
     assert "loses 0.0 BLEU and 0.0 chrF" in page
     assert (
         "- `1. Un <b>chat</b>`\n  - reference: `* A cat`\n  - teacher: `1. A <b>cat</b>`\n"
-        "  - student: `` `a` cat ``\n" in page
+        "  - student: `` `a`  cat ``\n" in page
     )
     assert "  - teacher: (nothing)\n" in page
 
@@ -340,6 +380,9 @@ class Saying:
 
     def __init__(self, *lines: str) -> None:
         self.lines = lines
+
+    def without_log(self) -> "Saying":
+        return Saying(*self.lines)
 
     def translate(self, _: object) -> list[SimpleNamespace]:
         return [SimpleNamespace(text=line, token_ids=[5]) for line in self.lines]

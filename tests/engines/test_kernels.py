@@ -40,6 +40,7 @@ from pellucid.cli.main import cli
 from pellucid.core.errors import BundleError, CancelledError, ConfigError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.explain import explain_search
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.search import pad_sources
 from pellucid.decoding.translator import Translator
@@ -449,6 +450,25 @@ def test_auto_takes_it_where_int8_is_asked_for_and_never_for_float32(bundle_fold
         assert translator.engine.signature(DecodingConfig(min_length=2)) == "torch"
     named = load(bundle_folder, engine="kernels", device="cpu", compute_type="int8")
     assert said(named.translate(LINES)) == said(translator.translate(LINES))
+
+
+@pytest.mark.usefixtures("installed")
+def test_whoever_asked_for_8_bits_is_told_of_what_has_none(
+    bundle_folder: Path, caplog: pytest.LogCaptureFixture
+):
+    """A search that only torch has, and a tree, which is torch's."""
+    warning = "the model is computed in float32, not in int8: kernels cannot do min_length=2"
+    settings = DecodingConfig(min_length=2)
+    for compute_type, count in (("auto", 0), ("int8", 1)):
+        translator = load(bundle_folder, device="cpu", compute_type=compute_type)
+        for _ in range(2):
+            translator.translate(LINES[0], settings)
+        warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert warnings.count(warning) == count
+    explain_search(translator, LINES[0], settings=DecodingConfig(max_length=3))
+    assert caplog.messages[-1] == (
+        "the tree is that of torch in float32; kernels/int8 may find others"
+    )
 
 
 @pytest.mark.usefixtures("installed")

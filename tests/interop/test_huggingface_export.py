@@ -166,6 +166,7 @@ def test_everything_marian_cannot_express_is_told_at_once(tmp_path: Path):
         " which sentencepiece can cut, got word; the target tokenizer must be bpe, unigram or"
         " marian, which sentencepiece can cut, got word"
     )
+    assert " --set tokenizer.kind=unigram, or export to " in caught.value.hint
     assert not (tmp_path / "out").exists()
 
 

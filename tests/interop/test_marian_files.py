@@ -32,6 +32,8 @@ from pellucid.core.errors import BundleError, CorruptError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.model.build import build_model
 from pellucid.model.trace import Trace
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 from pellucid.training.presets import read_config
 
 STUDENT = {
@@ -242,6 +244,17 @@ def test_what_marian_cannot_express_is_refused_by_name(tmp_path: Path):
         "train with --set model.norm=post --set model.norm_eps=1e-06"
         " --set model.positions=sinusoidal_t2t --set model.start_symbol=zero"
     )
+    bundle = small_bundle(norm="pre")
+    words = train_tokenizer(sentences(9), TokenizerConfig(kind="word", vocabulary_size=90))
+    with pytest.raises(BundleError) as caught:
+        export_marian(type(bundle)(bundle.model, words, words, {}, {}), tmp_path / "out", "npz")
+    for reason in (
+        "it has no norm=pre (post)",
+        "the source tokenizer must be",
+        "the target tokenizer must be",
+    ):
+        assert reason in str(caught.value)
+    assert str(caught.value.hint).endswith(" --set tokenizer.kind=unigram")
     for text in ((), ["", " \u00a0"]):
         with pytest.raises(BundleError, match="int8 needs sentences of the source language"):
             export_marian(student(), tmp_path / "out", "int8", text)

@@ -1,5 +1,6 @@
 """Text made by a model: parallel to its source, line by line, and the same after any stop."""
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,19 +132,32 @@ def test_noise_and_tag_are_put_on_what_was_said_and_on_nothing_else(source: Path
     assert (tmp_path / "out").read_text().splitlines() == expected
 
 
-def test_references_that_are_fewer_or_more_are_told_of(source: Path, tmp_path: Path):
+@pytest.mark.parametrize("count", [2, 9])
+def test_references_that_are_fewer_or_more_are_found_before_the_first_line(
+    source: Path, tmp_path: Path, count: int
+):
     reference = tmp_path / "reference"
-    reference.write_text("a\nb\n")
+    reference.write_text("a\n" * count)
     with pytest.raises(DataError) as caught:
         write(tmp_path / "out", source, Finish(reference=reference))
     assert str(caught.value) == (
-        f"{source} and {reference} must have as many lines, but {reference} ends after 2 and"
-        f" {source} does not"
+        f"{source} and {reference} must have as many lines, got 8 and {count}"
     )
-    reference.write_text("a\n" * 9)
-    with pytest.raises(DataError, match="ends after 8 and"):
-        write(tmp_path / "out", source, Finish(reference=reference))
-    assert not (tmp_path / "out").exists()
+    assert {*tmp_path.iterdir()} == {source, reference}
+
+
+def test_packed_references_that_are_fewer_or_more_are_found_where_they_end(
+    source: Path, tmp_path: Path
+):
+    reference = tmp_path / "reference.gz"
+    for count, message in (
+        (2, f"but {reference} ends after 2 and {source} does not"),
+        (9, f"but {source} ends after 8 and {reference} does not"),
+    ):
+        reference.write_bytes(gzip.compress(b"a\n" * count))
+        with pytest.raises(DataError, match=message):
+            write(tmp_path / f"out {count}", source, Finish(reference=reference))
+        assert not (tmp_path / f"out {count}").exists()
 
 
 def test_another_search_or_another_text_cannot_go_on(source: Path, tmp_path: Path):

@@ -66,6 +66,9 @@ def export_huggingface(bundle: Bundle, out: Path, card: str = "") -> None:
     problems = marian_problems(bundle)
     if problems:
         options = MARIAN.options(config)
+        tokenizers = bundle.source_tokenizer, bundle.target_tokenizer
+        if not all(isinstance(each, SubwordTokenizer) for each in tokenizers):
+            options = f"{options} --set tokenizer.kind=unigram".strip()
         trained = f"train with {options}, or " if options else ""
         raise BundleError(
             "Marian cannot express this model: " + "; ".join(problems),

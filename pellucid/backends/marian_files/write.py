@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pellucid.backends.capability import MARIAN_FILES, SENTENCES
 from pellucid.backends.marian.tensors import features_to_marian
+from pellucid.backends.marian.vocabulary import SubwordTokenizer
 from pellucid.backends.marian_files.archive import read_archive, write_archive
 from pellucid.backends.marian_files.binary import read_binary, write_binary
 from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
@@ -69,9 +70,17 @@ def export_marian(
     """
     refuse_to_overwrite(out)
     config = bundle.model.config
-    problems = MARIAN_FILES.model_problems(config)
+    problems, options = MARIAN_FILES.model_problems(config), MARIAN_FILES.options(config)
+    tokenizers = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
+    numbered: list[FileVocabulary] = []
+    for side, tokenizer in tokenizers.items():
+        try:
+            numbered.append(vocabulary_for_file(tokenizer, side))
+        except BundleError as error:
+            problems.append(str(error))
+    if not all(isinstance(each, SubwordTokenizer) for each in tokenizers.values()):
+        options = f"{options} --set tokenizer.kind=unigram".strip()
     if problems:
-        options = MARIAN_FILES.options(config)
         raise BundleError(
             "Marian's files cannot express this model: " + "; ".join(problems),
             hint=f"train with {options}" if options else "",
@@ -84,8 +93,7 @@ def export_marian(
             hint="pass a file of some hundred sentences with --text",
         )
 
-    source = vocabulary_for_file(bundle.source_tokenizer, "source")
-    target = vocabulary_for_file(bundle.target_tokenizer, "target")
+    source, target = numbered
     if kind != "npz" and not is_unigram(source.model):
         # as fxtranslate 0.5 does: a BPE model is read, and cut in another way than it has learned
         _log.warning(
@@ -109,8 +117,8 @@ def export_marian(
 
     vocabularies = _vocabulary_files(source, target)
     if shortlist is not None and not isinstance(shortlist, Shortlist):
-        tokenizers = bundle.source_tokenizer, bundle.target_tokenizer
-        shortlist = learn_shortlist(shortlist, tokenizers, (source, target))
+        both = bundle.source_tokenizer, bundle.target_tokenizer
+        shortlist = learn_shortlist(shortlist, both, (source, target))
     if shortlist is not None and (problem := shortlist.problem(settings.vocabulary_sizes)):
         raise BundleError(f"the shortlist is not one of this model: {problem}")
 
