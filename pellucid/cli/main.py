@@ -90,7 +90,7 @@ TASKS: dict[str, dict[CommandName, str]] = {
     },
     "Exchange": {
         "import": "Convert a model of Marian, OPUS-MT or Firefox to a bundle.",
-        "export": "Convert a bundle for Marian, CTranslate2, ONNX, the web.",
+        "export": "Convert a bundle for other programs, or to a page.",
         "publish": "Write a model with its card, and send it to the Hub.",
     },
 }

@@ -42,7 +42,7 @@ STUDENT_SETTINGS = (
 decoder of two layers with an SSRU is fast and loses little (Kim et al. 2019); the other settings
 are those of Marian and of Firefox, whose engine cuts text by unigram models alone."""
 _TOKENIZERS = ("bpe", "unigram")
-"""Those that sentencepiece can cut by; another is found only when the student is written."""
+"""The tokenizers that sentencepiece can cut by, as Marian and Firefox do."""
 _COPIED_DECODER, _COPIED_LAYERS = "ssru", 2
 """The decoder of a student that begins as a copy of its teacher."""
 
@@ -134,7 +134,7 @@ def _check(teacher: "Translator", order: Order) -> None:
         next(lines, None)
     files = {"source": order.source, "target": order.source}
     valid = {"valid_source": order.valid[0], "valid_target": order.valid[1]}
-    read_validation(DataConfig.parse({**files, **valid}, origin="--valid"))
+    read = read_validation(DataConfig.parse({**files, **valid}, origin="--valid"))
 
     own = read_overrides(order.settings)
     if order.aligned and not teacher.can_align:
@@ -142,6 +142,11 @@ def _check(teacher: "Translator", order: Order) -> None:
             "--aligned learns from the teacher's attention, and it has none",
             hint="leave out --aligned",
         )
+    if order.aligned:
+        from pellucid.training.alignments import warn_of_no_words
+
+        assert read is not None, "validation files are named"
+        warn_of_no_words(zip(read.sources, read.targets, strict=True))
     if order.from_teacher:
         from pellucid.bundle import Bundle
         from pellucid.training.shrinking import check_copy

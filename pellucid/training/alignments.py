@@ -4,8 +4,9 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
+import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,12 @@ from pellucid.text.corpus.pairs import PairFiles, is_blank_pair, iterate_pairs
 from pellucid.text.corpus.rows import Indices
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.training.unknown import length_of_no_words
 
+_log = logging.getLogger("pellucid")
 _LINES_AT_ONCE = 4096
+_SAMPLED_LINES = 2000
+"""The first lines of a text, by which its script is judged."""
 _LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 
 
@@ -70,12 +75,14 @@ def read_alignments(
 ) -> Alignments:
     """The alignments in the files ``names`` of the pairs that a store of ``files`` has.
 
-    Each token of a word gets the links of its word. Raises DataError for a line that is no list of
-    links, a link to a word that is not there, or another number of lines than the text has, and
-    as reading the files does.
+    Each token of a word gets the links of its word. Warns as ``warn_of_no_words``. Raises
+    DataError for a line that is no list of links, a link to a word that is not there, or another
+    number of lines than the text has, and as reading the files does.
     """
     links: list[npt.NDArray[np.int32]] = []
     counts: list[int] = []
+    with contextlib.closing(iterate_pairs(files)) as pairs:
+        warn_of_no_words(pairs)
     for number, name in enumerate(names):
         for some in _lines(_one_of(files, number), Path(name)):
             for found in _tokens_of(some, name, tokenizers, longest):
@@ -87,6 +94,22 @@ def read_alignments(
     digest = hashlib.sha256(flat.astype("<i4").tobytes())
     digest.update(begins.astype("<i8").tobytes())
     return Alignments(flat, begins, digest.hexdigest())
+
+
+def warn_of_no_words(pairs: Iterable[tuple[str, str]]) -> None:
+    """Warn if a side of ``pairs``, of which the first are read, has no spaces between its words: a
+    link is then one of whole sentences."""
+    some = list(itertools.islice(pairs, _SAMPLED_LINES))
+    for side, name in enumerate(("source", "target")):
+        mean = length_of_no_words([word for pair in some for word in pair[side].split()])
+        if mean is not None:
+            _log.warning(
+                "word alignments link what white space separates, which in the %s are %.0f"
+                " characters on average, not words: links of sentences teach nothing; give text"
+                " with a space after each word, or leave the alignments out",
+                name,
+                mean,
+            )
 
 
 def aligned_lines(translator: Translator, source: Path, target: Path) -> Iterator[str]:

@@ -7,7 +7,7 @@ One whose tokens are words learns Chinese sentences by heart, each as a word.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -107,16 +107,9 @@ def _judge_words(store: TokenStore, tokenizers: tuple[Tokenizer, Tokenizer], wha
         if tokenizer.kind not in ("word", "punctuation", "rules"):
             continue
         ids = _some_ids(rows)
-        tokens = tokenizer.tokens(ids[ids >= SPECIAL_COUNT].tolist())
-        unspaced = [each for each in tokens if SPACELESS_LETTER.search(each)]
-        letters = sum(map(len, unspaced))
-        if 2 * letters <= sum(map(len, tokens)):
-            continue
-
-        mean = letters / len(unspaced)
-        is_chinese = 2 * sum(map(is_wide, "".join(unspaced))) > letters
+        mean = length_of_no_words(tokenizer.tokens(ids[ids >= SPECIAL_COUNT].tolist()))
         # Text alone has the same on both sides.
-        if mean > (_LONG_CHINESE if is_chinese else _LONG_WORD) and mean not in warned:
+        if mean is not None and mean not in warned:
             warned.add(mean)
             _log.warning(
                 "the %s %s is in a script without spaces between words, and tokenizer.kind=%s takes"
@@ -127,6 +120,18 @@ def _judge_words(store: TokenStore, tokenizers: tuple[Tokenizer, Tokenizer], wha
                 tokenizer.kind,
                 mean,
             )
+
+
+def length_of_no_words(words: Sequence[str]) -> float | None:
+    """The mean characters of ``words`` if these are rather sentences, of a script without spaces
+    between words; None if they are words, or most of them of another script."""
+    unspaced = [each for each in words if SPACELESS_LETTER.search(each)]
+    letters = sum(map(len, unspaced))
+    if 2 * letters <= sum(map(len, words)):
+        return None
+    mean = letters / len(unspaced)
+    is_chinese = 2 * sum(map(is_wide, "".join(unspaced))) > letters
+    return mean if mean > (_LONG_CHINESE if is_chinese else _LONG_WORD) else None
 
 
 def _first(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

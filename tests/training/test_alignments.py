@@ -82,6 +82,26 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, links: str, me
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "characters"),
+    [
+        ("我看见一只黑猫在花园里。", 12),
+        ("แมวดำนอนอยู่ในสวนหลังบ้าน หมาวิ่งเล่นอยู่ริมทะเล", 24),
+        ("我 看见 一只 黑 猫", None),
+        ("a b c", None),
+    ],
+)
+def test_links_of_sentences_without_spaces_are_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, characters: int | None
+):
+    files, names = written(tmp_path, "a b\n" * 3, f"{line}\n" * 3, "0-0 1-0\n" * 3)
+    read_alignments(files, names, (SIGNS, SIGNS), 50)
+    said = [each for each in caplog.messages if "white space separates" in each]
+    assert len(said) == (characters is not None)
+    if characters is not None:
+        assert f"which in the target are {characters} characters on average" in said[0]
+
+
 def batch_with_links() -> Batch:
     source, labels = sources(5, 3, 4), targets(3, 4, seed=8)
     labels[:, 0], labels[1, 2:] = 5, PAD_ID
