@@ -142,6 +142,8 @@ class Plan:
     """The learning rate that the user set; weight decay follows it."""
     best_by: str = "bleu"
     """The figure that can decide on text as the target's."""
+    r_drop: float = 0.0
+    """α of R-Drop, with which ``pace`` was measured."""
 
     @property
     def passes(self) -> float:

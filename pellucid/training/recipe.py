@@ -32,7 +32,7 @@ from pellucid.training.plan import (
     unit_of,
     words_in_line,
 )
-from pellucid.training.verdict import Expectation, expectation
+from pellucid.training.verdict import ROUGH_TOKENS, USABLE_TOKENS, Expectation, expectation
 
 _SHARED_LETTERS = 0.8
 """From this share of common characters on, one vocabulary serves both sides (Vaswani et al. 2017,
@@ -85,6 +85,12 @@ over Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over 6,000 pairs."""
 _MOST_DECAY = 1.6
 """The largest weight decay, as measured with those 6,000 pairs. With some hundred, a pass is a few
 updates, too short an average."""
+_R_DROP = 3.0
+_R_DROP_PASSES = 24.0
+"""With time for so many passes without it, R-Drop makes half as many and learns more from each
+(docs/figures.md)."""
+_R_DROP_DECAYED_PASSES = 5.0
+"""With R-Drop the average of weight decay extends over twice as many passes, as it was measured."""
 _VECTOR_EPOCHS = 4
 """Reading the pairs so often gives word vectors to start from (docs/training.md, section 3)."""
 _VECTOR_SHARE = 0.05
@@ -239,6 +245,15 @@ def optimizer_for(size: Size, given: Mapping[str, Any]) -> str:
     return "muon" if is_whole and is_transformer and is_narrow else "adam"
 
 
+def r_drop_for(plan: Plan, given: Mapping[str, Any]) -> float:
+    """α of R-Drop for a plan without it, 0 for none; ``given`` are the user's settings."""
+    if "training.r_drop" in given:
+        return float(given["training.r_drop"])
+    if "training.simcut" in given or not plan.learns_sentences_by_muon:
+        return 0.0
+    return _R_DROP if plan.passes >= _R_DROP_PASSES else 0.0
+
+
 def size_choice(plan: Plan, why: str) -> Choice:
     """The shape of the model; ``why`` says why it is not larger."""
     return Choice(plan.size.settings, str(plan.size), why)
@@ -259,15 +274,21 @@ def regularization_choice(plan: Plan) -> Choice:
 
     dropout = 0.2 if plan.passes <= _MANY_PASSES else 0.3
     if plan.learns_sentences_by_muon:
-        wanted = 1 / (_DECAYED_PASSES * plan.learning_rate * plan.updates_per_pass)
+        averaged = _R_DROP_DECAYED_PASSES if plan.r_drop else _DECAYED_PASSES
+        wanted = 1 / (averaged * plan.learning_rate * plan.updates_per_pass)
         decay = float(f"{min(wanted, _MOST_DECAY):.2g}")
     else:
         decay = 0.0 if plan.passes <= _MANY_PASSES else 0.05
 
-    if not decay:
-        return Choice({"model.dropout": dropout}, f"dropout {dropout}", times)
-    settings = {"model.dropout": dropout, "training.weight_decay": decay}
-    return Choice(settings, f"dropout {dropout}, weight decay {decay:g}", times)
+    settings, what = {"model.dropout": dropout}, f"dropout {dropout}"
+    if decay:
+        settings["training.weight_decay"] = decay
+        what += f", weight decay {decay:g}"
+    if plan.r_drop:
+        settings["training.r_drop"] = plan.r_drop
+        what += f", R-Drop {plan.r_drop:g}"
+        times += ", in two ways each time"
+    return Choice(settings, what, times)
 
 
 def start_choice(plan: Plan, tokenizer: Choice) -> Choice | None:
@@ -361,9 +382,20 @@ def search_choice(plan: Plan) -> Choice:
 
 
 def expectation_choice(plan: Plan) -> Choice:
-    """Describe the probable quality of the run's model; it sets nothing."""
-    expected = expected_quality(plan.facts, plan.updates * plan.pace.target_tokens)
-    return Choice({}, *str(expected).split(": ", 1))
+    """Describe the probable quality of the run's model, and of one with more minutes; it sets
+    nothing."""
+    tokens = plan.updates * plan.pace.target_tokens
+    expected = expected_quality(plan.facts, tokens)
+    what, why = str(expected).split(": ", 1)
+
+    more = [each for each in (ROUGH_TOKENS, USABLE_TOKENS) if each > tokens]
+    for wanted in more:
+        level = expected_quality(plan.facts, wanted).level
+        if level != expected.level and math.isinf(plan.most_updates):
+            minutes = math.ceil(plan.minutes * wanted / tokens)
+            why += f"; {level} takes about {minutes:,} minutes here"
+            break
+    return Choice({}, what, why)
 
 
 def expected_quality(facts: CorpusFacts, tokens: float) -> Expectation:

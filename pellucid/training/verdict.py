@@ -107,7 +107,7 @@ with how many it would be understood was not measured."""
 _PAIRS_OF_SHORT = 15_000
 """6,000 captions gave 26.8 BLEU after thirty passes, 29,000 gave 34.4 in ten minutes. With fewer
 pairs nothing usable was measured, of no kind of text."""
-_ROUGH_TOKENS, _USABLE_TOKENS = 400_000, 2_500_000
+ROUGH_TOKENS, USABLE_TOKENS = 400_000, 2_500_000
 """Target tokens learned from, with repetitions. 20,000 short sentences had a BLEU of 0.2 after
 about 150,000; 29,000 captions had 34.4 after about three million (benchmarks/results/auto.md)."""
 
@@ -127,9 +127,9 @@ def expectation(
     if math.isinf(tokens):
         amount = f"{text}, given minutes enough"
 
-    if is_closed and tokens < _ROUGH_TOKENS:
+    if is_closed and tokens < ROUGH_TOKENS:
         return Expectation("rough", f"{amount} without new words; so little was not measured")
-    if tokens < _ROUGH_TOKENS:
+    if tokens < ROUGH_TOKENS:
         return Expectation("useless", f"{amount}, which is too little: give it more minutes")
 
     is_enough = pairs >= _PAIRS_OF_SHORT
@@ -141,7 +141,7 @@ def expectation(
 
     if is_exact:
         return Expectation(
-            "usable" if is_enough and tokens >= _USABLE_TOKENS else "rough",
+            "usable" if is_enough and tokens >= USABLE_TOKENS else "rough",
             f"{amount}; 114,000 pronunciations had 55.6% exactly right in 10 minutes",
         )
 
@@ -154,7 +154,7 @@ def expectation(
             " and hours",
         )
 
-    if not is_enough or tokens < _USABLE_TOKENS:
+    if not is_enough or tokens < USABLE_TOKENS:
         return Expectation(
             "rough",
             f"{amount}; 6,000 captions had BLEU 26.8 after thirty passes, 29,000 had 34.4 in 10"
