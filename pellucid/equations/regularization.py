@@ -1,5 +1,6 @@
 """Regularization: dropout, R-Drop, SimCut, ciphers, distillation from a teacher, rounding."""
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -116,6 +117,39 @@ def simcut_loss(
     divergence = reduce_losses(kl_divergence(softmax(whole), cut), reduction)
     loss = smoothed_cross_entropy(whole, labels, smoothing, reduction)
     return loss + alpha * divergence
+
+
+def switch_probabilities(length: int, tau: Number) -> Float[Tensor, " counts"]:
+    """The probability that SwitchOut replaces 0, 1, … or all of the words of a sentence.
+
+        P(n) = exp(-n / τ) / Σₘ exp(-m / τ),   n, m = 0 … |s|
+
+    EQ: none.  Source: Wang et al. (2018), arXiv:1808.07512.
+    Symbols: length = |s|, tau = τ.
+    Raises: ConfigError unless τ > 0.
+    """
+    if not tau > 0:
+        raise ConfigError(f"tau must be above 0, got {tau}")
+    return softmax(-torch.arange(length + 1, dtype=torch.float64) / tau)
+
+
+def switch_tokens(
+    ids: Int[Tensor, "*shape"],
+    is_switched: Bool[Tensor, "*shape"],
+    steps: Int[Tensor, "*shape"],
+    first: int,
+    count: int,
+) -> Int[Tensor, "*shape"]:
+    """Other words in the place of some: each is moved on among the words, and around their end.
+
+        xₜ ↦ v + (xₜ - v + dₜ) mod |𝒱|   where cₜ = 1,   1 ≤ dₜ < |𝒱|
+
+    EQ: none.  Source: Wang et al. (2018), arXiv:1808.07512.
+    Symbols: is_switched = c and steps = d, drawn by the caller; first = v, the id of the first
+    word, behind those of special symbols; count = |𝒱|, the number of words.
+    No word is replaced by itself, so that n switched words are n other ones.
+    """
+    return (first + (ids - first + steps) % count).where(is_switched, ids)
 
 
 def encipher(text: str, alphabet: str, key: int) -> str:

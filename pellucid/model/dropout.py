@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.special import SPECIAL_COUNT, UNK_ID
+from pellucid.equations.regularization import switch_tokens
 
 _LEVELS = 256
 """A mask is drawn from bytes, so a rate is a multiple of 1/256."""
@@ -117,6 +118,35 @@ def drop_words(
     set the row of the embedding to zero instead.
     """
     return ids.masked_fill(chosen_words(ids, rate, source), UNK_ID)
+
+
+def switch_words(
+    ids: Int[Tensor, "sentence length"], tau: float, vocabulary_size: int, source: DropoutSource
+) -> Int[Tensor, "sentence length"]:
+    """Replace some ordinary tokens of each sentence by other ones of the vocabulary: SwitchOut.
+
+    Their number n has a probability in proportion to exp(-n / tau); which they are, and by which
+    they are replaced, is drawn uniformly. Source: Wang et al. (2018), arXiv:1808.07512.
+    """
+    count = vocabulary_size - SPECIAL_COUNT
+    if count < 2:
+        return ids  # there is no other word
+
+    def uniform(*shape: int) -> Float[Tensor, "*shape"]:
+        return source.uniform(torch.Size(shape)).to(ids.device).double()
+
+    # Inverse transform sampling of a geometric distribution that ends at the number of words.
+    is_word = ids >= SPECIAL_COUNT
+    words = is_word.sum(dim=1)
+    within = -torch.expm1(-(words + 1) / tau)
+    switched = (-tau * torch.log1p(-uniform(len(ids)) * within)).floor().minimum(words)
+
+    # The words with the lowest of some random numbers, as many of each sentence.
+    order = uniform(*ids.shape).masked_fill(~is_word, 2.0).argsort(dim=1, stable=True)
+    rank = order.argsort(dim=1, stable=True)
+    is_switched = is_word & (rank < switched.unsqueeze(1))
+    steps = 1 + (uniform(*ids.shape) * (count - 1)).long()
+    return switch_tokens(ids, is_switched, steps, SPECIAL_COUNT, count)
 
 
 def chosen_words(

@@ -260,6 +260,12 @@ class TrainingConfig(Config):
     learns from both and does not compare them."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
     """Probability that an input token, on either side, is replaced by the unknown token."""
+    switch_out: float = Field(0.0, ge=0)
+    """τ of SwitchOut: in each sentence n input tokens are replaced by others, drawn uniformly from
+    the vocabulary, where n has a probability in proportion to exp(-n / τ); 0 is off (Wang et al.
+    2018). With 1 that is 0.58 tokens of a sentence in the mean, with 2 it is 1.5."""
+    switch_out_sides: Literal["both", "source", "target"] = "both"
+    """The inputs in which SwitchOut replaces tokens; the labels stay as they are."""
     teacher: FileNames = ()
     """A bundle, or a run folder with one, whose probabilities for each token are learned from
     (knowledge distillation, Kim and Rush 2016, §3.1); the run uses its tokenizers. Several bundles
@@ -473,7 +479,7 @@ class RunConfig(Config):
     def _objective_problems(self) -> list[str]:
         kind, wanted, problems = self.model.kind, self.training, []
         if not self.model.predicts_tokens:
-            for name in ("r_drop", "simcut", "word_dropout", "teacher"):
+            for name in ("r_drop", "simcut", "word_dropout", "switch_out", "teacher"):
                 if getattr(wanted, name):
                     problems.append(
                         f"training.{name} is for models that say the next token, not for"
@@ -483,7 +489,8 @@ class RunConfig(Config):
         rates = "dropout", "attention_dropout", "activation_dropout", "layer_drop"
 
         # Without any randomness both passes are the same, and their KL divergence is zero.
-        random = wanted.word_dropout or any(getattr(self.model, rate, 0.0) for rate in rates)
+        hides = wanted.word_dropout or wanted.switch_out
+        random = hides or any(getattr(self.model, rate, 0.0) for rate in rates)
         if wanted.r_drop and self.model.predicts_tokens and not random:
             problems.append("training.r_drop compares two passes, which are alike without dropout")
 

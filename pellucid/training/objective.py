@@ -1,4 +1,5 @@
-"""Training objectives: cross-entropy, word dropout, R-Drop, SimCut, ciphers and distillation.
+"""Training objectives: cross-entropy, word dropout, SwitchOut, R-Drop, SimCut, ciphers and
+distillation.
 
 An objective maps a model and a batch to sums over target tokens; ``build_objective`` chooses by
 the config.
@@ -7,7 +8,7 @@ the config.
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch.nn import functional
@@ -21,7 +22,7 @@ from pellucid.equations.fused_views import (
 )
 from pellucid.equations.losses import guided_alignment_loss
 from pellucid.equations.regularization import cut_tokens
-from pellucid.model.dropout import chosen_words, drop_words
+from pellucid.model.dropout import chosen_words, drop_words, switch_words
 from pellucid.model.layers import widened
 from pellucid.model.seq2seq import LossSums, OutputStates, PredictsTokens, SequenceModel
 from pellucid.model.trace import UNWATCHED, Edit, Trace
@@ -54,16 +55,40 @@ class CrossEntropy:
 
 
 @dataclasses.dataclass(frozen=True)
+class SwitchOut:
+    """Input tokens replaced by others of the vocabulary (Wang et al., 2018)."""
+
+    tau: float
+    """τ: the larger, the more of them."""
+    sides: Literal["both", "source", "target"] = "both"
+
+    def __call__(self, model: SequenceModel, batch: Batch) -> Batch:
+        """The batch with other tokens in the inputs; in evaluation mode as it is."""
+        if not model.training:
+            return batch
+        source, target_input = batch.source, batch.target_input
+        if self.sides != "target":
+            size = model.source_vocabulary_size
+            source = switch_words(source, self.tau, size, model.dropout_source)
+        if self.sides != "source":
+            size = model.target_vocabulary_size
+            target_input = switch_words(target_input, self.tau, size, model.dropout_source)
+        return dataclasses.replace(batch, source=source, target_input=target_input)
+
+
+@dataclasses.dataclass(frozen=True)
 class WithoutSomeWords:
-    """Word dropout: another objective, with some input tokens replaced by the unknown one."""
+    """Another objective, with input tokens replaced: hidden (word dropout) or switched."""
 
     rate: float
     """Probability that an input token is replaced by an unknown one."""
     objective: Objective
+    switch: SwitchOut | None = None
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
         """The other objective's sums; in evaluation mode no token is replaced."""
-        return self.objective(model, _hide_words(model, batch, self.rate))
+        switched = batch if self.switch is None else self.switch(model, batch)
+        return self.objective(model, _hide_words(model, switched, self.rate))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,6 +188,7 @@ class Views:
     cipher: float | None = None
     """α between plain and enciphered sources, if batches bring both: then the first pass reads the
     plain ones, and the second the enciphered ones."""
+    switch: SwitchOut | None = None
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
         """The sums over the batch's tokens, each counted once however many passes there are."""
@@ -177,7 +203,8 @@ class Views:
 
         # Both views go through the model as one batch: dropout draws a mask for each row by itself.
         twice = _repeat(batch, views) if self.cipher is None else _also_enciphered(batch)
-        read = _hide_words(model, twice, self.word_dropout)
+        switched = twice if self.switch is None else self.switch(model, twice)
+        read = _hide_words(model, switched, self.word_dropout)
         guided = self.guided if batch.links is not None else None
         edits = self._cuts(model, read) if self.simcut > 0 and model.training else {}
         watched = () if guided is None else (guided.name,)
@@ -220,9 +247,14 @@ def build_objective(
     batches bring the sources enciphered too."""
     # Without a second view or a teacher the loss is the model's own, whatever kind it is.
     is_plain = config.r_drop == 0 and config.simcut == 0 and not enciphered
+    switch = None
+    if config.switch_out:
+        switch = SwitchOut(config.switch_out, config.switch_out_sides)
     if is_plain and not teachers and guided is None:
         plain = CrossEntropy(config.label_smoothing)
-        return WithoutSomeWords(config.word_dropout, plain) if config.word_dropout else plain
+        if switch is None and config.word_dropout == 0:
+            return plain
+        return WithoutSomeWords(config.word_dropout, plain, switch)
 
     teacher = None
     if teachers:
@@ -236,6 +268,7 @@ def build_objective(
         cut_rate=config.simcut_rate,
         guided=guided,
         cipher=config.cipher_weight if enciphered else None,
+        switch=switch,
     )
 
 

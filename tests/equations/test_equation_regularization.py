@@ -18,6 +18,8 @@ from pellucid.equations.regularization import (
     encipher,
     r_drop_loss,
     simcut_loss,
+    switch_probabilities,
+    switch_tokens,
     symmetric_divergence,
     top_k_distillation_loss,
 )
@@ -134,6 +136,24 @@ def test_r_drop_is_half_the_paper_s_loss(reduction):
     apart = apart.sum() if reduction == "sum" else apart.mean()
     paper = right + 5 / 2 * apart
     close(r_drop_loss(first, second, labels, 0.0, 5, reduction), paper / 2)
+
+
+@pytest.mark.by_hand
+def test_how_many_words_are_switched_by_hand():
+    """τ = 1 / log 2: each further word is half as likely; 4/7, 2/7 and 1/7 of two words."""
+    found = switch_probabilities(2, 1 / math.log(2))
+    close(found, [4 / 7, 2 / 7, 1 / 7])
+    close(switch_probabilities(0, 3.0), [1.0])
+    with pytest.raises(ConfigError, match="tau must be above 0, got 0"):
+        switch_probabilities(2, 0)
+
+
+@pytest.mark.by_hand
+def test_a_switched_word_is_another_one_and_never_a_special_symbol_by_hand():
+    """Words 4 to 8: 4 + 1 is 5, 8 + 1 is 4 again, 6 + 4 is 5; where none is switched ids stay."""
+    ids, steps = torch.tensor([2, 4, 8, 6, 7]), torch.tensor([3, 1, 1, 4, 2])
+    is_switched = torch.tensor([False, True, True, True, False])
+    assert switch_tokens(ids, is_switched, steps, 4, 5).tolist() == [2, 5, 4, 5, 7]
 
 
 @pytest.mark.by_hand

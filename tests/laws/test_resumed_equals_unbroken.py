@@ -64,6 +64,7 @@ VARIANTS = {
         "tokenizer.sampling=0.2",
         "noise.typos=0.2",
         "training.word_dropout=0.1",
+        "training.switch_out=1",
     ],
 }
 GLOSSARY = "source\ttarget\nchat\tcat|cats\nmaison\thouse|houses\nje\ti\nest\tis\n"

@@ -190,13 +190,13 @@ def test_settings_that_make_no_sense_together_are_refused():
         RunConfig.parse({"training": {"max_steps": 1, "teacher": "runs/x"}})
     text = {
         "model": {"kind": "encoder"},
-        "training": {"max_steps": 1, "r_drop": 5, "word_dropout": 0.1},
+        "training": {"max_steps": 1, "r_drop": 5, "word_dropout": 0.1, "switch_out": 1},
     }
     with pytest.raises(ConfigError) as caught:
         RunConfig.parse(text)
     with pytest.raises(ConfigError, match=r"training.simcut is for models that say the next token"):
         RunConfig.parse({**text, "training": {"max_steps": 1, "simcut": 3}})
-    for name in ("r_drop", "word_dropout"):
+    for name in ("r_drop", "word_dropout", "switch_out"):
         assert (
             f"training.{name} is for models that say the next token, not for model.kind=encoder"
             in str(caught.value)

@@ -43,6 +43,7 @@ def without_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"kind": "decoder", "encoder_layers": None}, {}),
         ({}, {"r_drop": 1.0, "word_dropout": 0.1}),
         ({}, {"simcut": 1.0}),
+        ({}, {"switch_out": 1.0}),
     ],
     ids=str,
 )
