@@ -393,3 +393,19 @@ WEB = Backend(
 
 BACKENDS = (CTRANSLATE2, KERNELS, ONNX, MARIAN, MARIAN_FILES, WEB)
 """Every program that computes a model of ours beside torch, which defines what is right."""
+
+_FOR_ANY_TOKENIZER = {"ctranslate2": CTRANSLATE2, "onnx": ONNX, "web": WEB}
+
+
+def advice_to_export(config: ModelConfig, but: str = "") -> str:
+    """``export to onnx or web``: the formats that hold such a model whatever its tokenizer, but for
+    one that is ruled out; empty if none does."""
+    names = [
+        name
+        for name, each in _FOR_ANY_TOKENIZER.items()
+        if name != but and not each.model_problems(config)
+    ]
+    if not names:
+        return ""
+    first = ", ".join(names[:-1])
+    return f"export to {first} or {names[-1]}" if first else f"export to {names[-1]}"

@@ -315,8 +315,9 @@ def _train(teacher: "Translator", folder: Path, order: Order, *, quiet: bool) ->
             config, recipe = choose(teacher, folder, order)
             listener = keeping(recipe, run, display.hear)
         stop = display.counting(config, StopRequests())
-        # an empty folder is begun, another one goes on from its newest checkpoint
-        result = train(config, run, resume=True, listener=listener, should_stop=stop)
+        # another folder goes on from its newest checkpoint, and says so if it has none
+        begun = run.exists() and any(run.iterdir())
+        result = train(config, run, resume=begun, listener=listener, should_stop=stop)
 
     if result.reason in EXIT_CODES:
         click.echo("saved; the same command goes on", err=True)

@@ -153,6 +153,7 @@ def test_a_student_may_begin_as_a_copy_of_its_teacher(tiny_run: Path, text: Path
     ]
     assert 0 < validation["alignment_error"] <= 100
     assert "3 of 4: files of 8 bits for Firefox and Bergamot\nnone: " in result.err
+    assert "no checkpoint" not in result.err, "the run is new, and nobody asked to resume it"
 
     teacher, copy, run = (load_bundle(each) for each in (tiny_run, folder / "copy", folder / "run"))
     assert (run.config.decoder, run.config.decoder_layers) == ("ssru", 2)

@@ -69,8 +69,18 @@ def test_a_refusal_is_one_line(tmp_path: Path):
     assert result.code == 65
     assert result.error_line == (
         "error: Marian cannot express this model: it has no norm=pre (post); hint:"
-        " train with --set model.norm=post, or export to ctranslate2 or onnx"
+        " train with --set model.norm=post, or export to ctranslate2, onnx or web"
     )
+
+
+def test_a_refusal_names_formats_that_hold_the_model(tmp_path: Path):
+    """No format of Hugging Face or CTranslate2 has an SSRU."""
+    save_bundle(tmp_path / "bundle", small_bundle(decoder="ssru"), card="", details={})
+    for name in ("huggingface", "ctranslate2"):
+        result = pellucid("export", name, "bundle", "out", folder=tmp_path)
+        assert result.error_line.endswith("export to onnx or web"), name
+    for name, out in (("onnx", "graphs"), ("web", "page.html")):
+        assert pellucid("export", name, "bundle", out, folder=tmp_path).code == 0
 
 
 @pytest.mark.parametrize("preset", ["demo", "tatoeba", "multi30k", "tiny", "paper-base"])

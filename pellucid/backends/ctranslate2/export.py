@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.backends.capability import CTRANSLATE2, KERNELS
+from pellucid.backends.capability import CTRANSLATE2, KERNELS, advice_to_export
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
 from pellucid.backends.example_program import example_of, greedy_search_of, pair_in_words
@@ -112,7 +112,10 @@ def convert(
     config = bundle.config
     problems = ctranslate2_problems(bundle)
     if problems:
-        raise BundleError("CTranslate2 cannot express this model: " + "; ".join(problems))
+        raise BundleError(
+            "CTranslate2 cannot express this model: " + "; ".join(problems),
+            hint=advice_to_export(config, but="ctranslate2"),
+        )
 
     assert isinstance(config, TransformerConfig), "other kinds are problems"
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.backends.capability import MARIAN
+from pellucid.backends.capability import MARIAN, advice_to_export
 from pellucid.backends.marian.generation import generation_table, greedy_settings
 from pellucid.backends.marian.self_check import prove_equal
 from pellucid.backends.marian.settings import MARIAN_NORM_EPS, MarianSettings
@@ -69,10 +69,10 @@ def export_huggingface(bundle: Bundle, out: Path, card: str = "") -> None:
         tokenizers = bundle.source_tokenizer, bundle.target_tokenizer
         if not all(isinstance(each, SubwordTokenizer) for each in tokenizers):
             options = f"{options} --set tokenizer.kind=unigram".strip()
-        trained = f"train with {options}, or " if options else ""
+        trained = f"train with {options}" if options else ""
         raise BundleError(
             "Marian cannot express this model: " + "; ".join(problems),
-            hint=f"{trained}export to ctranslate2 or onnx",
+            hint=", or ".join(filter(None, (trained, advice_to_export(config)))),
         )
     assert isinstance(config, TransformerConfig)  # of any other kind there are problems
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.backends.capability import MARIAN_FILES, SENTENCES
+from pellucid.backends.capability import MARIAN_FILES, SENTENCES, advice_to_export
 from pellucid.backends.marian.tensors import features_to_marian
 from pellucid.backends.marian.vocabulary import SubwordTokenizer
 from pellucid.backends.marian_files.archive import read_archive, write_archive
@@ -83,7 +83,7 @@ def export_marian(
     if problems:
         raise BundleError(
             "Marian's files cannot express this model: " + "; ".join(problems),
-            hint=f"train with {options}" if options else "",
+            hint=f"train with {options}" if options else advice_to_export(config),
         )
     assert isinstance(config, TransformerConfig)  # of any other kind there are problems
     text = [line for line in text if line.strip()]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.backends.capability import ONNX, SENTENCES
+from pellucid.backends.capability import ONNX, SENTENCES, advice_to_export
 from pellucid.backends.example_program import (
     GreedySearch,
     example_of,
@@ -171,7 +171,10 @@ def export_onnx(bundle: Bundle, out: Path, example: str = "") -> None:
     config = bundle.model.config
     problems = ONNX.model_problems(config)
     if problems:
-        raise BundleError("the ONNX graphs cannot express this model: " + "; ".join(problems))
+        raise BundleError(
+            "the ONNX graphs cannot express this model: " + "; ".join(problems),
+            hint=advice_to_export(config),
+        )
     assert isinstance(config, TransformerConfig)  # of any other kind there are problems
 
     named = bundle.model.named_parameters(remove_duplicate=False)
