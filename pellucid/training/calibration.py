@@ -195,7 +195,7 @@ class Bench:
         with torch_for_training(config):
             model = self._model(config)
             optimizer = build_optimizer(model, config.training)
-            objective = build_objective(config.training)
+            objective = build_objective(config.training, enciphered=bool(config.data.cipher_keys))
             precision = resolve_precision(config.training.precision, self._device)
 
             drawing = dataclasses.replace(self._data.drawing, batch_tokens=batch_tokens)
@@ -220,7 +220,10 @@ class Bench:
         return Pace(seconds / count, tokens / count, pairs / count)
 
     def _batches(self, rows: Indices) -> list[Batch]:
-        return [self._data.batch(rows, 0).to(self._device)]
+        batch = self._data.batch(rows, 0).to(self._device)
+
+        # The sample is not enciphered: plain sources take as long, and are read by no run.
+        return [dataclasses.replace(batch, enciphered=batch.source)]
 
     def _validation_seconds(self, plan: Plan) -> float:
         """The seconds that a validation takes for each pair."""

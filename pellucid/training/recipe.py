@@ -249,7 +249,9 @@ def r_drop_for(plan: Plan, given: Mapping[str, Any]) -> float:
     """α of R-Drop for a plan without it, 0 for none; ``given`` are the user's settings."""
     if "training.r_drop" in given:
         return float(given["training.r_drop"])
-    if "training.simcut" in given or not plan.learns_sentences_by_muon:
+    # Each of these defines the second view of a batch itself.
+    has_other_view = bool(given.get("training.simcut") or given.get("data.cipher_keys"))
+    if has_other_view or not plan.learns_sentences_by_muon:
         return 0.0
     return _R_DROP if plan.passes >= _R_DROP_PASSES else 0.0
 

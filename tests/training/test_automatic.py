@@ -288,3 +288,17 @@ def test_the_smallest_size_is_chosen_for_300_pairs_and_the_folder_is_left_alone(
     result = pellucid.train_files(*files, out=tmp_path / "run", minutes=1, overrides=SMALL)
     assert result.progress.step == 2
     assert (tmp_path / "run" / "recipe.toml").is_file()
+
+
+def test_many_passes_are_made_with_r_drop_or_with_the_second_view_that_was_asked_for(corpus: Path):
+    files = corpus / "train.fr", corpus / "train.en"
+    small = [each for each in SMALL if "max_steps" not in each]
+    chosen = pellucid.choose_config(*files, minutes=60.0, overrides=small)
+    settings = chosen.settings()
+    assert settings["training.r_drop"] == 3.0
+    assert "R-Drop 3" in "\n".join(chosen.lines())
+
+    ciphers = [*small, "data.cipher_keys=[1]"]
+    settings = pellucid.choose_config(*files, minutes=60.0, overrides=ciphers).settings()
+    assert "training.r_drop" not in settings
+    assert settings["data.cipher_keys"] == [1]

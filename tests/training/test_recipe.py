@@ -166,7 +166,10 @@ def test_a_text_that_would_be_read_often_is_read_half_as_often_with_r_drop():
     long = plan(MULTI30K, 65)
     assert r_drop_for(long, {"training.r_drop": 1}) == 1
     assert r_drop_for(long, {"training.r_drop": 0}) == 0
-    assert r_drop_for(long, {"training.simcut": 3}) == 0  # they define the same second view
+    # what else defines a second view
+    assert r_drop_for(long, {"training.simcut": 3}) == 0
+    assert r_drop_for(long, {"data.cipher_keys": [1]}) == 0
+    assert r_drop_for(long, {"training.simcut": 0.0}) == 3
     assert r_drop_for(dataclasses.replace(long, optimizer="adam"), {}) == 0  # not measured
     assert r_drop_for(plan(CMUDICT, 200), {}) == 0
 
