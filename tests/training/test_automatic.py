@@ -298,6 +298,12 @@ def test_many_passes_are_made_with_r_drop_or_with_the_second_view_that_was_asked
     assert settings["training.r_drop"] == 3.0
     assert "R-Drop 3" in "\n".join(chosen.lines())
 
+    still = [*small, "model.dropout=0"]
+    assert (
+        "training.r_drop"
+        not in pellucid.choose_config(*files, minutes=60.0, overrides=still).settings()
+    )
+
     ciphers = [*small, "data.cipher_keys=[1]"]
     settings = pellucid.choose_config(*files, minutes=60.0, overrides=ciphers).settings()
     assert "training.r_drop" not in settings

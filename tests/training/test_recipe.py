@@ -170,6 +170,9 @@ def test_a_text_that_would_be_read_often_is_read_half_as_often_with_r_drop():
     assert r_drop_for(long, {"training.simcut": 3}) == 0
     assert r_drop_for(long, {"data.cipher_keys": [1]}) == 0
     assert r_drop_for(long, {"training.simcut": 0.0}) == 3
+    # without dropout both views are the same; an encoder predicts no next token
+    assert r_drop_for(long, {"model.dropout": 0.0}) == 0
+    assert r_drop_for(long, {"model.kind": "encoder"}) == 0
     assert r_drop_for(dataclasses.replace(long, optimizer="adam"), {}) == 0  # not measured
     assert r_drop_for(plan(CMUDICT, 200), {}) == 0
 

@@ -107,7 +107,7 @@ def test_a_recipe_says_how_many_minutes_a_better_model_would_take():
     side = SideFacts(9.0, 50.0, 30_000, 0.05, 90, 0.05, 0.0)
     facts = CorpusFacts(30_000, side, side, 0.98, 5, 5)
     plan = Plan(facts, 10.0, SIZES[0], 2048, Pace(0.5, 1500.0, 60.0))
-    assert str(expectation_choice(plan)).endswith("; usable takes about 16 minutes here")
+    assert str(expectation_choice(plan)).endswith("; a usable one takes about 16 minutes here")
     assert "takes about" not in str(expectation_choice(dataclasses.replace(plan, minutes=20.0)))
     stopped = dataclasses.replace(plan, most_updates=500)
     assert "takes about" not in str(expectation_choice(stopped))  # minutes do not end it
