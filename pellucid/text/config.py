@@ -47,6 +47,12 @@ class TokenizerConfig(Config):
     """Subword regularization: vary the segmentation during training. The probability to drop a
     merge (``bpe``, Provilkov et al. 2020: 0.1) or the smoothing of the distribution over
     segmentations (``unigram``, Kudo 2018: 0.1-0.5)."""
+    sampling_sides: Literal["both", "source", "target"] = "both"
+    """The side whose segmentation varies. With ``source`` each target keeps its own, so that it
+    stays one sequence to learn."""
+    sampling_epochs: int | None = pydantic.Field(None, ge=1)
+    """Vary the segmentation in so many of the first passes over the text, and in the others read it
+    as it will be read ever after; by default in all."""
     lowercase: bool = False
     """Lower-case the text first (``wordpiece`` only)."""
     normalization: Normalization = "nfc"

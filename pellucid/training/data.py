@@ -270,15 +270,27 @@ class Drawing:
         cipher: Cipher | None = None,
     ) -> Self:
         """The drawing that ``config`` asks for; ``cipher`` is needed for ``data.cipher_keys``."""
-        strength, seed = config.tokenizer.sampling, config.training.seed
-        longest = config.data.max_length
+        tokenizer, seed, longest = config.tokenizer, config.training.seed, config.data.max_length
+        strengths = [
+            tokenizer.sampling if tokenizer.sampling_sides in ("both", side) else 0.0
+            for side in ("source", "target")
+        ]
 
         stored = store.source, store.target
         noisy = None
         if config.noise.is_on:
             noisy = NoisyRows(tokenizers, stored, config.noise, seed, longest, marked_terms(config))
         source, target = (
-            Resampling(tokenizers[side], rows, strength, seed, longest, side, noisy)
+            Resampling(
+                tokenizers[side],
+                rows,
+                strengths[side],
+                seed,
+                longest,
+                side,
+                noisy,
+                epochs=tokenizer.sampling_epochs,
+            )
             for side, rows in enumerate(stored)
         )
 
@@ -293,7 +305,7 @@ class Drawing:
             config.training.batch_tokens,
             seed,
             _mixture(config.data, rows.sizes_of(store.parts), seed),
-            (source, target) if strength or noisy is not None else None,
+            (source, target) if any(strengths) or noisy is not None else None,
             enciphered,
         )
 
@@ -307,8 +319,14 @@ class Drawing:
         """Names the way to draw: checkpoints record it, and another name is another sequence."""
         sides = self.resampling
         segmented = "as tokenized"
-        if sides and sides[0].strength:
+        if sides and (sides[0].strength or sides[1].strength):
             segmented = "by seed, epoch, row and side"
+            if not sides[1].strength:
+                segmented += ", sources only"
+            elif not sides[0].strength:
+                segmented += ", targets only"
+            if sides[0].epochs is not None:
+                segmented += f", in the first {sides[0].epochs:,} epochs"
         noisy = ""
         if sides and sides[0].noise:
             noisy = ", with noise by seed, epoch and row"

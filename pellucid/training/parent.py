@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FREE = {
     "model": ("dropout", "attention_dropout", "activation_dropout", "layer_drop"),
-    "tokenizer": ("sampling",),
+    "tokenizer": ("sampling", "sampling_sides", "sampling_epochs"),
 }
 """Settings that may differ from the parent's: they change no parameter and no vocabulary."""
 

@@ -255,13 +255,14 @@ def prepared_tokenizers(config: RunConfig) -> Path:
     cache = Path(config.data.cache or "")
     files = training_files(config.data)
     recipe: dict[str, Any] = {
-        "tokenizer": config.tokenizer.model_dump(),
+        # Settings that change no vocabulary stay out, so what was prepared before they existed is
+        # still found; and so do the keys below, where there are none.
+        "tokenizer": config.tokenizer.model_dump(exclude={"sampling_sides", "sampling_epochs"}),
         "noise": config.noise.model_dump(),
         "seed": config.training.seed if config.noise.is_on else None,
         "formats": [file_format(str(path), files.format) for path in files.sources],
         "text": hashes_of_inputs(files.all, KnownFiles(cache)),
     }
-    # Without keys as before there were any: what was prepared then is still found.
     if config.data.cipher_keys:
         recipe["cipher_keys"] = config.data.cipher_keys
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]

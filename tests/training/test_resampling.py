@@ -12,7 +12,7 @@ from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.tokenizers.resampling import Resampling
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
-from pellucid.training.preparation import prepare_data
+from pellucid.training.preparation import prepare_data, prepared_tokenizers
 from pellucid.training.presets import read_config
 
 TEXTS = [pair.target for pair in phrasebook.split(300, 20, 7).train]
@@ -122,6 +122,40 @@ def test_batches_of_a_run_keep_to_the_budget_and_are_a_pure_function(tmp_path):
     plain = prepare_data(config_of(tmp_path), tmp_path / "run")
     tokens = sum(batch.target_token_count for batch in made)
     assert tokens > 1.1 * (plain.store.target_lengths[plain.rows[np.arange(len(plain.rows))]]).sum()
+
+
+@pytest.mark.parametrize("varying", ["source", "target"])
+def test_one_side_varies_in_the_first_epochs_only(tmp_path, varying):
+    settings = (
+        "tokenizer.sampling=0.3",
+        f"tokenizer.sampling_sides={varying}",
+        "tokenizer.sampling_epochs=2",
+    )
+    data = prepare_data(config_of(tmp_path, *settings), tmp_path / "run")
+    rows = np.arange(len(data.rows))
+    sides = dict(zip(("source", "target"), data.drawing.resampling, strict=True))
+    for name, side in sides.items():
+        usual = [side.rows.row(index).tolist() for index in range(len(rows))]
+        is_usual = [draw(side, rows, epoch) == usual for epoch in range(4)]
+        assert is_usual == ([False, False, True, True] if name == varying else [True] * 4)
+
+
+def test_one_side_that_varies_is_another_way_to_draw(tmp_path):
+    def named(*settings):
+        wanted = config_of(tmp_path, "tokenizer.sampling=0.3", *settings)
+        return prepare_data(wanted, tmp_path / "run").drawing.name
+
+    both = named()
+    assert named("tokenizer.sampling_sides=source") == f"{both}, sources only"
+    assert named("tokenizer.sampling_sides=target") == f"{both}, targets only"
+    assert named("tokenizer.sampling_epochs=7") == f"{both}, in the first 7 epochs"
+
+
+def test_what_changes_no_vocabulary_leaves_prepared_tokenizers_where_they_are(tmp_path):
+    cached = f"data.cache={tmp_path / 'cache'}"
+    before = prepared_tokenizers(config_of(tmp_path, cached))
+    settings = "tokenizer.sampling_sides=source", "tokenizer.sampling_epochs=7"
+    assert prepared_tokenizers(config_of(tmp_path, cached, *settings)) == before
 
 
 def test_a_checkpoint_of_other_data_or_another_way_to_draw_is_refused(tmp_path):

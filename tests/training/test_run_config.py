@@ -135,13 +135,19 @@ def test_the_optimizer_s_defaults_are_the_paper_s():
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_models_of_plain_text_take_text_and_no_pairs(kind: str):
-    settings = ["data.source=a", "data.target=b", "tokenizer.shared=false"]
+    settings = [
+        "data.source=a",
+        "data.target=b",
+        "tokenizer.shared=false",
+        "tokenizer.sampling_sides=source",
+    ]
     with pytest.raises(ConfigError) as caught:
         read_config(kind, settings)
     for problem in (
         f"model.kind={kind} learns from plain text: name it by data.text, not by data.source and"
         " data.target",
         f"model.kind={kind} has one side: tokenizer.shared must be true",
+        f"model.kind={kind} has one side: tokenizer.sampling_sides must be both",
     ):
         assert problem in str(caught.value)
 

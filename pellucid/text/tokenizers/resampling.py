@@ -200,7 +200,7 @@ class Resampling:
     tokenizer: Tokenizer
     rows: IdRows
     strength: float
-    """``tokenizer.sampling``."""
+    """``tokenizer.sampling``, or 0 if the segmentation of this side does not vary."""
     seed: int
     longest: int
     """``data.max_length``: a sentence that would be longer keeps its usual segmentation."""
@@ -210,6 +210,8 @@ class Resampling:
     """Where the texts come from, if not from ``rows``."""
     enciphering: Enciphering | None = None
     """The cipher that they are then brought into, if any."""
+    epochs: int | None = None
+    """``tokenizer.sampling_epochs``: later ones have the usual segmentation."""
     _planned: _Drawn | None = field(default=None, repr=False)
     """The segmentations that were drawn last for planning; for speed only."""
 
@@ -241,7 +243,8 @@ class Resampling:
         if self.enciphering is not None:
             plain, stream = self.enciphering.of(plain, rows, epoch), Stream.ENCIPHERED
         seeds = row_seeds(rows, stream, self.seed, epoch)
-        drawn = self.tokenizer.resegment(plain, self.strength, seeds)
+        varies = self.epochs is None or epoch < self.epochs
+        drawn = self.tokenizer.resegment(plain, self.strength if varies else 0.0, seeds)
         too_long = drawn.lengths > self.longest
         if not too_long.any():
             return drawn
