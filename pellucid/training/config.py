@@ -612,7 +612,9 @@ class RunConfig(Config):
         if not self.tokenizer.shared:
             problems.append(f"model.kind={kind} has one side: tokenizer.shared must be true")
         if self.tokenizer.sampling_sides != "both":
-            problems.append(f"model.kind={kind} has one side: tokenizer.sampling_sides must be both")
+            problems.append(
+                f"model.kind={kind} has one side: tokenizer.sampling_sides must be both"
+            )
         return problems
 
 
