@@ -42,6 +42,7 @@ from pellucid.training.distributed import (
 )
 from pellucid.training.failures import restart_rate
 from pellucid.training.folder import RunFolder, goes_on
+from pellucid.training.idle_settings import idle_settings
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loggers import with_loggers
 from pellucid.training.loop import StopRequest, learn
@@ -203,6 +204,9 @@ def set_up_run(
     that the run will go on from: its parameters need no start, and its precision is kept.
     """
     device = _device(config)
+    if newest is None and process_group.world.is_first:  # a run that goes on has been warned before
+        for line in idle_settings(config):
+            _log.warning("%s", line)
     parent = load_parent(config)
     teachers = load_teachers(config)
 
