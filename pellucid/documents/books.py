@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.html_files import HtmlFile
-from pellucid.documents.html_tokens import names_language
 from pellucid.documents.mixed import MixedText, read_mixed
+from pellucid.documents.page_language import names_language
 from pellucid.documents.segments import Segment
+from pellucid.text.languages import is_right_to_left
 
 _NCX = "{http://www.daisy.org/z3986/2005/ncx/}text"
 _CHAPTERS = (".xhtml", ".html", ".htm")
@@ -23,6 +24,12 @@ _KEPT = frozenset(("docAuthor", "pageList"))
 _LANGUAGE = re.compile(
     rb"(<(?:[A-Za-z]+:)?language(?:\s[^<>]*)?>\s*)([A-Za-z]{2,8}(?:-\w+)*)(\s*</)"
 )
+_SPINE = re.compile(rb"<(?:[A-Za-z]+:)?spine\b")
+_PAGES = re.compile(
+    rb"<(?:[A-Za-z]+:)?spine\b[^<>]*\spage-progression-direction\s*=\s*[\"'](\w+)[\"']"
+)
+_VERSION_3 = re.compile(rb"<(?:[A-Za-z]+:)?package\b[^<>]*\sversion\s*=\s*[\"']3")
+"""Packages of EPUB 2 have no direction of their pages."""
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _OBFUSCATIONS = {"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"}
@@ -136,10 +143,22 @@ def _media_types(archive: Archive) -> dict[str, str]:
 
 
 def _with_language(package: bytes, language: str) -> bytes:
-    """A package that says the language of the translation; the others that it names stay."""
+    """A package that says the language of the translation and the side on which its pages begin;
+    the other languages that it names stay.
+    """
 
     def renamed(found: re.Match[bytes]) -> bytes:
         same = names_language(found[2].decode(), language)
         return found[0] if same else found[1] + language.encode() + found[3]
 
-    return _LANGUAGE.sub(renamed, package, count=1) if language else package
+    if not language:
+        return package
+    package = _LANGUAGE.sub(renamed, package, count=1)
+    turns = _PAGES.search(package)
+    if is_right_to_left(language) and _VERSION_3.search(package):
+        if turns:
+            return package[: turns.start(1)] + b"rtl" + package[turns.end(1) :]
+        return _SPINE.sub(rb'\g<0> page-progression-direction="rtl"', package, count=1)
+    if turns and not is_right_to_left(language):
+        return package[: turns.start(1)] + b"ltr" + package[turns.end(1) :]
+    return package

@@ -36,13 +36,14 @@ class ReadOptions:
     whose strings are translated; all if there is none."""
     target_language: str = ""
     """The code of the language of the translation, such as ``ru``. Of po: its plural forms, if the
-    file does not say them. Of messages: the forms that are added. Of html, epub, xliff, json and
-    yaml: the language that they say they are in."""
+    file does not say them. Of messages: the forms that are added. Of html, epub, docx, pptx, odt,
+    xliff, json and yaml: the language that they say they are in, and the direction of the text."""
     guard_cells: bool = False
     """Whether cells of a table that a spreadsheet may run as a formula get an apostrophe."""
     source_language: str = ""
     """The code of the language of the source. Of json and yaml: a key that holds all others and is
-    this language becomes the one of the translation. Of xliff: that it has another one is noted."""
+    this language becomes the one of the translation. Of docx, pptx and odt: so do its names. Of
+    xliff: that it has another one is noted."""
 
 
 def read_document(
@@ -72,9 +73,9 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "html":
             return HtmlFile(data, what, language)
         case "docx":
-            return OfficeDocument(data, what, WORD)
+            return OfficeDocument(data, what, WORD, both)
         case "pptx":
-            return OfficeDocument(data, what, SLIDES)
+            return OfficeDocument(data, what, SLIDES, both)
         case "srt" | "vtt" | "ass":
             return SubtitleDocument(data, what, kind)
         case "csv":
@@ -82,7 +83,7 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "tsv":
             return MessageDocument(_table(data, what, options, is_tsv=True), language)
         case "odt":
-            return OpenDocument(data, what)
+            return OpenDocument(data, what, both)
         case "epub":
             return BookDocument(data, what, language)
         case "po":

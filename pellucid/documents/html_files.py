@@ -174,11 +174,11 @@ class HtmlDocument:
 
         source: list[str | int | _Place] = []
         at = 0
-        for each in sorted((*token.attributes, *token.languages), key=lambda found: found.start):
+        for each in sorted((*token.attributes, *token.own), key=lambda found: found.start):
             source.append(token.raw[at : each.start])
             at = each.end
-            if each in token.languages:
-                source.append(self._rules.language)
+            if each in token.own:
+                source.append(token.own[each])
                 continue
             number = len(self.segments)
             self.segments.append(Segment((each.value,)))
@@ -282,7 +282,8 @@ class HtmlFile:
     """An HTML file, in UTF-8 or in the encoding that it names."""
 
     def __init__(self, data: bytes, what: str, target_language: str = "") -> None:
-        """``target_language``: that of the translation, which the page then says is its own.
+        """``target_language``: that of the translation. The page then says that it is its own, and
+        says the direction of its text.
 
         Raises DataError for what is not text, or in an encoding that is not supported.
         """

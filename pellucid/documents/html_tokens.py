@@ -6,13 +6,14 @@ Read with the parser of the standard library, which says where each tag begins.
 import dataclasses
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from pellucid.documents.attributes import Attribute, attributes_of, readable_attributes
+from pellucid.documents.attributes import Attribute, readable_attributes
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.html_rules import TagRules
+from pellucid.documents.page_language import own_attributes
 from pellucid.documents.segments import Kind
 
 _TEXT_ONLY = frozenset(("title", "textarea"))
@@ -42,8 +43,8 @@ class Token:
     """Whether it ends a sentence by the outline of the document."""
     attributes: Sequence[Attribute] = ()
     """The attributes to translate."""
-    languages: Sequence[Attribute] = ()
-    """The attributes that name the language of the page, and will name another."""
+    own: Mapping[Attribute, str] = dataclasses.field(default_factory=dict)
+    """The attributes that say the language and direction of the page, and what they will say."""
     translates: bool | None = None
     """Whether a start tag has its element translated; None if it does not say."""
     role: Kind = "format"
@@ -130,14 +131,9 @@ class _Reader(PlacedParser):
             read = readable_attributes(tag, written, attrs)
 
         token = Token(kind, "", tag, attributes=read, translates=says.translates, role=says.role)
-        if tag == "html" and self._rules.language:
-            token.languages = [
-                each
-                for each in attributes_of(self.as_written(self.get_starttag_text() or ""))
-                if each.name in ("lang", "xml:lang")
-                and each.value
-                and not names_language(each.value, self._rules.language)
-            ]
+        if self._rules.language:
+            start = self.as_written(self.get_starttag_text() or "")
+            token.own = own_attributes(tag, start, self._rules.language)
         self._add(token)
 
     def _is_opaque(self, tag: str) -> bool:
@@ -168,11 +164,3 @@ class _Reader(PlacedParser):
 
     def handle_pi(self, data: str) -> None:  # noqa: ARG002
         self._add(Token("other", ""))
-
-
-def names_language(written: str, language: str) -> bool:
-    """Whether a code in a document names this language, as ``en-GB`` names ``en``.
-
-    ``zh-Hans`` does not name ``zh-Hant``, nor ``pt`` the Portuguese of ``pt-BR``.
-    """
-    return f"{written}-".lower().startswith(f"{language}-".lower())

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pellucid.core.errors import DataError
 from pellucid.core.texts import counted
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
+from pellucid.documents.office_language import OfficeLanguage
 from pellucid.documents.office_paragraphs import (
     PARAGRAPHS,
     ElementNames,
@@ -26,7 +27,7 @@ from pellucid.documents.office_paragraphs import (
 )
 from pellucid.documents.office_reader import ParagraphReader
 from pellucid.documents.office_writer import ParagraphWriter
-from pellucid.documents.segments import Segment
+from pellucid.documents.segments import Languages, Segment
 from pellucid.text.scripts import any_letter
 
 _MAIN = "officeDocument"
@@ -86,8 +87,14 @@ class _String:
 class OfficeDocument:
     """A docx or pptx file."""
 
-    def __init__(self, data: bytes, what: str, form: OfficeFormat) -> None:
-        """Raises DataError for a file that is none, is damaged, or holds macros."""
+    def __init__(
+        self, data: bytes, what: str, form: OfficeFormat, languages: Languages | None = None
+    ) -> None:
+        """``languages``: the file says that it is in the second one where it says the first.
+
+        Raises DataError for a file that is none, is damaged, or holds macros.
+        """
+        self._language = OfficeLanguage(languages or Languages())
         self._archive = Archive(data, what)
         names = self._archive.names
         if any(name.rpartition("/")[2].lower().startswith("vbaproject") for name in names):
@@ -133,6 +140,7 @@ class OfficeDocument:
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         changed = set()
+        paragraphs = []
         for text, before, after in zip(self._texts, self.segments, translated, strict=True):
             if before == after:
                 continue
@@ -140,7 +148,13 @@ class OfficeDocument:
                 text.write(after.text)
             else:
                 ParagraphWriter(text).write(after)
+                paragraphs.append(text.element)
             changed.add(text.element.getroottree().getroot())
+        if changed:
+            self._language.turn_texts(paragraphs)
+            for root in self._roots.values():
+                if self._language.rename(root) | self._language.turn_levels(root):
+                    changed.add(root)
         parts = {name: write_xml(root) for name, root in self._roots.items() if root in changed}
         return self._archive.written(parts)
 

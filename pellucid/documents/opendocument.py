@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.mixed import MixedText, Role, read_mixed
-from pellucid.documents.segments import Alone, Kind, Piece, Range, Segment
+from pellucid.documents.opendocument_language import say_language
+from pellucid.documents.segments import Alone, Kind, Languages, Piece, Range, Segment
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
@@ -18,8 +19,12 @@ _BREAKS = frozenset(("line-break", "tab"))
 class OpenDocument:
     """An odt file."""
 
-    def __init__(self, data: bytes, what: str) -> None:
-        """Raises DataError for a file that is none, is damaged, has a password or macros."""
+    def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:
+        """``languages``: the file says that it is in the second one where it says the first.
+
+        Raises DataError for a file that is none, is damaged, has a password or macros.
+        """
+        self._languages = languages or Languages()
         self._archive = Archive(data, what)
         names = self._archive.names
         if "content.xml" not in names:
@@ -62,6 +67,10 @@ class OpenDocument:
             if before != after:
                 text.write(after)
                 changed.add(text.element.getroottree().getroot())
+        if changed:
+            changed |= {
+                root for root in self._roots.values() if say_language(root, self._languages)
+            }
         parts = {name: write_xml(root) for name, root in self._roots.items() if root in changed}
         return self._archive.written(parts)
 

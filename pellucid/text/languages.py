@@ -133,6 +133,28 @@ _OF_THREE_LETTERS = {
     "cmn": "zh",
     **{three: two for two, three in _THREE_LETTERS.items() if len(two) == 2},
 }
+_RIGHT_TO_LEFT = frozenset(
+    re.findall(
+        r"\w+",
+        "ar dv fa he iw ji ks ps sd ug ur yi aeb ajp acm acq apc arb arc arq ars ary arz azb bal "
+        "bqi ckb div fas glk heb lrc mzn nqo pbt pes pnb prs pus skr snd syr uig urd ydd yid",
+    )
+)
+"""Languages that are written from right to left, unless their code names another script."""
+_RIGHT_TO_LEFT_SCRIPTS = frozenset(
+    ("adlm", "arab", "hebr", "mand", "mend", "nkoo", "rohg", "samr", "syrc", "thaa")
+)
+"""Codes of ISO 15924, which have four letters."""
+_COUNTRIES = dict(
+    re.findall(
+        r"(\w+)-(\w+)",
+        "ar-SA bg-BG bn-BD ca-ES cs-CZ cy-GB da-DK de-DE el-GR en-US es-ES et-EE eu-ES fa-IR fi-FI "
+        "fr-FR ga-IE gl-ES he-IL hi-IN hr-HR hu-HU hy-AM id-ID is-IS it-IT ja-JP ka-GE kk-KZ ko-KR "
+        "lt-LT lv-LV mk-MK nb-NO nl-NL nn-NO pl-PL pt-BR ro-RO ru-RU sk-SK sl-SI sq-AL sr-RS sv-SE "
+        "ta-IN th-TH tr-TR uk-UA ur-PK vi-VN zh-CN",
+    )
+)
+"""The country that an office program takes for a language that is named without one."""
 LANGUAGE_WORDS = TWO_LETTERS.union(
     (code for codes in _THREE_LETTERS.items() for code in codes), map(str.lower, _NAMES.values())
 )
@@ -158,6 +180,33 @@ def sentence_in(code: str) -> str:
 def base_code(language: str) -> str:
     """The code of a language without its country, script and encoding: ``sr`` of ``sr@latin``."""
     return re.split("[-_@.]", language.strip().lower())[0]
+
+
+def is_right_to_left(language: str) -> bool:
+    """Whether a language is written from right to left: by the script in its code, as in
+    ``az-Arab``, else by the language itself.
+    """
+    base, *others = re.split("[-_@.]", language.strip().lower())
+    scripts = [each for each in others if re.fullmatch("[a-z]{4}", each)]
+    if scripts:
+        return scripts[0] in _RIGHT_TO_LEFT_SCRIPTS
+    return base in _RIGHT_TO_LEFT
+
+
+def with_country(language: str) -> str:
+    """The code of a language with a country, by which office programs choose a spelling checker:
+    ``de-DE`` for ``de``, ``zh-TW`` for ``zh-Hant``. A rarer one stays as it is, with hyphens.
+    """
+    base, *others = re.split("[-_]", language.strip())
+    base = language_of_code(base)
+    if base == "no":
+        base = "nb"  # no spelling is that of both written languages
+    if base == "zh" and [each.lower() for each in others] == ["hant"]:
+        return "zh-TW"
+    country = _COUNTRIES.get(base)
+    if country is None or any(re.fullmatch("[A-Z]{2}", each) for each in others):
+        return "-".join((base, *others))
+    return f"{base}-{country}"
 
 
 def language_of_code(code: str) -> str:
