@@ -6,6 +6,7 @@ about translations, and the command itself.
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from pellucid.cli.options import (
     FiniteRange,
     constraint_options,
     engine_options,
+    is_missing,
     json_lines_option,
     open_translator,
     require_model,
@@ -32,7 +34,8 @@ from pellucid.cli.options import (
 )
 from pellucid.cli.parts import write_part
 from pellucid.cli.streams import opened, standard_input
-from pellucid.core.errors import DataError
+from pellucid.core.errors import DataError, InputMissingError
+from pellucid.core.limits import shown
 from pellucid.documents.names import FORMATS, ending_of
 
 if TYPE_CHECKING:
@@ -324,6 +327,7 @@ def translate(
     # Before the imports, which take longer than to find that nothing is there.
     for model in (bundle, *others):
         require_model(model)
+    _refuse_sentence(file, bundle)
     require_texts(file, reference)
 
     from pellucid.text.corpus.lines import iterate_lines
@@ -452,6 +456,17 @@ class _Reports:
         if self._others is not None:
             self._others.end()
         self._log.end()
+
+
+def _refuse_sentence(file: str, bundle: str) -> None:
+    """Raise InputMissingError for words in place of a file, with the command that reads them."""
+    ending = ending_of(file)
+    looks_like_text = " " in file.strip() and "/" not in file and (not ending or " " in ending)
+    if looks_like_text and is_missing(file):
+        raise InputMissingError(
+            f"FILE must be the name of a file, and there is none called {shown(file)}",
+            hint=f"echo {shlex.quote(file)} | pellucid translate {shlex.quote(bundle)}",
+        )
 
 
 def _renderer(*, as_json: bool, several: bool) -> Callable[[int, "Translation"], bytes]:

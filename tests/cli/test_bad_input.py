@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -191,6 +192,23 @@ def test_a_reference_that_is_not_there(tiny_run: Path, pair: tuple[Path, Path], 
     result = pellucid("evaluate", tiny_run, pair[0], tmp_path / "none")
     assert result.code == 66
     assert result.error_line == f"error: cannot read {tmp_path / 'none'}: No such file or directory"
+
+
+@pytest.mark.parametrize("text", ["Hello world.", "one two", "It's 5. And more"])
+def test_a_sentence_in_the_place_of_a_file_gets_the_command_that_reads_it(
+    text: str, tiny_run: Path, tmp_path: Path
+):
+    result = pellucid("translate", tiny_run, text, folder=tmp_path)
+    assert result.code == 66
+    assert f"there is none called {text!r}" in result.err
+    command = result.err.partition("echo ")[2].partition(" | pellucid")[0]
+    assert shlex.split(command) == [text]
+
+    # What looks like the name of a file, and a file of any name, is read as one.
+    (tmp_path / text).write_text("je\n")
+    assert pellucid("translate", tiny_run, text, folder=tmp_path).code == 0
+    other = pellucid("translate", tiny_run, "my notes.txt", folder=tmp_path)
+    assert other.error_line == "error: cannot read my notes.txt: No such file or directory"
 
 
 def test_training_files_of_different_lengths(pair: tuple[Path, Path], tmp_path: Path):
