@@ -10,7 +10,7 @@ from pellucid.documents.containers import Archive, Element, local_name, parse_xm
 from pellucid.documents.html_files import HtmlFile
 from pellucid.documents.mixed import MixedText, read_mixed
 from pellucid.documents.page_language import names_language
-from pellucid.documents.segments import Segment
+from pellucid.documents.segments import Languages, Segment
 from pellucid.text.languages import is_right_to_left
 
 _NCX = "{http://www.daisy.org/z3986/2005/ncx/}text"
@@ -41,8 +41,12 @@ class BookDocument:
     the language.
     """
 
-    def __init__(self, data: bytes, what: str, target_language: str = "") -> None:
-        """Raises DataError for a file that is none, is damaged or is locked by a seller."""
+    def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:
+        """``languages``: the book says that it is in the second one.
+
+        Raises DataError for a file that is none, is damaged or is locked by a seller.
+        """
+        languages = languages or Languages()
         self._archive = Archive(data, what)
         names = self._archive.names
         if _CONTAINER not in names:
@@ -60,10 +64,10 @@ class BookDocument:
             kind = types.get(name)
             if kind == _PACKAGE_TYPE:
                 package = self._archive.read(name)
-                if (changed := _with_language(package, target_language)) != package:
+                if (changed := _with_language(package, languages.target)) != package:
                     self._packages[name] = changed
             elif name.lower().endswith(_CHAPTERS) or kind in _CHAPTER_TYPES:
-                chapter = HtmlFile(self._archive.read(name), f"{what}: {name}", target_language)
+                chapter = HtmlFile(self._archive.read(name), f"{what}: {name}", languages)
                 self._chapters[name] = (chapter, len(self.segments))
                 self.segments += chapter.segments
             elif name.lower().endswith(".ncx") or kind == _CONTENTS_TYPE:

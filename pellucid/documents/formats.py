@@ -71,7 +71,7 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "md":
             return MarkdownDocument(data, what)
         case "html":
-            return HtmlFile(data, what, language)
+            return HtmlFile(data, what, both)
         case "docx":
             return OfficeDocument(data, what, WORD, both)
         case "pptx":
@@ -85,7 +85,7 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "odt":
             return OpenDocument(data, what, both)
         case "epub":
-            return BookDocument(data, what, language)
+            return BookDocument(data, what, both)
         case "po":
             return MessageDocument(PoDocument(data, what, language), language)
         case "xliff":

@@ -18,7 +18,7 @@ from pellucid.documents.html_groups import groups, with_opaque
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_rules import PAGE, TagRules
 from pellucid.documents.html_tokens import Token, tokens_of
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, joined
+from pellucid.documents.segments import Alone, Close, Languages, Open, Piece, Segment, joined
 from pellucid.text.corpus.dialects import byte_order_mark
 
 _CODECS = frozenset(
@@ -281,9 +281,9 @@ def _one_space(text: str) -> str:
 class HtmlFile:
     """An HTML file, in UTF-8 or in the encoding that it names."""
 
-    def __init__(self, data: bytes, what: str, target_language: str = "") -> None:
-        """``target_language``: that of the translation. The page then says that it is its own, and
-        says the direction of its text.
+    def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:
+        """``languages``: the page says that it is in the second one, and the direction of its text;
+        an element in it says so where it says the first.
 
         Raises DataError for what is not text, or in an encoding that is not supported.
         """
@@ -309,7 +309,7 @@ class HtmlFile:
                 hint=_CONVERT.format(self._encoding),
             )
 
-        rules = dataclasses.replace(PAGE, language=target_language)
+        rules = dataclasses.replace(PAGE, languages=languages or Languages())
         self._document = HtmlDocument(source, rules)
         self.segments = self._document.segments
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pellucid.documents.html_roles import READ_AS_WORDS
+from pellucid.documents.segments import Languages
 
 BLOCKS = frozenset(
     (
@@ -37,6 +38,9 @@ _VOID = frozenset(
 )
 
 
+_NOT_KNOWN = Languages()
+
+
 @dataclasses.dataclass(frozen=True)
 class TagRules:
     """The meaning of tags."""
@@ -54,8 +58,8 @@ class TagRules:
     in them."""
     with_attributes: bool = False
     """Whether the attributes that people read are translated."""
-    language: str = ""
-    """The language of the translation, which a page then names as its own; none if empty."""
+    languages: Languages = _NOT_KNOWN
+    """Those of the page and of its translation, which then names the second as its own."""
 
     def is_inline(self, name: str) -> bool:
         """Whether a sentence goes on across this tag."""

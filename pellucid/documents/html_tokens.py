@@ -13,7 +13,7 @@ from pellucid.documents.attributes import Attribute, readable_attributes
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.html_rules import TagRules
-from pellucid.documents.page_language import own_attributes
+from pellucid.documents.page_language import SAY_LANGUAGE, own_attributes
 from pellucid.documents.segments import Kind
 
 _TEXT_ONLY = frozenset(("title", "textarea"))
@@ -44,7 +44,7 @@ class Token:
     attributes: Sequence[Attribute] = ()
     """The attributes to translate."""
     own: Mapping[Attribute, str] = dataclasses.field(default_factory=dict)
-    """The attributes that say the language and direction of the page, and what they will say."""
+    """The attributes that say the language and direction of the text, and what they will say."""
     translates: bool | None = None
     """Whether a start tag has its element translated; None if it does not say."""
     role: Kind = "format"
@@ -131,9 +131,10 @@ class _Reader(PlacedParser):
             read = readable_attributes(tag, written, attrs)
 
         token = Token(kind, "", tag, attributes=read, translates=says.translates, role=says.role)
-        if self._rules.language:
+        languages = self._rules.languages
+        if languages.target and (tag == "html" or any(name in SAY_LANGUAGE for name, _ in attrs)):
             start = self.as_written(self.get_starttag_text() or "")
-            token.own = own_attributes(tag, start, self._rules.language)
+            token.own = own_attributes(tag, start, languages)
         self._add(token)
 
     def _is_opaque(self, tag: str) -> bool:

@@ -1,30 +1,36 @@
 """The language and the direction that a page of HTML says it has."""
 
 from pellucid.documents.attributes import Attribute, attributes_of
+from pellucid.documents.document_language import names_source
+from pellucid.documents.segments import Languages
 from pellucid.text.languages import is_right_to_left
 
+_LANGUAGE = frozenset(("lang", "xml:lang"))
+SAY_LANGUAGE = _LANGUAGE | {"dir"}
 
-def own_attributes(tag: str, source: str, language: str) -> dict[Attribute, str]:
-    """The attributes of a start tag that say what the page is in, with what stands in their place
-    in a page in ``language``.
 
-    A page that says nothing of its direction gets a ``dir`` if it becomes one from right to left;
-    its place is then empty, behind the name of the tag.
+def own_attributes(tag: str, source: str, languages: Languages) -> dict[Attribute, str]:
+    """The attributes of a start tag that say what its text is in, with what stands in their place
+    in a translation.
+
+    The page says another language whatever it said before, an element in it if it said that of the
+    source. A page that says nothing of its direction gets a ``dir`` if it becomes one from right to
+    left; its place is then empty, behind the name of the tag.
     """
-    if tag not in ("html", "body"):
-        return {}
     found = attributes_of(source)
-    changed = {}
-    if tag == "html":
-        changed = {
-            each: language
-            for each in found
-            if each.name in ("lang", "xml:lang")
-            and each.value
-            and not names_language(each.value, language)
-        }
+    target = languages.target
+    changed = {
+        each: target
+        for each in found
+        if each.name in _LANGUAGE
+        and each.value
+        and (tag == "html" or names_source(each.value, languages))
+        and not names_language(each.value, target)
+    }
+    if tag not in ("html", "body"):
+        return changed
 
-    new, old = ("rtl", "ltr") if is_right_to_left(language) else ("ltr", "rtl")
+    new, old = ("rtl", "ltr") if is_right_to_left(target) else ("ltr", "rtl")
     directions = [each for each in found if each.name == "dir"]
     changed |= {each: new for each in directions if each.value.strip().lower() == old}
     if tag == "html" and new == "rtl" and not directions:

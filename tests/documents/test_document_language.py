@@ -111,6 +111,23 @@ def test_a_page_says_the_direction_of_its_text(source: str, target: str, wanted:
 
 
 @pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ('<p lang="de-AT">a b</p>', '<p lang="en">B A</p>'),
+        ("<html lang=de><body lang=de>a b", "<html lang=en><body lang=en>B A"),
+        ('<p>a <i lang="de" xml:lang="de">b</i></p>', '<p><i lang="en" xml:lang="en">B</i> A</p>'),
+        ('<p lang="fr">a b</p>', '<p lang="fr">B A</p>'),
+        ('<p lang="de" translate="no">a b</p>', '<p lang="de" translate="no">a b</p>'),
+        ('<code lang="de">a b</code>', '<code lang="de">a b</code>'),
+        ('<a hreflang="de" lang="">a b</a>', '<a hreflang="de" lang="">B A</a>'),
+    ],
+)
+def test_an_element_says_the_new_language_where_it_said_that_of_the_source(source, wanted):
+    found = into(source.encode(), "a.html", "de", "en").decode()
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
     ("version", "spine", "target", "wanted"),
     [
         ("3.0", "<spine toc='n'>", "ar", "<spine page-progression-direction=\"rtl\" toc='n'>"),
