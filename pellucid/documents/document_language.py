@@ -1,4 +1,4 @@
-"""What a document that names its language, and has a direction, is to say in a translation."""
+"""Rules for the names of languages in a document, and for the direction of its text."""
 
 from typing import Literal
 

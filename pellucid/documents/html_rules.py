@@ -59,7 +59,7 @@ class TagRules:
     with_attributes: bool = False
     """Whether the attributes that people read are translated."""
     languages: Languages = _NOT_KNOWN
-    """Those of the page and of its translation, which then names the second as its own."""
+    """The languages of the page and of its translation, which names the second as its own."""
 
     def is_inline(self, name: str) -> bool:
         """Whether a sentence goes on across this tag."""
