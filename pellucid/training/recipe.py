@@ -32,7 +32,7 @@ from pellucid.training.plan import (
     unit_of,
     words_in_line,
 )
-from pellucid.training.verdict import ROUGH_TOKENS, USABLE_TOKENS, Expectation, expectation
+from pellucid.training.verdict import MORE_TOKENS, Expectation, expectation
 
 _SHARED_LETTERS = 0.8
 """From this share of common characters on, one vocabulary serves both sides (Vaswani et al. 2017,
@@ -395,7 +395,7 @@ def expectation_choice(plan: Plan) -> Choice:
     expected = expected_quality(plan.facts, tokens)
     what, why = str(expected).split(": ", 1)
 
-    more = [each for each in (ROUGH_TOKENS, USABLE_TOKENS) if each > tokens]
+    more = [each for each in MORE_TOKENS if each > tokens]
     for wanted in more:
         level = expected_quality(plan.facts, wanted).level
         if level != expected.level and math.isinf(plan.most_updates):

@@ -66,9 +66,12 @@ def test_a_verdict_says_what_would_help():
     [
         # Each as it was measured: benchmarks/results/auto.md and road.md, and the run of the
         # issue that asks for this.
-        (29_000, 11.1, 3_100_000, "usable"),
-        (164_471, 7.0, 3_300_000, "usable"),
-        (19_500, 25.0, 2_100_000, "useless"),
+        (29_000, 11.1, 3_400_000, "usable"),
+        (29_000, 11.1, 1_700_000, "usable"),
+        (164_471, 6.4, 3_200_000, "usable"),
+        (19_500, 25.0, 3_200_000, "rough"),
+        (19_500, 25.0, 2_100_000, "rough"),
+        (19_500, 25.0, 1_400_000, "useless"),
         (10_000, 24.0, 900_000, "useless"),
         (6_000, 11.1, 3_000_000, "rough"),
         (29_000, 11.1, 100_000, "useless"),
@@ -103,11 +106,11 @@ def test_a_recipe_says_what_to_expect_and_names_the_figure_that_decides():
 
 
 def test_a_recipe_says_how_many_minutes_a_better_model_would_take():
-    """3,000 tokens a second, 54 seconds of each minute, are 2.5 million after 15.4 minutes."""
+    """3,000 tokens a second, 54 seconds of each minute, are 1.5 million after 9.3 minutes."""
     side = SideFacts(9.0, 50.0, 30_000, 0.05, 90, 0.05, 0.0)
     facts = CorpusFacts(30_000, side, side, 0.98, 5, 5)
-    plan = Plan(facts, 10.0, SIZES[0], 2048, Pace(0.5, 1500.0, 60.0))
-    assert str(expectation_choice(plan)).endswith("; a usable one takes about 16 minutes here")
+    plan = Plan(facts, 8.0, SIZES[0], 2048, Pace(0.5, 1500.0, 60.0))
+    assert str(expectation_choice(plan)).endswith("; a usable one takes about 10 minutes here")
     assert "takes about" not in str(expectation_choice(dataclasses.replace(plan, minutes=20.0)))
     stopped = dataclasses.replace(plan, most_updates=500)
     assert "takes about" not in str(expectation_choice(stopped))  # minutes do not end it
@@ -135,7 +138,7 @@ def test_long_sentences_without_spaces_are_long():
     assert words_in_line(thai) == pytest.approx(18 / 6)
     side = dataclasses.replace(chinese, new_words=0.9)
     long = CorpusFacts(19_500, side, side, 0.0, 0, 0)
-    assert expected_quality(long, 2_100_000).level == "useless"
+    assert expected_quality(long, 1_900_000).level == "useless"
 
 
 def test_long_words_are_not_counted_as_several():
@@ -144,7 +147,7 @@ def test_long_words_are_not_counted_as_several():
 
 
 def test_without_a_number_of_updates_only_the_text_decides():
-    assert expectation(19_500, 25, math.inf, is_exact=False, is_closed=False).level == "useless"
+    assert expectation(19_500, 25, math.inf, is_exact=False, is_closed=False).level == "rough"
     found = expectation(29_000, 11, math.inf, is_exact=False, is_closed=False)
     assert (found.level, found.why[:44]) == (
         "usable",
