@@ -14,6 +14,7 @@ from pellucid.documents.segments import Languages, Segment
 from pellucid.text.languages import is_right_to_left
 
 _NCX = "{http://www.daisy.org/z3986/2005/ncx/}text"
+_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _CHAPTERS = (".xhtml", ".html", ".htm")
 _CHAPTER_TYPES = frozenset(("application/xhtml+xml", "text/html"))
 _CONTENTS_TYPE = "application/x-dtbncx+xml"
@@ -47,6 +48,7 @@ class BookDocument:
         Raises DataError for a file that is none, is damaged or is locked by a seller.
         """
         languages = languages or Languages()
+        self._target = languages.target
         self._archive = Archive(data, what)
         names = self._archive.names
         if _CONTAINER not in names:
@@ -97,6 +99,8 @@ class BookDocument:
                 continue
             for text, segment in zip(texts, own, strict=True):
                 text.write(segment)
+            if self._target and not names_language(root.get(_XML_LANG, self._target), self._target):
+                root.set(_XML_LANG, self._target)
             changed[name] = write_xml(root)
         return self._archive.written(changed)
 

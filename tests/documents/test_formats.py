@@ -976,9 +976,9 @@ def test_a_book_says_its_new_language_and_keeps_pages_and_names():
         ' house<span role="doc-pagebreak">xii</span></p></html>'
     )
     ncx = (
-        "<ncx xmlns='http://www.daisy.org/z3986/2005/ncx/'><docTitle><text>red house</text>"
-        "</docTitle><docAuthor><text>Old Cat</text></docAuthor><pageList><pageTarget><navLabel>"
-        "<text>Page xii</text></navLabel></pageTarget></pageList></ncx>"
+        "<ncx xmlns='http://www.daisy.org/z3986/2005/ncx/' xml:lang='de'><docTitle><text>red house"
+        "</text></docTitle><docAuthor><text>Old Cat</text></docAuthor><pageList><pageTarget>"
+        "<navLabel><text>Page xii</text></navLabel></pageTarget></pageList></ncx>"
     )
     package = (
         "<package xmlns:dc='x'><dc:title>Red house</dc:title><dc:creator>Old Cat</dc:creator>"
@@ -1000,6 +1000,7 @@ def test_a_book_says_its_new_language_and_keeps_pages_and_names():
         assert archive.read("a.opf").decode() == package.replace(" de ", " en ")
         found = archive.read("toc.ncx").decode()
         assert "<docTitle><text>HOUSE RED</text>" in found
+        assert 'xml:lang="en"' in found
         assert "<text>Old Cat</text>" in found
         assert "<text>Page xii</text>" in found
         for codec in ("utf-16", "iso-8859-1"):
@@ -1011,6 +1012,7 @@ def test_a_book_says_its_new_language_and_keeps_pages_and_names():
     with zipfile.ZipFile(io.BytesIO(written)) as archive:
         assert archive.read("a.opf").decode() == package
         assert b'lang="de"' in archive.read("iso-8859-1.xhtml")
+        assert b'lang="de"' in archive.read("toc.ncx")
 
 
 def test_a_page_says_its_new_language():
