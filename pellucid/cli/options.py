@@ -398,8 +398,10 @@ def changed_settings(
 def _changes(search: Choices, sampling: Choices) -> dict[str, Any]:
     """The decoding settings that the options give.
 
-    Raises click.UsageError for options of sampling without ``--sample``.
+    Raises click.UsageError for options that do nothing without another one.
     """
+    if "diversity_strength" in search and "diverse_groups" not in search:
+        raise click.UsageError("--diversity-strength must go with --diverse-groups.")
     settings = {name: value for name, value in sampling.items() if name != "sample"}
     if "sample" in sampling:
         return {**search, "sampling": settings}

@@ -374,7 +374,7 @@ def translate(
         figures=as_json,
     )
     translator.glossary = terms
-    translator.check_below(translator.settings)
+    translator.check_settings(translator.settings)
     if is_document:
         return translate_files(
             translator,

@@ -20,7 +20,7 @@ from pellucid.decoding.warnings import KINDS, TranslationWarning, WarningKind, k
 from pellucid.text.languages import code_problem, leading_code
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
-from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer, reads_code
 from pellucid.text.tokenizers.tokenizer import unknown_parts
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
@@ -73,7 +73,7 @@ def source_warnings(
     """
     found = []
     is_too_long = bool(text[MOST_CHARACTERS:].strip())
-    codes = tokenizer.codes if isinstance(tokenizer, MarianTokenizer) else None
+    codes = _codes_of(tokenizer, text)
     problem = None if codes is None or not text.strip() else code_problem(text, codes)
     if problem is not None:
         found.append(TranslationWarning("language_code", problem))
@@ -99,6 +99,15 @@ def source_warnings(
         message = f"only its first {MOST_CHARACTERS:,} characters are read"
         found.append(TranslationWarning("truncated", message))
     return found
+
+
+def _codes_of(tokenizer: Tokenizer, text: str) -> Sequence[str] | None:
+    """The codes that the model knows; None for one that does not list them, and may know that with
+    which the text begins."""
+    if isinstance(tokenizer, MarianTokenizer):
+        return tokenizer.codes
+    code = leading_code(text)
+    return () if code and not reads_code(tokenizer, code) else None
 
 
 def is_cut(warnings: Iterable[TranslationWarning]) -> bool:

@@ -49,7 +49,7 @@ from pellucid.model.config import TranslatorSettings
 from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN, with_code
 from pellucid.text.tokenizers.interface import Tokenizer
-from pellucid.text.tokenizers.marian import has_codes
+from pellucid.text.tokenizers.marian import has_codes, reads_code
 
 if TYPE_CHECKING:
     from pellucid.decoding.attention import AttentionWeights
@@ -378,8 +378,14 @@ class Translator:
         task = self._task(self.settings, splits=self.split, first_line=first_line)
         return self._translate_all(lines, task)
 
-    def check_below(self, settings: DecodingConfig) -> None:
-        """Raise ConfigError if ``below`` is set and the model has no scale of quality."""
+    def check_settings(self, settings: DecodingConfig) -> None:
+        """Raise ConfigError for a setting that this model cannot have: ``below`` without a scale of
+        quality, or ``target_code`` if it translates into one language."""
+        code = settings.target_code
+        if code and not reads_code(self._bundle.source_tokenizer, code):
+            raise ConfigError(
+                f"target_code is for a multilingual model, and this one does not read {code}"
+            )
         if settings.below is not None and self._bundle.quality_points is None:
             raise ConfigError(
                 "below needs a model whose quality was calibrated, and this one was not",
@@ -404,6 +410,7 @@ class Translator:
                 f"each source needs one target, got {len(sources)} sources"
                 f" and {len(targets)} targets"
             )
+        self.check_settings(self.settings)
         check_texts(sources, first_line)
         check_texts(targets, first_line)
         # imported here, as it imports torch, which a converted copy does not need
@@ -524,7 +531,7 @@ class Translator:
     def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
         """One translation for each line; lines that are known are not translated again."""
         settings = task.settings
-        self.check_below(settings)
+        self.check_settings(settings)
         requests = as_requests(lines, settings, task.next_line)
         steps = (
             self._codes,

@@ -71,7 +71,7 @@ class ModelTranslator:
         # One translation is written and its scores are not read.
         # What is doubtful is marked or left as a whole, with the marks of the document in it.
         plain = {"n_best": 1, "align": False, "token_log_probs": False, "below": None}
-        translator.check_below(translator.settings)
+        translator.check_settings(translator.settings)
         self._below, self._doubtful = translator.settings.below, translator.settings.doubtful
         changed = translator.with_settings(translator.settings.changed(plain))
         self._translator = changed.without_log()  # a line of a log is no place in a document

@@ -44,7 +44,6 @@ def translator(tiny_run: Path) -> library.Translator:
                 "temperature": 0.7, "top_k": 9, "top_p": 0.9, "epsilon": 0.001, "seed": 0,
             },
         }),
-        (["--target-code", "fra"], {"target_code": ">>fra<<"}),
         (["--mbr", "-b", 5], {"mbr": True, "beam_size": 5}),
         (["--align", "--align-layer", 0, "--align-head", 1], {
             "align": True, "align_layer": 0, "align_head": 1,
@@ -143,6 +142,13 @@ def test_what_cannot_be_asked_together_is_refused(tiny_run: Path):
     lonely = pellucid("translate", tiny_run, "--top-k", 3, "--seed", 1, stdin=TEXT)
     assert lonely.code == 2
     assert "Error: --top-k, --seed must go with --sample." in lonely.err
+    lonely = pellucid("translate", tiny_run, "--diversity-strength", 2)
+    assert "Error: --diversity-strength must go with --diverse-groups." in lonely.err
+    coded = pellucid("translate", tiny_run, "--target-code", "fra", stdin=b"je\n")
+    assert coded.code == 78
+    assert coded.error_line == (
+        "error: target_code is for a multilingual model, and this one does not read >>fra<<"
+    )
     several = pellucid(
         "translate", tiny_run, "--sample", "--must", "chat", "--top-p", 3, "--ban", "chat",
         "--prefix", "le chat", stdin=TEXT,

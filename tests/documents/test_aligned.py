@@ -86,7 +86,11 @@ def test_the_parts_of_a_long_sentence_have_a_space_between_them_where_the_script
     ("code", "language"), [("", "und"), (">>fra<<", "fr"), ("pt_br", "pt"), ("cmn_Hans", "zh")]
 )
 def test_the_language_of_translations_is_that_of_the_code(code: str, language: str):
-    translator = Translator(tiny_bundle(), DecodingConfig.parse({"target_code": code}))
+    settings = DecodingConfig.parse({"target_code": code})
+    single = tiny_bundle()
+    source = WordTokenizer("word", Vocabulary.of([settings.target_code or "z", *"abcdefgh"]))
+    bundle = Bundle(single.model, source, single.target_tokenizer, {}, {})
+    translator = Translator(bundle, settings)
     assert ModelTranslator(translator).target_language == language
 
 

@@ -4,13 +4,20 @@ from pathlib import Path
 
 import pytest
 from marian_folders import marian_folder
+from tiny_models import tiny_bundle
 
 import pellucid
 from pellucid.backends.huggingface.import_folder import import_huggingface
 from pellucid.core.errors import ConfigError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.suspicious import source_warnings
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator
 from pellucid.inspection.sentence import open_model, read_sentence
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.marian import reads_code
+from pellucid.text.tokenizers.tokenizer import train_tokenizers
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +108,42 @@ def test_a_sentence_of_a_document_gets_it_and_links_point_into_its_text(bundle: 
             if start >= shift
         ]
         assert list(ours.links) == kept
+
+
+def trained(kind: str, lines: list[str]) -> Tokenizer:
+    wanted = TokenizerConfig(kind=kind, vocabulary_size=400)
+    return train_tokenizers(lines, lines, wanted)[0]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+def test_own_tokenizers_read_the_codes_that_they_were_trained_on(kind: str):
+    plain = [f"the {word} house is {word}" for word in ("red", "old", "new", "tall")] * 30
+    coded = [f">>{('deu', 'fra')[place % 2]}<< {line}" for place, line in enumerate(plain)]
+    multilingual = trained(kind, coded)
+    assert reads_code(multilingual, ">>deu<<")
+    assert reads_code(multilingual, ">>fra<<")
+    single = trained(kind, [*plain, "3 > 2 and 2 < 3"])
+    assert not reads_code(single, ">>deu<<")
+
+    # A line that begins with one is warned of only by a model that reads none.
+    for tokenizer, wanted in ((multilingual, []), (single, ["language_code"])):
+        line = ">>deu<< the red house"
+        found = source_warnings(line, tokenizer.encode(line), 99, tokenizer)
+        assert [each.kind for each in found if each.kind == "language_code"] == wanted
+
+
+def test_letters_say_nothing_of_codes():
+    assert reads_code(trained("character", ["a > b < c d e u"] * 9), ">>deu<<")
+
+
+def test_a_model_of_one_language_refuses_a_code():
+    translator = Translator(tiny_bundle(), DecodingConfig())
+    coded = translator.with_settings(translator.settings.changed({"target_code": "deu"}))
+    message = "target_code is for a multilingual model, and this one does not read >>deu<<"
+    for use in (
+        lambda: coded.translate("chat"),
+        lambda: coded.score(["chat"], ["cat"]),
+        lambda: ModelTranslator(coded),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            use()

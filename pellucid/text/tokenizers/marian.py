@@ -14,6 +14,7 @@ import sentencepiece
 
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
+from pellucid.core.special import UNK_ID
 from pellucid.text.normalization import Normalization, check_text
 from pellucid.text.tokenizers.interface import SILENT_IDS, Tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
@@ -121,6 +122,22 @@ class MarianTokenizer(VocabularyTokenizer):
 def has_codes(tokenizer: Tokenizer) -> bool:
     """Whether a text may begin with the code of the language to translate into."""
     return isinstance(tokenizer, MarianTokenizer) and bool(tokenizer.codes)
+
+
+def reads_code(tokenizer: Tokenizer, code: str) -> bool:
+    """Whether a tokenizer may have learned codes such as ``code`` at the beginning of texts.
+
+    Only a Marian model lists its codes. Subwords learned from text with codes contain their marks,
+    as these begin every line; letters and words say nothing.
+    """
+    if isinstance(tokenizer, MarianTokenizer):
+        return bool(tokenizer.codes)
+    ids = tokenizer.encode(code)
+    if UNK_ID in ids:
+        return False
+    if tokenizer.kind not in ("bpe", "unigram"):
+        return True
+    return any(">>" in token for token in tokenizer.tokens(ids))
 
 
 def load_marian(folder: Path, name: str, file: VocabularyFile) -> MarianTokenizer:
