@@ -144,7 +144,7 @@ def expectation(
     if is_exact:
         return Expectation(
             "usable" if is_enough and tokens >= _USABLE_TOKENS else "rough",
-            f"{amount}; 114,000 pronunciations had 55.6% exactly right in 10 minutes",
+            f"{amount}; 114,000 pronunciations had 61.2% exactly right after 30 minutes",
         )
 
     if words > _LONG_WORDS:
