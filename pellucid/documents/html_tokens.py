@@ -13,7 +13,7 @@ from pellucid.documents.attributes import Attribute, readable_attributes
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.html_rules import TagRules
-from pellucid.documents.page_language import SAY_LANGUAGE, own_attributes
+from pellucid.documents.page_language import SAY_LANGUAGE, is_foreign, own_attributes
 from pellucid.documents.segments import Kind
 
 _TEXT_ONLY = frozenset(("title", "textarea"))
@@ -120,6 +120,9 @@ class _Reader(PlacedParser):
     def _add_start(self, kind: _Kind, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attrs = [(name, value and self.as_written(value)) for name, value in attrs]
         says = element_says(tag, attrs)
+        languages = self._rules.languages
+        if says.translates is None and is_foreign(tag, attrs, languages):
+            says = dataclasses.replace(says, translates=False)
 
         read: list[Attribute] = []
         if (
@@ -131,7 +134,6 @@ class _Reader(PlacedParser):
             read = readable_attributes(tag, written, attrs)
 
         token = Token(kind, "", tag, attributes=read, translates=says.translates, role=says.role)
-        languages = self._rules.languages
         if languages.target and (tag == "html" or any(name in SAY_LANGUAGE for name, _ in attrs)):
             start = self.as_written(self.get_starttag_text() or "")
             token.own = own_attributes(tag, start, languages)

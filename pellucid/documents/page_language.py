@@ -1,5 +1,7 @@
 """The language and the direction that a page of HTML says it has."""
 
+from collections.abc import Sequence
+
 from pellucid.documents.attributes import Attribute, attributes_of
 from pellucid.documents.document_language import names_source
 from pellucid.documents.segments import Languages
@@ -7,6 +9,20 @@ from pellucid.text.languages import is_right_to_left
 
 _LANGUAGE = frozenset(("lang", "xml:lang"))
 SAY_LANGUAGE = _LANGUAGE | {"dir"}
+_PHRASES = frozenset(("a", "cite", "dfn", "em", "i", "q"))
+"""Elements that authors mark with a language because it is another one, such as a link to the page
+in it. Programs mark others, a span above all, and often wrongly."""
+
+
+def is_foreign(
+    tag: str, attributes: Sequence[tuple[str, str | None]], languages: Languages
+) -> bool:
+    """Whether an element holds a phrase in another language than the model reads, as far as that
+    is known."""
+    if tag not in _PHRASES or not (languages.source and languages.target):
+        return False
+    codes = [value for name, value in attributes if name in _LANGUAGE and value]
+    return bool(codes) and not any(names_source(code, languages) for code in codes)
 
 
 def own_attributes(tag: str, source: str, languages: Languages) -> dict[Attribute, str]:

@@ -117,6 +117,11 @@ def test_a_page_says_the_direction_of_its_text(source: str, target: str, wanted:
         ("<html lang=de><body lang=de>a b", "<html lang=en><body lang=en>B A"),
         ('<p>a <i lang="de" xml:lang="de">b</i></p>', '<p><i lang="en" xml:lang="en">B</i> A</p>'),
         ('<p lang="fr">a b</p>', '<p lang="fr">B A</p>'),
+        # A phrase stays, but for one that says to be translated, or is marked by a program.
+        ('<p>a <i lang="fr">b c</i></p>', '<p>A <i lang="fr">b c</i></p>'),
+        ('<a lang="en-GB" title="e f">a b</a>', '<a lang="en-GB" title="e f">a b</a>'),
+        ('<em lang="la" translate="yes">a b</em>', '<em lang="la" translate="yes">B A</em>'),
+        ('<span lang="EN-US">a b</span>', '<span lang="EN-US">B A</span>'),
         ('<p lang="de" translate="no">a b</p>', '<p lang="de" translate="no">a b</p>'),
         ('<code lang="de">a b</code>', '<code lang="de">a b</code>'),
         ('<a hreflang="de" lang="">a b</a>', '<a hreflang="de" lang="">B A</a>'),
