@@ -139,6 +139,7 @@ class OfficeDocument:
         """The file with other segments."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+
         changed = set()
         paragraphs = []
         for text, before, after in zip(self._texts, self.segments, translated, strict=True):
@@ -150,6 +151,7 @@ class OfficeDocument:
                 ParagraphWriter(text).write(after)
                 paragraphs.append(text.element)
             changed.add(text.element.getroottree().getroot())
+
         if changed:
             self._language.turn_texts(paragraphs)
             for root in self._roots.values():

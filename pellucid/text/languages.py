@@ -203,6 +203,8 @@ def with_country(language: str) -> str:
         base = "nb"  # no spelling is that of both written languages
     if base == "zh" and [each.lower() for each in others] == ["hant"]:
         return "zh-TW"
+    if base == "sr" and [each.lower() for each in others] == ["latn"]:
+        return "sr-Latn-RS"
     country = _COUNTRIES.get(base)
     if country is None or any(re.fullmatch("[A-Z]{2}", each) for each in others):
         return "-".join((base, *others))
