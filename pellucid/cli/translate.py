@@ -461,8 +461,9 @@ class _Reports:
 def _refuse_sentence(file: str, bundle: str) -> None:
     """Raise InputMissingError for words in place of a file, with the command that reads them."""
     ending = ending_of(file)
-    looks_like_text = " " in file.strip() and "/" not in file and (not ending or " " in ending)
-    if looks_like_text and is_missing(file):
+    has_words = " " in file.strip() and (not ending or " " in ending)
+    ends_a_sentence = file.endswith((".", "!", "?", "…", "。", "！", "？"))
+    if (has_words or ends_a_sentence) and "/" not in file and is_missing(file):
         raise InputMissingError(
             f"FILE must be the name of a file, and there is none called {shown(file)}",
             hint=f"echo {shlex.quote(file)} | pellucid translate {shlex.quote(bundle)}",

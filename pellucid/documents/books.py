@@ -39,7 +39,7 @@ _OBFUSCATIONS = {"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/
 
 class BookDocument:
     """An epub file; pictures, fonts and styles stay to the byte, and of the package everything but
-    the language.
+    the language and the direction of its pages.
     """
 
     def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:

@@ -194,7 +194,9 @@ def test_a_reference_that_is_not_there(tiny_run: Path, pair: tuple[Path, Path], 
     assert result.error_line == f"error: cannot read {tmp_path / 'none'}: No such file or directory"
 
 
-@pytest.mark.parametrize("text", ["Hello world.", "one two", "It's 5. And more"])
+@pytest.mark.parametrize(
+    "text", ["Hello world.", "one two", "It's 5. And more", "我喜欢狗。", "Hello!"]
+)
 def test_a_sentence_in_the_place_of_a_file_gets_the_command_that_reads_it(
     text: str, tiny_run: Path, tmp_path: Path
 ):
