@@ -387,6 +387,15 @@ def translate(
             quiet=obj["quiet"],
         )
 
+    settings = translator.settings
+    if not (settings.align or settings.replace_unknown or settings.coverage_penalty != 0):
+        unread = [name for name in ("align_layer", "align_head") if name in search]
+        if unread:
+            names = " and ".join(f"--{name.replace('_', '-')}" for name in unread)
+            raise click.UsageError(
+                f"{names} must go with --align, --replace-unknown or --coverage-penalty."
+            )
+
     if split is not None:
         # None leaves the choice to the bundle, which knows what its training text was like.
         translator.split = split

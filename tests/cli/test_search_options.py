@@ -144,6 +144,13 @@ def test_what_cannot_be_asked_together_is_refused(tiny_run: Path):
     assert "Error: --top-k, --seed must go with --sample." in lonely.err
     lonely = pellucid("translate", tiny_run, "--diversity-strength", 2)
     assert "Error: --diversity-strength must go with --diverse-groups." in lonely.err
+    lonely = pellucid("translate", tiny_run, "--align-layer", 0, "--align-head", 1, stdin=b"je\n")
+    assert lonely.code == 2
+    assert (
+        "Error: --align-layer and --align-head must go with --align, --replace-unknown or"
+        " --coverage-penalty." in lonely.err
+    )
+    assert pellucid("translate", tiny_run, "--coverage-penalty", 1, "--align-layer", 0).code == 0
     coded = pellucid("translate", tiny_run, "--target-code", "fra", stdin=b"je\n")
     assert coded.code == 78
     assert coded.error_line == (
