@@ -66,6 +66,7 @@ def test_the_cleaned_copies_are_clean(tmp_path):
 def test_all_kinds_of_finding_but_those_said_to_stay_are_gone(tmp_path):
     extra = [
         ("mojibake Ã©".encode(), b"Mojibake"),
+        ("it\x92s".encode(), b"<p>es ist</p>"),
         ("so\u00adft".encode(), "weich\ue000".encode()),
         ("очень далеко отсюда".encode(), "weit weg, cafe\u0301 und café".encode()),
         (GOOD[3] + b" ", GOOD[3].replace(b" ", b"  ") + b"!"),

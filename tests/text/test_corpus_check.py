@@ -87,6 +87,8 @@ def test_nothing_is_found_in_good_text(tmp_path, pairs):
         ("invisible", "un chien noir", "\u202aa black dog\u200e"),
         ("other_script", "un chien noir", "Чёрная собака"),
         ("mojibake", "un chien Ã©gal", "a black dog"),
+        ("windows_1252", "un chien\x85", "a black dog"),
+        ("markup", "un chien<br>", "a black dog"),
         ("too_long", "un chien " * 200, "a black dog " * 180),
         ("length_ratio", "un chien", "a black dog " * 10),
         ("source_equals_target", "Paris - Londres", "Paris - Londres"),
@@ -384,7 +386,12 @@ def test_the_dirt_of_the_messy_samples_is_found():
     crawl = examine(SHARED / "messy/wmt10k.de", SHARED / "messy/wmt10k.en")
     assert news.findings["empty"].count == 13
     assert crawl.findings["empty"].first_lines == [5]
-    assert crawl.findings["control"].count == 8
+    assert crawl.findings["windows_1252"].count == 8
+    assert crawl.findings["mojibake"].source_count == 7
+    assert (crawl.findings["markup"].source_count, news.findings["markup"].target_count) == (
+        452,
+        11,
+    )
     assert news.reasons == crawl.reasons == []
 
 

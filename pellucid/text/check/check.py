@@ -95,7 +95,7 @@ Kind = Literal[
     "other_script",
 ]
 
-KEPT_KINDS: frozenset[Kind] = frozenset(("unusual", "mojibake", "invisible", "other_script"))
+KEPT_KINDS: frozenset[Kind] = frozenset(("unusual", "markup", "invisible", "other_script"))
 """The kinds that ``check --fix`` leaves: they may be intended, or nobody knows what was."""
 
 _Rows = npt.NDArray[np.int64]

@@ -2,12 +2,13 @@
 
 NumPy works on whole blocks of bytes, never Python on single characters, so that millions of lines
 take seconds. ``scan`` gives a ``SideScan`` with a few bytes for each line; ``find_marks`` finds
-suspicious characters and ``without_marks`` removes them; ``Column`` holds one number for each line.
+suspicious characters and ``repaired`` mends them; ``Column`` holds one number for each line.
 """
 
 import contextlib
 import re
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Generic, Literal, TypeVar, cast, get_args
@@ -17,6 +18,13 @@ import numpy.typing as npt
 
 from pellucid.core.files import write_errors
 from pellucid.text.check.forms import line_forms, line_scripts
+from pellucid.text.check.markup import has_markup, maybe_markup
+from pellucid.text.check.mojibake import (
+    C1_IN_WINDOWS,
+    is_mojibake,
+    maybe_mojibake,
+    read_again,
+)
 from pellucid.text.corpus.lines import BYTE_ORDER_MARK, invalid_lines, iterate_blocks
 from pellucid.text.corpus.rows import RowSet
 
@@ -68,23 +76,24 @@ class Column(Generic[Number]):
                 self._file.close()
 
 
-Mark = Literal["nul", "carriage_return", "odd_separator", "control", "unusual", "mojibake"]
+Mark = Literal["nul", "carriage_return", "odd_separator", "windows_1252", "control", "unusual"]
 MARKS: tuple[Mark, ...] = get_args(Mark)
 
 _PATTERNS: dict[Mark, bytes] = {
     "nul": rb"\x00",
     "carriage_return": rb"\r",
-    # VT, FF, FS, GS, RS, U+0085, U+2028, U+2029: where str.splitlines cuts and \n does not
-    "odd_separator": rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]",
-    "control": rb"[\x01-\x08\x0e-\x1b\x1f\x7f]|\xc2[\x80-\x84\x86-\x9f]",
+    # VT, FF, FS, GS, RS, U+2028, U+2029: where str.splitlines cuts and \n does not
+    "odd_separator": rb"[\x0b\x0c\x1c-\x1e]|\xe2\x80[\xa8\xa9]",
+    # C1 controls that are punctuation or letters in Windows-1252; in UTF-8 they end as they begin
+    "windows_1252": rb"\xc2[%b]" % bytes(C1_IN_WINDOWS),
+    "control": rb"[\x01-\x08\x0e-\x1b\x1f\x7f]|\xc2[\x81\x8d\x8f\x90\x9d]",
     # private use; non-characters; interlinear marks, object, replacement character
     "unusual": rb"\xee[\x80-\xbf]|\xef[\x80-\xa3]|\xef\xb7[\x90-\xaf]|\xef\xbf[\xb9-\xbf]"
     rb"|\xf3[\xb0-\xbf]|\xf4",
-    # UTF-8 read as Latin-1 and written as UTF-8 again: two or three accented letters for one
-    "mojibake": rb"\xc3[\x82\x83]\xc2[\x80-\xbf]|\xc3\xa2\xe2\x82\xac",
 }
 _ANY = re.compile(b"|".join(b"(%b)" % _PATTERNS[mark] for mark in MARKS))
 _SPACES = re.compile(b"|".join(_PATTERNS[mark] for mark in ("carriage_return", "odd_separator")))
+_C1_RUN = re.compile("[\x80-\x9f]+")
 _NOTHING = re.compile(b"|".join((_PATTERNS["nul"], _PATTERNS["control"], rb"\xef\xbb\xbf")))
 
 
@@ -100,12 +109,15 @@ def find_marks(text: bytes) -> dict[Mark, list[int]]:
     return found
 
 
-def without_marks(line: bytes) -> bytes:
+def repaired(line: str) -> str:
     """A line with spaces for odd separators, without NUL, control characters and byte order marks.
 
-    What may be intended stays, such as characters for private use and soft hyphens.
+    Windows-1252 that was read as Latin-1, and UTF-8 that was read as either, is read again. What
+    may be intended stays, such as characters for private use and soft hyphens.
     """
-    return _NOTHING.sub(b"", _SPACES.sub(b" ", line))
+    if not line.isascii():
+        line = _C1_RUN.sub(lambda found: found[0].translate(C1_IN_WINDOWS), read_again(line))
+    return _NOTHING.sub(b"", _SPACES.sub(b" ", line.encode())).decode()
 
 
 def _suspicious_places(text: npt.NDArray[np.uint8]) -> list[int]:
@@ -136,13 +148,12 @@ def _mark_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
     leads[[*range(0x20), 0x7F, 0xEE, 0xF3, 0xF4]] = 1
     leads[[ord("\t"), ord("\n")]] = 0
 
-    seconds = np.zeros((6, 256), dtype=np.bool_)
+    seconds = np.zeros((5, 256), dtype=np.bool_)
     seconds[1] = True
 
     # The lead bytes of UTF-8 with the second bytes of the characters in ``_PATTERNS``.
     following = {
         0xC2: [*range(0x80, 0xA0)],
-        0xC3: [0x82, 0x83, 0xA2],
         0xE2: [0x80],
         0xEF: [*range(0x80, 0xA4), 0xB7, 0xBF],
     }
@@ -157,13 +168,17 @@ _LEADS, _SECONDS = _mark_tables()
 _QUOTES = np.zeros(256, dtype=np.bool_)
 _QUOTES[[*range(0x90, 0xA0), 0xA6]] = True  # dashes, quotation marks, the ellipsis
 
-LineProblem = Literal[Mark, "empty", "invalid_utf8", "crlf", "too_long", "not_nfc", "invisible"]
+LineProblem = Literal[
+    Mark, "empty", "invalid_utf8", "crlf", "too_long", "mojibake", "markup", "not_nfc", "invisible"
+]
 LINE_PROBLEMS: tuple[LineProblem, ...] = (
     "empty",
     "invalid_utf8",
     "crlf",
     "too_long",
     *MARKS,
+    "mojibake",
+    "markup",
     "not_nfc",
     "invisible",
 )
@@ -333,6 +348,8 @@ def scan_block(block: bytes) -> BlockScan:
         places = np.asarray(marks.get(mark, ()), dtype=np.int64)
         problems[mark] = np.unique(np.searchsorted(ends, places))  # position to row
 
+    problems["mojibake"] = _rows_that(is_mojibake, lines, ends, maybe_mojibake(bytes_))
+    problems["markup"] = _rows_that(has_markup, lines, ends, maybe_markup(bytes_))
     problems["invalid_utf8"] = np.array(invalid_lines(text), np.int64)
     problems["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
 
@@ -349,6 +366,15 @@ def scan_block(block: bytes) -> BlockScan:
         hashes[row] = hash(line)
     traits = _traits(bytes_, starts, ends)
     return BlockScan(lengths, hashes, traits, problems, forms.has_composed)
+
+
+def _rows_that(
+    holds: Callable[[str], bool], lines: Sequence[bytes], ends: _Rows, places: _Rows
+) -> _Rows:
+    """The rows with any of ``places`` in them for which the function is true."""
+    rows = np.unique(np.searchsorted(ends, places)).tolist()
+    found = [row for row in rows if holds(lines[row].decode("utf-8", "replace"))]
+    return np.array(found, np.int64)
 
 
 def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:

@@ -31,7 +31,7 @@ from pellucid.text.check.rules import (
     scan_pairs,
     usual_log_ratio,
 )
-from pellucid.text.check.scan import LONGEST_LINE, Column, without_marks
+from pellucid.text.check.scan import LONGEST_LINE, Column, repaired
 from pellucid.text.config import file_format
 from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.chunks import CHUNK, Chunk, InOrder, read_chunks
@@ -44,7 +44,7 @@ from pellucid.text.normalization import compose, normalize
 from pellucid.text.scripts import combining_marks
 
 DROPPED_NAME = "dropped.jsonl"
-_VERSION = 6
+_VERSION = 7
 """The version of the rules, which is hashed into the fingerprint of cleaned pairs."""
 _MOST_INVALID = 0.01
 """With a larger share of lines that are not UTF-8, the file is in another encoding."""
@@ -333,7 +333,7 @@ def _beside(
 
 
 def _repaired(line: str) -> str:
-    return compose(without_marks(line.encode("utf-8", "replace")).decode())
+    return compose(repaired(line.encode("utf-8", "replace").decode()))
 
 
 def _hash(text: str) -> int:
