@@ -30,25 +30,38 @@ _SOUND = (
 )
 """The brackets around a sound, ``[music playing]``: no part of a sentence, which models of whole
 sentences read badly; what is in them is a text by itself."""
+_BLANK = r"(?P<blank>(?<!\b[A-Z]:)(?:\\[nh])+)"
+"""Hard spaces and soft line ends of SubStation Alpha, which programs leave in SubRip too, and no
+path of Windows."""
 _KEPT = {
-    # {\i1}text{\i0}; {\an8}, {y:i}
+    # {\i1}text{\i0}; {\an8}, {y:i}; a hard space
     "srt": re.compile(
         r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}"
-        rf"|\{{(?:\\|[A-Za-z]:)[^{{}}\n]{{0,200}}\}}|{_SPEAKER}|{_SOUND}",
+        rf"|{_BLANK}|\{{(?:\\|[A-Za-z]:)[^{{}}\n]{{0,200}}\}}|{_SPEAKER}|{_SOUND}",
         re.MULTILINE,
     ),
     # In WebVTT: when what follows is spoken.
     "vtt": re.compile(
         rf"<(?:[0-9]+:)?[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{3}}>|{_SPEAKER}|{_SOUND}", re.MULTILINE
     ),
-    # {\pos(1,2)\k20}; a space, a hard one
+    # {\pos(1,2)\k20}; a hard space, a soft line end
     "ass": re.compile(
         r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}"
-        rf"|\{{[^{{}}\n]{{0,2000}}\}}|\\[nh]|{_SPEAKER}|{_SOUND}",
+        rf"|\{{[^{{}}\n]{{0,2000}}\}}|{_BLANK}|{_SPEAKER}|{_SOUND}",
         re.MULTILINE,
     ),
 }
 """The codes that stay within a text, beside tags."""
+_BLANKS = re.compile(rf" ?{_BLANK} ?")
+_CUTS = {
+    "srt": re.compile(r"(?<=(?<!\b[A-Z]:)\\N)(?=[^\r\n])"),
+    "vtt": re.compile(r"(?:(?<=</v>)|(?<=</v>[ \t])|(?<=[^>\s][ \t]))(?=<v[ .\t])"),
+}
+"""The places within a line of a file where a line of a subtitle ends: behind ``\\N``, which SubRip
+has from SubStation Alpha, and before the next speaker of WebVTT."""
+_END = re.compile(r"(?:\\N[\r\n]*|[\r\n]+|(?<![ \t])[ \t]+)\Z")
+_VOICE = re.compile(r"[ \t]*(?:<(?!v)[^<>]*>)*<v[ .\t]")
+"""The beginning of what a speaker of WebVTT says."""
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 """In ASS: what follows are lines and curves."""
 _NOTES = ("♪", "♫")
@@ -69,6 +82,8 @@ class SubtitleDocument:
         self._parts: list[str | int] = []
         """Lines that stay, and the numbers of subtitles."""
         self._texts: list[TaggedText] = []
+        self._blanks: list[list[str]] = []
+        """By subtitle, the codes that stand for spaces, with the spaces beside them."""
         self._lines: list[list[list[str]]] = []
         """The lines of each subtitle, by speaker."""
         self.segments: list[Segment] = []
@@ -96,7 +111,7 @@ class SubtitleDocument:
             is_number = is_srt and line.strip().isdigit() and bool(_TIMES.fullmatch(following))
 
             if in_text and line.strip() and not is_times and not is_number:
-                waiting.append(line)
+                waiting += self._cut(line)
                 continue
 
             self._add(waiting)
@@ -149,7 +164,7 @@ class SubtitleDocument:
             lines = [line for group in groups for line in group]
 
             if translated[part] != self.segments[part]:
-                text = self._texts[part].text_with(translated[part])
+                text = self._text_of(part, translated[part])
                 rows = text.split("\n")
                 if len(rows) == len(groups):
                     lines = []
@@ -164,6 +179,16 @@ class SubtitleDocument:
                 written += lines
         return self._file.encoded("".join(written))
 
+    def _cut(self, line: str) -> list[str]:
+        """A line of the file as lines of a subtitle."""
+        return _CUTS[self._kind].split(line)
+
+    def _text_of(self, number: int, translated: Segment) -> str:
+        """A translated subtitle, with the codes for spaces as they were."""
+        text = self._texts[number].text_with(translated)
+        blanks = iter(self._blanks[number])
+        return _BLANKS.sub(lambda found: next(blanks, found[0]), text)
+
     def _add(self, lines: Sequence[str]) -> None:
         if not lines:
             return
@@ -175,24 +200,35 @@ class SubtitleDocument:
                 groups.append([])
             groups[-1].append(line)
 
+        source = "\n".join(" ".join(map(_words_of, group)) for group in groups)
+        blanks = [] if self._kind == "vtt" else [each[0] for each in _BLANKS.finditer(source)]
         text = TaggedText(
-            "\n".join(" ".join(line.strip() for line in group) for group in groups),
+            _BLANKS.sub(r" \g<blank>", source) if blanks else source,
             kept=_KEPT[self._kind],
             has_entities=self._kind == "vtt",
         )
 
+        self._blanks.append(blanks)
         self._parts.append(len(self._texts))
         self._texts.append(text)
         self._lines.append(groups)
         self.segments.append(text.segment)
 
 
+def _words_of(line: str) -> str:
+    """A line without its end."""
+    return _END.sub("", line).strip()
+
+
 def _begins_speech(line: str) -> bool:
-    """Whether somebody begins to speak or sing: ``- Yes``, ``>> Yes``, ``MARY: Yes``, ``♪ Yes``."""
+    """Whether somebody begins to speak or sing: ``- Yes``, ``>> Yes``, ``MARY: Yes``, ``♪ Yes``,
+    ``<v Mary>Yes``.
+    """
     text = _shown(line)
     name, colon, _ = text.partition(":")
     is_named = bool(colon) and name.isupper() and len(name) <= _LONGEST_NAME
-    return text.startswith(("-", "–", "—", ">>", *_NOTES)) or is_named
+    is_sign = text.startswith(("-", "–", "—", ">>", *_NOTES))
+    return is_sign or is_named or _VOICE.match(line) is not None
 
 
 def _ends_song(line: str) -> bool:
@@ -201,12 +237,12 @@ def _ends_song(line: str) -> bool:
 
 def _shown(line: str) -> str:
     """A line without tags and codes."""
-    return re.sub(r"<[^<>]*>|\{[^{}]*\}", "", line).strip()
+    return re.sub(r"<[^<>]*>|\{[^{}]*\}", "", _words_of(line)).strip()
 
 
 def _divided(text: str, lines: Sequence[str]) -> list[str]:
     """A text in as many lines as it had, each of about the same length, with their line ends."""
-    ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
+    ends = [found[0] if (found := _END.search(line)) else "" for line in lines]
     if "\n" in text:
         parts = text.split("\n")
         ends = [ends[0] or "\n"] * (len(parts) - 1) + [ends[-1]]

@@ -1,5 +1,7 @@
 """Subtitles as programs and people write them."""
 
+import re
+
 import pytest
 
 from pellucid.core.errors import DataError
@@ -22,6 +24,12 @@ LINE = "Dialogue: 0,0:00:01.00,0:00:02.00,Default,Ann,0,0,0,,"
 def said(source: str, name: str) -> str:
     assert translate_document(source.encode(), Identity(), name) == source.encode()
     return translate_document(source.encode(), Capitals(), name).decode()
+
+
+def read_by_a_translator(source: str, name: str) -> list[str]:
+    translator = Swapping()
+    translate_document(source.encode(), translator, name)
+    return translator.seen
 
 
 @pytest.mark.parametrize(
@@ -145,6 +153,65 @@ def test_webvtt_in_the_wild(source: str, found: str):
 def test_substation_alpha_keeps_commands_and_styles(text: str, found: str):
     source = f"{ASS}Comment: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,red\r\n{LINE}{text}\r\n"
     assert said(source, "a.ass") == source.replace(LINE + text, LINE + found)
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "found"),
+    [
+        (r"red\hhouse\hhere", ["red house here"], r"RED\hHOUSE\hHERE"),
+        (r"red house\nby it", ["red house by it"], r"RED HOUSE\nBY IT"),
+        (r"red \h house", ["red house"], r"RED \h HOUSE"),
+        (r"red \hhouse", ["red house"], r"RED \hHOUSE"),
+        (r"\h\hred\h\h\hhouse\Nhere", ["red house here"], r"\h\hRED\h\h\hHOUSE\NHERE"),
+        (r"{\i1}red{\i0}\hhouse", ["red house"], r"{\i1}RED{\i0}\hHOUSE"),
+        (r"red:\hhouse\h", ["red: house"], r"RED:\hHOUSE\h"),
+        (r"- red\hhouse\N- old\hcat", ["red house", "old cat"], r"- RED\hHOUSE\N- OLD\hCAT"),
+    ],
+)
+def test_hard_spaces_and_soft_line_ends_are_read_as_spaces(text: str, read: list[str], found: str):
+    source = f"{ASS}{LINE}{text}\r\n"
+    assert read_by_a_translator(source, "a.ass") == read
+    assert said(source, "a.ass") == f"{ASS}{LINE}{found}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "found"),
+    [
+        (r"red\hhouse\Nby it.", ["red house by it."], r"RED\hHOUSE\NBY IT."),
+        (r"- red house\N- old cat", ["red house", "old cat"], r"- RED HOUSE\N- OLD CAT"),
+        ("♪ la ♪\\Nred\\N", ["la", "red"], "♪ LA ♪\\NRED\\N"),
+        (r"C:\New C:\house", [r"C:\New C:\house"], r"C:\NEW C:\HOUSE"),
+    ],
+)
+def test_codes_of_substation_alpha_are_read_in_subrip(text: str, read: list[str], found: str):
+    source = f"{HEAD}{text}\n\n{HEAD}x\n"
+    assert set(read_by_a_translator(source, "a.srt")) == {*read, "x"}
+    assert said(source, "a.srt") == f"{HEAD}{found}\n\n{HEAD}X\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("<v Bob>red house</v>\n<v Ann>old cat</v>", ["red house", "old cat"]),
+        ("<v Bob>red house</v> <v Ann>old cat</v>", ["red house", "old cat"]),
+        ("<v Bob>red house</v><v.loud Ann>old\ncat</v>", ["red house", "old cat"]),
+        ("<v Bob>red house\n<v Ann>old cat", ["red house", "old cat"]),
+        ("<v Bob>red house <v Ann>old cat", ["red house", "old cat"]),
+        ("<i><v Bob>red\nhouse</v></i>", ["red house"]),
+        ("- red house\n- old cat", ["red house", "old cat"]),
+    ],
+)
+def test_two_voices_are_two_texts(text: str, read: list[str]):
+    head = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+    assert read_by_a_translator(f"{head}{text}\n", "a.vtt") == read
+    found = said(f"{head}{text}\n", "a.vtt").removeprefix(head)
+    assert (
+        found
+        == "".join(
+            each if each.startswith("<") else each.upper() for each in re.split("(<[^<>]*>)", text)
+        )
+        + "\n"
+    )
 
 
 def test_times_of_karaoke_keep_their_order():
