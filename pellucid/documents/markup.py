@@ -266,8 +266,25 @@ def _read(guarded: Segment, kept: dict[int, str], language: str | None) -> Readi
 
     # A sentence cannot end inside of an address or of code.
     blocked = [(n.start, n.end) for n in all_nodes(root) if n.mark and not n.mark.breaks]
-    sentences = _rejoined(split_sentences(text, language), text, blocked)
+    sentences = _rejoined(_split(text, language), text, blocked)
     return Reading(kept, text, root, sentences)
+
+
+def _split(text: str, language: str) -> list[Sentence]:
+    """The sentences of a text; a tab, which divides columns, ends one as a line end does."""
+    if "\t" not in text:
+        return split_sentences(text, language)
+
+    sentences = split_sentences(text.replace("\t", "\n"), language)
+    return [_as_in(text, sentence) for sentence in sentences]
+
+
+def _as_in(text: str, sentence: Sentence) -> Sentence:
+    """The sentence with the white space that ``text`` has at its places."""
+    start, end = sentence.start, sentence.start + len(sentence.text)
+    before = text[start - len(sentence.before) : start]
+    after = text[end : end + len(sentence.after)]
+    return dataclasses.replace(sentence, before=before, after=after)
 
 
 def _rejoined(sentences: list[Sentence], text: str, blocked: Sequence[Span]) -> list[Sentence]:

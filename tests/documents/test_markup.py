@@ -75,6 +75,21 @@ def test_the_short_forms_of_english_belong_to_the_word_before(text: str, words: 
     assert [text[unit.start : unit.end] for unit in units_of(text)] == words
 
 
+@pytest.mark.parametrize(
+    ("text", "read", "found"),
+    [
+        ("red house\told cat", ["red house", "old cat"], "HOUSE RED\tCAT OLD"),
+        ("red house.\t\told cat", ["red house.", "old cat"], "HOUSE RED.\t\tCAT OLD"),
+        ("1.\tred house \t old cat", ["red house", "old cat"], "1.\tHOUSE RED \t CAT OLD"),
+        ("red house\n\told cat", ["red house", "old cat"], "HOUSE RED\n\tCAT OLD"),
+    ],
+)
+def test_a_tab_divides_columns_and_stays_between_them(text: str, read: list[str], found: str):
+    translator = Swapping()
+    [segment] = translate_segments([Segment((text,))], translator)
+    assert (translator.seen, segment.text) == (read, found)
+
+
 def test_a_line_end_divides_sentences_and_stays_between_them():
     found = result("red house", Alone(0, breaks=True), "old cat")
     assert found == ("HOUSE RED", Alone(0, breaks=True), "CAT OLD")
