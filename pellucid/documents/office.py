@@ -9,7 +9,6 @@ are copied.
 
 import collections
 import dataclasses
-import itertools
 import posixpath
 import re
 import urllib.parse
@@ -26,6 +25,12 @@ from pellucid.documents.office_paragraphs import (
     value_of,
 )
 from pellucid.documents.office_reader import ParagraphReader
+from pellucid.documents.office_strings import (
+    IndexEntry,
+    ShownString,
+    left_out_entries,
+    strings_of,
+)
 from pellucid.documents.office_writer import ParagraphWriter
 from pellucid.documents.segments import Languages, Segment
 from pellucid.text.scripts import any_letter
@@ -43,9 +48,6 @@ standards and Microsoft's additions."""
 _STYLES = frozenset(("styles", "numbering"))
 _EMBEDDED = frozenset(("package", "oleObject", "aFChunk"))
 """Relationships to documents of their own, such as the worksheet of a chart."""
-_SHOWN_ATTRIBUTES = ("descr", "title")
-"""The attributes of a picture, a chart or a shape that are read aloud."""
-_FILE_NAME = re.compile(r"\S+\.\w{2,5}|\w:\\.*|\w+:\S*")
 _NUMBERING = re.compile(rf"{any_letter()}{{3,}}")
 """A word beside the number of a heading, such as "Chapter %1"."""
 
@@ -62,26 +64,6 @@ class OfficeFormat:
 
 WORD = OfficeFormat("word/document.xml", "document")
 SLIDES = OfficeFormat("ppt/presentation.xml", "presentation")
-
-
-@dataclasses.dataclass
-class _String:
-    """A text without formatting: what an element holds, or an attribute of it."""
-
-    element: Element
-    attribute: str | None = None
-
-    @property
-    def text(self) -> str:
-        """The text as it is."""
-        return (self.element.get(self.attribute) if self.attribute else self.element.text) or ""
-
-    def write(self, text: str) -> None:
-        """Write another text."""
-        if self.attribute:
-            self.element.set(self.attribute, text)
-        else:
-            self.element.text = text
 
 
 class OfficeDocument:
@@ -107,7 +89,7 @@ class OfficeDocument:
             raise DataError(f"{what} must hold {form.main}, which it does not")
 
         self.segments: list[Segment] = []
-        self._texts: list[Paragraph | _String] = []
+        self._texts: list[Paragraph | ShownString | IndexEntry] = []
         self._roots: dict[str, Element] = {}
         for name, kind in parts.items():
             if kind not in _EMBEDDED:
@@ -141,19 +123,22 @@ class OfficeDocument:
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
 
         changed = set()
-        paragraphs = []
+        paragraphs: list[tuple[Paragraph, Segment]] = []
         for text, before, after in zip(self._texts, self.segments, translated, strict=True):
             if before == after:
                 continue
-            if isinstance(text, _String):
-                text.write(after.text)
-            else:
-                ParagraphWriter(text).write(after)
-                paragraphs.append(text.element)
             changed.add(text.element.getroottree().getroot())
+            if isinstance(text, Paragraph):
+                paragraphs.append((text, after))
+            else:
+                text.write(after)
+
+        # A paragraph has copies of the properties of its runs, such as what a link shows.
+        for paragraph, after in paragraphs:
+            ParagraphWriter(paragraph).write(after)
 
         if changed:
-            self._language.turn_texts(paragraphs)
+            self._language.turn_texts([paragraph.element for paragraph, _ in paragraphs])
             for root in self._roots.values():
                 if self._language.rename(root) | self._language.turn_levels(root):
                     changed.add(root)
@@ -169,12 +154,9 @@ class OfficeDocument:
                 continue
             if names is not None:
                 self._read_paragraph(element, names)
-            elif local_name(element) in ("docPr", "cNvPr"):
-                for attribute in _SHOWN_ATTRIBUTES:
-                    if not _FILE_NAME.fullmatch(element.get(attribute, "")):
-                        self._add(_String(element, attribute))
-            elif _is_chart_text(element):
-                self._add(_String(element))
+            else:
+                for text in strings_of(element):
+                    self._add(text)
 
     def _read_paragraph(self, element: Element, names: ElementNames) -> None:
         reader = ParagraphReader(names, self._scripts)
@@ -183,8 +165,8 @@ class OfficeDocument:
             self.segments.append(segment)
             self._texts.append(Paragraph(element, names, reader.opened, reader.alone, reader.bases))
 
-    def _add(self, text: _String) -> None:
-        segment = Segment((text.text,))
+    def _add(self, text: ShownString | IndexEntry) -> None:
+        segment = text.segment
         if segment.has_words:
             self.segments.append(segment)
             self._texts.append(text)
@@ -196,20 +178,6 @@ def _is_prompt(element: Element) -> bool:
         return False
     shape = next((each for each in element.iterancestors() if local_name(each) == "sp"), None)
     return shape is not None and next(shape.iter("{*}ph"), None) is not None
-
-
-def _is_chart_text(element: Element) -> bool:
-    """Whether an element holds the name of a category or of a series."""
-    name = local_name(element)
-    if name == "v":
-        holders = [local_name(each) for each in itertools.islice(element.iterancestors(), 3)]
-        is_cached = "pt" in holders[:1] and {"strCache", "strLit", "lvl"} & set(holders[1:2])
-        return bool(is_cached) or holders[:1] == ["txData"]
-    if name == "pt":
-        return "strDim" in [
-            local_name(each) for each in itertools.islice(element.iterancestors(), 2)
-        ]
-    return False
 
 
 def _styles_of_scripts(root: Element) -> Iterator[str]:
@@ -231,6 +199,7 @@ def _left_out(parts: Mapping[str, str], roots: Mapping[str, Element]) -> list[st
         for each in root.iter("{*}lvlText")
         if _NUMBERING.search(value := value_of(each, "val"))
     }
+    entries = sum(map(left_out_entries, roots.values()))
     bound = sum(1 for root in roots.values() for _ in root.iter("{*}dataBinding"))
 
     notes = []
@@ -240,6 +209,9 @@ def _left_out(parts: Mapping[str, str], roots: Mapping[str, Element]) -> list[st
     if numberings:
         shown = ", ".join(map(repr, sorted(numberings)[:3]))
         notes.append(f"{counted(len(numberings), 'numbering')} not translated: {shown}")
+    if entries:
+        noun = "entry" if entries == 1 else "entries"
+        notes.append(f"{entries:,} {noun} of an index not translated")
     if bound:
         notes.append(
             f"{counted(bound, 'field')} bound to data of the file: Word may show the original"

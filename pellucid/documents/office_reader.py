@@ -35,6 +35,10 @@ _UNSEEN = frozenset(("none", "noStrike", "nil", "auto", "false", "0", "off"))
 """The values that take such a property away."""
 _SHOW_TEXT = frozenset(("HYPERLINK", "TOC", "QUOTE", "FORMTEXT"))
 """Fields that show text that people wrote; Word reads their names in upper and lower case."""
+_BREAKS = frozenset(("br", "cr", "tab", "ptab"))
+"""The ends of a line, and tabs, which divide columns."""
+_COMPUTED = frozenset(("fldSimple", "fld"))
+"""Fields that are one element, in Word's text and in drawings."""
 _LINE_END = re.compile(r"[\r\n][\t\r\n ]*")
 """A line end of the file within a text, and its indent, which are shown as a space."""
 _LEAST_BASELINE, _LEAST_POSITION = 10_000, 4
@@ -131,8 +135,14 @@ class ParagraphReader:
             return self._pair(part.element, inner), None
 
         name = local_name(part.element)
-        text = _shown(list(self._items(part.element))) if name == "fldSimple" else ""
-        return [self._alone((part,), text, breaks=name in ("br", "cr", "tab"))], None
+        text = self._shown_by(part.element) if name in _COMPUTED else ""
+        return [self._alone((part,), text, breaks=name in _BREAKS)], None
+
+    def _shown_by(self, field: Element) -> str:
+        """Return the text of a computed field that is one element."""
+        # In a drawing it holds the text itself, in Word runs.
+        texts = field.iterchildren(f"{self._names.namespace}t")
+        return _shown(list(self._items(field))) or "".join(each.text or "" for each in texts)
 
     def _pair(self, opened: Element | Field, items: Sequence[_Item]) -> list[Piece]:
         """A pair of marks that stands for ``opened``, around the pieces of items."""

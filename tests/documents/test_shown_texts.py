@@ -1,0 +1,133 @@
+"""Texts of office files that are read outside of runs, and elements within them."""
+
+import io
+import re
+import zipfile
+
+import pytest
+
+from pellucid.documents.markup import Counts
+from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import Swapping
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+SLIDES = "http://schemas.openxmlformats.org/presentationml/2006/main"
+
+
+def archive(parts: dict[str, str]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as written:
+        for name, text in parts.items():
+            written.writestr(name, text)
+    return data.getvalue()
+
+
+def said(name: str, part: str, source: str) -> tuple[list[str], str, list[str]]:
+    """What a translator read of a file with one part, the part that it gave, and the notes."""
+    translator, counts = Swapping(), Counts()
+    data = translate_document(archive({part: source}), translator, name, counts=counts)
+    with zipfile.ZipFile(io.BytesIO(data)) as written:
+        return translator.seen, written.read(part).decode(), counts.notes
+
+
+def docx(paragraph: str) -> tuple[list[str], str, list[str]]:
+    spaces = f'xmlns:w="{WORD}" xmlns:v="urn:schemas-microsoft-com:vml"'
+    source = f"<w:document {spaces}><w:body><w:p>{paragraph}</w:p></w:body></w:document>"
+    return said("a.docx", "word/document.xml", source)
+
+
+def pptx(paragraph: str) -> tuple[list[str], str, list[str]]:
+    spaces = f'xmlns:p="{SLIDES}" xmlns:a="{DRAWING}"'
+    source = f"<p:presentation {spaces}><a:p>{paragraph}</a:p></p:presentation>"
+    return said("a.pptx", "ppt/presentation.xml", source)
+
+
+def run(text: str) -> str:
+    return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["<w:tab/>", '<w:ptab w:alignment="center"/>', "<w:br/>", "<w:cr/>", "<w:t>\t</w:t>"],
+)
+def test_columns_of_docx_are_as_many_texts(between: str):
+    seen, found, _ = docx(f"{run('red house')}<w:r>{between}</w:r>{run('old cat')}")
+    assert seen == ["red house", "old cat"]
+    mark = re.sub("<w:t>|</w:t>|/>", "", between)
+    assert found.index("HOUSE RED") < found.index(mark) < found.index("CAT OLD")
+
+
+def test_columns_of_a_text_box_are_as_many_texts():
+    seen, found, _ = pptx("<a:r><a:t>red house\told cat\tdogs</a:t></a:r>")
+    assert seen == ["red house", "old cat", "dogs"]
+    assert "<a:t>HOUSE RED\tCAT OLD\tDOGS</a:t>" in found
+
+
+def test_a_computed_field_of_a_slide_is_read():
+    text = '<a:r><a:t>see {} </a:t></a:r><a:fld type="slidenum"><a:t>7</a:t></a:fld>'
+    seen, found, _ = pptx(text.format("page") + "<a:r><a:t> here</a:t></a:r>")
+    assert seen[0] == "see page 7 here"
+    assert "<a:t>7</a:t>" in found
+
+
+@pytest.mark.parametrize(
+    ("element", "read", "written"),
+    [
+        ('<v:textpath string="red house"/>', "red house", 'string="HOUSE RED"'),
+        ('<v:shape alt="red house"/>', "red house", 'alt="HOUSE RED"'),
+        ('<v:rect title="red house"/>', "red house", 'title="HOUSE RED"'),
+        ('<w:tblCaption w:val="red house"/>', "red house", 'w:val="HOUSE RED"'),
+        ('<w:tblDescription w:val="red house"/>', "red house", 'w:val="HOUSE RED"'),
+        ('<w:listItem w:displayText="red house"/>', "red house", 'w:displayText="HOUSE RED"'),
+        ('<w:helpText w:type="text" w:val="red house"/>', "red house", 'w:val="HOUSE RED"'),
+    ],
+)
+def test_attributes_of_docx_that_people_read_are_translated(element: str, read: str, written: str):
+    seen, found, _ = docx(f"<w:r><w:pict>{element}</w:pict></w:r>")
+    assert seen == [read]
+    assert written in found
+
+
+def test_the_name_of_a_file_is_no_description():
+    seen, _, _ = docx('<w:r><w:pict><v:shape alt="house.png"/></w:pict></w:r>')
+    assert seen == []
+
+
+def test_what_is_shown_beside_a_link_is_translated():
+    link = f'<w:hyperlink w:tooltip="red house">{run("old cat")}</w:hyperlink>'
+    seen, found, _ = docx(link)
+    assert sorted(seen) == ["old cat", "red house"]
+    assert 'w:tooltip="HOUSE RED"' in found
+    click = '<a:r><a:rPr><a:hlinkClick tooltip="red house"/></a:rPr><a:t>old cat</a:t></a:r>'
+    _, found, _ = pptx(click)
+    assert 'tooltip="HOUSE RED"' in found
+
+
+@pytest.mark.parametrize(
+    ("instruction", "read", "written"),
+    [
+        ([' XE "red house" '], ["red house"], [' XE "HOUSE RED" ']),
+        ([' XE "', "red", " house", '" '], ["red house"], [' XE "', "HOUSE RED", "", '" ']),
+        (['XE "red house:old cat"'], ["red house", "old cat"], ['XE "HOUSE RED:CAT OLD"']),
+        (['XE "red\\: house" \\t "x"'], ["red: house"], ['XE "RED\\: HOUSE" \\t "x"']),
+        (['tc "red house" \\l 2'], ["red house"], ['tc "HOUSE RED" \\l 2']),
+    ],
+)
+def test_an_entry_of_an_index_is_translated(
+    instruction: list[str], read: list[str], written: list[str]
+):
+    begin, end = (f'<w:r><w:fldChar w:fldCharType="{each}"/></w:r>' for each in ("begin", "end"))
+    parts = "".join(f"<w:r><w:instrText>{each}</w:instrText></w:r>" for each in instruction)
+    seen, found, notes = docx(f"{run('dogs')}{begin}{parts}{end}")
+    assert seen == ["dogs", *read]
+    texts = re.findall(r"<w:instrText(?:/>|[^>]*>([^<]*)</w:instrText>)", found)
+    assert texts == written
+    assert notes == []
+
+
+def test_an_entry_of_an_index_that_cannot_be_read_is_told():
+    begin, end = (f'<w:r><w:fldChar w:fldCharType="{each}"/></w:r>' for each in ("begin", "end"))
+    entry = f"{begin}<w:r><w:instrText> XE red </w:instrText></w:r>{end}"
+    assert docx(f"{run('dogs')}{entry}")[2] == ["1 entry of an index not translated"]
+    assert docx(f"{entry}{entry}")[2] == ["2 entries of an index not translated"]
