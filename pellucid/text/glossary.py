@@ -9,12 +9,17 @@ A glossary is a TSV file whose first line names its columns:
 ``forms`` are other forms of the source; several forms are separated by ``|``, and any one of
 the target's suffices. A form that ends in ``*`` is a stem of the source: a word matches that
 begins with it.
+
+Terms and texts are compared in one spelling: a glossary is typed with ' and -, and a document has
+’ and – for them.
 """
 
 import dataclasses
 import functools
 import hashlib
+import html
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
@@ -65,32 +70,48 @@ class Match:
 @dataclasses.dataclass(frozen=True)
 class _Token:
     text: str
-    """Normalized, as the tokenizers read it."""
+    """In the one spelling that terms and texts are compared in."""
     start: int
     end: int
     """In the text that was given."""
+    continues: bool = False
+    """Whether it is one word with the token before it: ``Hawaiʻi`` has three tokens."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Pattern:
-    """A form of a source as tokens, in folded case; the last may be a stem."""
+    """A form of a source as tokens; the last may be a stem."""
 
-    tokens: tuple[str, ...]
-    surface: tuple[str, ...]
-    """The same as it was written."""
+    words: tuple[str, ...]
+    keys: tuple[str, ...]
     is_stem: bool
     term: Term
 
-    def fits(self, tokens: Sequence[_Token], folded: Sequence[str], first: int) -> bool:
-        """Whether the pattern is at this token of a text."""
-        end = first + len(self.tokens)
-        if end > len(tokens):
+    def fits(self, tokens: Sequence[_Token], keys: Sequence[str], first: int) -> bool:
+        """Whether the pattern is at this token of a text, whose tokens have these keys."""
+        end = first + len(self.words)
+        if end > len(tokens) or tokens[first].continues:
             return False
-        wanted = self.surface if self.term.exact else self.tokens
-        own = [each.text for each in tokens[first:end]] if self.term.exact else folded[first:end]
-        if not self.is_stem:
-            return list(wanted) == list(own)
-        return list(wanted[:-1]) == list(own[:-1]) and own[-1].startswith(wanted[-1])
+
+        # The keys first: many entries may begin with one word, and keys are fast to compare.
+        last = len(self.keys) - 1
+        if self.keys[:last] != tuple(keys[first : end - 1]):
+            return False
+        if not _begins(keys[end - 1], self.keys[last], whole=not self.is_stem):
+            return False
+        if not self.is_stem and end < len(tokens) and tokens[end].continues:
+            return False
+
+        pairs = zip(self.words, (each.text for each in tokens[first:end]), strict=True)
+        return all(
+            self._matches(wanted, own, whole=at < last or not self.is_stem)
+            for at, (wanted, own) in enumerate(pairs)
+        )
+
+    def _matches(self, wanted: str, own: str, *, whole: bool) -> bool:
+        if self.term.exact:
+            return _begins(own, wanted, whole=whole)
+        return _is_read_as(own, wanted, whole=whole)
 
 
 class Glossary:
@@ -133,18 +154,18 @@ class Glossary:
     def matches(self, text: str) -> list[Match]:
         """The terms of a text from left to right: the longest at each word, none inside another."""
         tokens = _tokens(text)
-        folded = [each.text.casefold() for each in tokens]
+        keys = [_key(each.text) for each in tokens]
 
         found, number = [], 0
         while number < len(tokens):
-            fits = [each for each in self._at(folded[number]) if each.fits(tokens, folded, number)]
+            fits = [each for each in self._at(keys[number]) if each.fits(tokens, keys, number)]
             if not fits:
                 number += 1
                 continue
 
-            longest = max(len(each.tokens) for each in fits)
+            longest = max(len(each.words) for each in fits)
             # A form in full comes before a stem; of several entries any target will do.
-            best = [each for each in fits if len(each.tokens) == longest]
+            best = [each for each in fits if len(each.words) == longest]
             best = [each for each in best if not each.is_stem] or best
             targets = dict.fromkeys(target for each in best for target in each.term.targets)
             last = tokens[number + longest - 1]
@@ -179,7 +200,7 @@ class Glossary:
         return made + text[done:]
 
     def _at(self, first: str) -> list[_Pattern]:
-        """The patterns that may begin with a token."""
+        """The patterns that may begin with a token of this key."""
         found = list(self._by_first.get(first, ()))
         for length in self._stem_lengths:
             if length > len(first):
@@ -189,28 +210,42 @@ class Glossary:
 
     def _add(self, form: str, term: Term) -> None:
         is_stem = form.endswith("*")
-        surface = tuple(each.text for each in _tokens(form.removesuffix("*")))
-        tokens = tuple(each.casefold() for each in surface)
-        pattern = _Pattern(tokens, surface, is_stem, term)
-        table = self._stems if is_stem and len(tokens) == 1 else self._by_first
-        table.setdefault(tokens[0], []).append(pattern)
+        words = tuple(each.text for each in _tokens(form.removesuffix("*")))
+        if not words:
+            return  # of letters without a shape, such as the fillers of Korean
+        keys = tuple(map(_key, words))
+        table = self._stems if is_stem and len(words) == 1 else self._by_first
+        table.setdefault(keys[0], []).append(_Pattern(words, keys, is_stem, term))
 
 
 def _phrases(match: Match) -> tuple[str, ...]:
     """The forms of a term in a translation; in lower case they may begin a sentence as well."""
     phrases = dict.fromkeys(match.targets)
     if not match.exact:
-        phrases |= dict.fromkeys(each[:1].upper() + each[1:] for each in match.targets)
+        # In title case: a letter such as ა of Georgian has a capital that begins no sentence.
+        phrases |= dict.fromkeys(each[:1].title() + each[1:] for each in match.targets)
     return tuple(phrases)
 
 
 def holds_phrase(text: str, phrases: Iterable[str]) -> bool:
-    """Whether a text has one of the phrases as words of their own, in the case that is given."""
-    words = [each.text for each in _tokens(text)]
+    """Whether a text has one of the phrases as words of their own, in the case that is given.
+
+    A phrase that begins with I has the capital of Turkish too, İ.
+    """
+    tokens = _tokens(text)
+    words = [each.text for each in tokens]
+    bounds = [not each.continues for each in tokens] + [True]
+
+    def is_at(start: int, wanted: list[str]) -> bool:
+        end = start + len(wanted)
+        if not (bounds[start] and bounds[end]) or words[start + 1 : end] != wanted[1:]:
+            return False
+        first = words[start]
+        return wanted[0] in (first, "I" + first[1:] if first.startswith("İ") else first)
+
     for phrase in phrases:
         wanted = [each.text for each in _tokens(phrase)]
-        starts = range(len(words) - len(wanted) + 1)
-        if any(words[start : start + len(wanted)] == wanted for start in starts):
+        if wanted and any(is_at(at, wanted) for at in range(len(words) - len(wanted) + 1)):
             return True
     return False
 
@@ -280,7 +315,7 @@ def _term(line: str, columns: Sequence[str]) -> Term:
         for form in forms:
             if len(form) > _LONGEST_TERM:
                 raise ValueError(f"a term must have at most {_LONGEST_TERM} characters")
-            if not any(map(str.isalnum, form)):
+            if not any(map(str.isalnum, _decoded(form)[0])):
                 raise ValueError(f"a term must have a letter or a digit, got {shown(form)}")
     if any(form.endswith("*") for form in targets):
         raise ValueError("a target must be whole words: only a source can be a stem")
@@ -296,17 +331,116 @@ def _forms(cell: str) -> list[str]:
     return list(dict.fromkeys(form for form in forms if form))
 
 
+_APOSTROPHES = "’‘‛‚ʼʻʹ′`´\u05f3\u055a"
+_LETTERS = frozenset("ʼʻʹ")
+"""The apostrophes that Unicode counts among the letters: they are within words alone."""
+_QUOTES = "“”„‟«»″\u05f4"
+_HYPHENS = "\u05be\u058a\ufe63"
+_DASH = re.compile(r"(?<=\S)[\u2012\u2013\u2212](?=\S)")
+"""A dash that stands for a hyphen, with no space on either side."""
+_JOINERS = "\u200c\u200d"
+"""Joiners, which are between the letters of a word."""
+_ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
+
+
+@functools.cache
+def _plain_signs() -> dict[int, str]:
+    """The characters that a keyboard has, for others that are read as the same."""
+    # Full-width letters and signs, and half-width ones of Japanese.
+    wide = [*range(0xFF01, 0xFF5F), *range(0xFF61, 0xFFA0)]
+    signs = {code: unicodedata.normalize("NFKC", chr(code)) for code in wide}
+    for characters, sign in ((_APOSTROPHES, "'"), (_QUOTES, '"'), (_HYPHENS, "-")):
+        signs |= {ord(each): sign for each in characters}
+    return signs | {0xFF40: "'"}
+
+
 def _tokens(text: str) -> list[_Token]:
     """Words, single characters of scripts without spaces, and single other signs."""
-    normalized = normalize_with_positions(text)
-    places = normalized.positions
-    return [
-        _Token(each[0], places[each.start()], places[each.end()])
-        for each in _token_pattern().finditer(normalized.text)
-    ]
+    decoded, given = _decoded(text)
+    plain = _DASH.sub("-", decoded.translate(_plain_signs()))
+    normalized = normalize_with_positions(plain)
+
+    found: list[_Token] = []
+    behind = -1
+    """The place behind an apostrophe that is a letter: a word there is part of the one before."""
+    for each in _token_pattern().finditer(normalized.text):
+        start, end = (normalized.positions[at] for at in each.span())
+        is_letter = decoded[start] in _LETTERS
+        touches = bool(found) and found[-1].end == given[start]
+        word = each[0].translate(dict.fromkeys(map(ord, _JOINERS))) or each[0]
+        found.append(
+            _Token(word, given[start], given[end], touches and (is_letter or start == behind))
+        )
+        if is_letter:
+            behind = end
+    return found
+
+
+def _decoded(text: str) -> tuple[str, Sequence[int]]:
+    """The text with characters for HTML's names of them, and where each is in the given one."""
+    if "&" not in text:
+        return text, range(len(text) + 1)
+
+    parts, places, end = [], [], 0
+    for found in _ENTITY.finditer(text):
+        character = html.unescape(found[0])
+        parts += [text[end : found.start()], character]
+        places += [*range(end, found.start()), *[found.start()] * len(character)]
+        end = found.end()
+    return "".join(parts) + text[end:], [*places, *range(end, len(text) + 1)]
 
 
 @functools.cache
 def _token_pattern() -> re.Pattern[str]:
-    inner = rf"[\w{combining_marks()}]"
-    return re.compile(rf"[{SPACELESS}]|(?:(?![{SPACELESS}]){inner})+|\S")
+    letter = rf"(?![{SPACELESS}])[\w{combining_marks()}]"
+    joiners = f"[{_JOINERS}]*"
+    return re.compile(rf"[{SPACELESS}]{joiners}|(?:{letter}{joiners})+|\S")
+
+
+def _begins(text: str, start: str, *, whole: bool) -> bool:
+    return text == start if whole else text.startswith(start)
+
+
+_SHARP_S = re.compile("(?<=[aä]u|ei|eu|ie)ß|ß(?![aeiouyäöü])")
+"""The ß that is ss in other times or countries: behind a diphthong (weiß, weiss in Switzerland),
+and before no vowel (Ausschuß, until 1996). Between other vowels it makes another word."""
+_SHARP_S_OF_STEM = re.compile("(?<=[aä]u|ei|eu|ie)ß|ß(?![aeiouyäöü]|$)")
+"""The same in a stem, whose last letter may have a vowel behind it."""
+
+
+def _folded(word: str) -> str:
+    """The word without its case. ``casefold`` makes ss of ß, which is another word: Maße, Masse."""
+    if word.isascii():
+        return word.lower()
+    folded = "ß".join(part.casefold() for part in re.split("[ßẞ]", word.replace("İ", "i")))
+    return folded.replace("i\u0307", "i")
+
+
+def _key(word: str) -> str:
+    """A text that is equal for all words that may be read as one another."""
+    return _folded(word).replace("ß", "ss").replace("ı", "i")
+
+
+def _is_read_as(own: str, wanted: str, *, whole: bool) -> bool:
+    """Whether a word of a text is the wanted one, or begins with it, in any case.
+
+    In capitals ß is SS, and I is a capital of ı too, as Turkish and Azerbaijani have it.
+    """
+    in_capitals = own.isupper() or wanted.isupper()
+    sharp = re.compile("ß") if in_capitals else _SHARP_S
+    of_stem = sharp if whole or in_capitals else _SHARP_S_OF_STEM
+    return any(
+        _begins(mine, theirs, whole=whole)
+        for mine in _readings(own, sharp)
+        for theirs in _readings(wanted, of_stem)
+    )
+
+
+def _readings(word: str, sharp: re.Pattern[str]) -> set[str]:
+    """A word without its case: as most languages read its capitals, as Turkish does, and with ss
+    for each ß that may be so written.
+    """
+    readings = {_folded(word)}
+    if "I" in word:
+        readings.add(_folded(word.replace("I", "ı")))
+    return readings | {sharp.sub("ss", each) for each in readings}

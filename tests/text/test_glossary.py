@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from pellucid.core.errors import DataError, InputMissingError
-from pellucid.text.glossary import LARGEST_GLOSSARY, Glossary, Term, holds_phrase, parse_glossary
+from pellucid.text.glossary import (
+    LARGEST_GLOSSARY,
+    Glossary,
+    Term,
+    count_present,
+    holds_phrase,
+    parse_glossary,
+)
 
 HEAD = "source\ttarget\tforms\tcase\tdomain\n"
 FILE = HEAD + (
@@ -47,6 +54,148 @@ def glossary() -> Glossary:
 )
 def test_terms_are_whole_words_the_longest_first(glossary, text, expected):
     assert found(text, glossary) == expected
+
+
+@pytest.mark.parametrize(
+    ("term", "text", "expected"),
+    [
+        ("women's softball", "A girl plays women’s softball.", "women’s softball"),
+        ("women’s softball", "A girl plays women's softball.", "women's softball"),
+        ("women's softball", "women`s softball", "women`s softball"),
+        ("women's softball", "women´s softball", "women´s softball"),
+        ("women's softball", "Womenʼs softball", "Womenʼs softball"),
+        ("women's softball", "women‘s  softball", "women‘s  softball"),
+        ("women's softball", "women’s\nsoftball", "women’s\nsoftball"),
+        ("women's softball", "women’s\u00a0softball", "women’s\u00a0softball"),
+        (
+            "women's softball",
+            "(wo\u00admen&#8217;s&nbsp;softball)",
+            "wo\u00admen&#8217;s&nbsp;softball",
+        ),
+        ("women's softball", "women&apos;s softball", "women&apos;s softball"),
+        ("Q&A", "our Q&amp;A page", "Q&amp;A"),
+        ("l'eau", "C’est l’eau", "l’eau"),
+        ("5' board", "a 5′ board", "5′ board"),
+        ("п'ять", "п’ять", "п’ять"),
+        ("п'ять", "пʼять", "пʼять"),
+        ("e-mail", "an e‑mail", "e‑mail"),
+        ("e-mail", "an e‐mail", "e‐mail"),
+        ("e-mail", "an e–mail", "e–mail"),
+        ("e-mail", "an e−mail", "e−mail"),
+        ("e–mail", "an e-mail", "e-mail"),
+        ("e-mail", "ｅ－ｍａｉｌ", "ｅ－ｍａｉｌ"),
+        ("בית-ספר", "בית־ספר", "בית־ספר"),
+        ('צה"ל', "צה״ל", "צה״ל"),
+        ('the "red" line', "the “red” line", "the “red” line"),
+        ('the "red" line', "the «red» line", "the «red» line"),
+        ("café", "cafe\u0301", "cafe\u0301"),
+        ("cafe\u0301", "a café", "café"),
+        ("find", "ﬁnd it", "ﬁnd"),
+        ("ガラス", "ｶﾞﾗｽの", "ｶﾞﾗｽ"),
+        ("Straße", "DIE STRASSE", "STRASSE"),
+        ("Straße", "DIE STRAẞE", "STRAẞE"),
+        ("STRASSE", "die Straße", "Straße"),
+        ("straß*", "STRASSENBAHN", "STRASSENBAHN"),
+        ("Ausschuss", "der Ausschuß", "Ausschuß"),
+        ("Ausschuß", "der Ausschuss", "Ausschuss"),
+        ("Ausschuss*", "der Ausschuß", "Ausschuß"),
+        ("müssen", "müßen, müssen", "müssen"),
+        ("mußten", "sie mussten", "mussten"),
+        ("weiß", "weiss", "weiss"),
+        ("draussen", "draußen", "draußen"),
+        ("Maß*", "das Maß", "Maß"),
+        ("Maß*", "des Maßes", "Maßes"),
+        ("Maß*", "MASSE", "MASSE"),
+        ("ısı", "Isı iletimi", "Isı"),
+        ("ışık", "IŞIK", "IŞIK"),
+        ("il", "İl merkezi", "İl"),
+        ("istanbul", "İstanbul'da", "İstanbul"),
+        ("istanbul", "i\u0307stanbul", "i\u0307stanbul"),
+        ("İstanbul", "Istanbul", "Istanbul"),
+        ("IT", "it", "it"),
+        ("οδός", "ΟΔΌΣ", "ΟΔΌΣ"),
+        ("ΟΔΌΣ", "οδός", "οδός"),
+        ("ſo", "SO", "SO"),
+        ("کتاب‌خانه", "در کتاب‌خانه", "کتاب‌خانه"),
+        ("کتاب‌خانه", "در کتابخانه", "کتابخانه"),
+        ("کتابخانه", "در کتاب‌خانه", "کتاب‌خانه"),
+        ("خانه", "در خانه", "خانه"),
+        ("ශ්රී", "ශ්‍රී ලංකා", "ශ්‍රී"),
+    ],
+)
+def test_a_term_is_found_in_each_spelling_that_is_read_as_it(term, text, expected):
+    assert [each for each, _ in found(text, Glossary([Term((term,), ("x",))]))] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("term", "text"),
+    [
+        ("Maße", "Die Masse ist klein."),
+        ("Masse", "Die Maße sind klein."),
+        ("Maß*", "Die Massen"),
+        ("Buße", "Die Busse"),
+        ("ılık", "ilik"),
+        ("ılık", "İLİK"),
+        ("خانه", "در کتاب‌خانه"),
+        ("کتاب", "در کتاب‌خانه"),
+        ("क्ष", "अक्‍षर"),
+        ("ять", "пʼять"),
+        ("п", "пʼять"),
+        ("Haus-Hof", "Haus – Hof"),
+        ("e-mail", "e—mail"),
+        ("email", "e-mail"),
+        ("were", "we’re"),
+    ],
+)
+def test_a_term_is_not_found_in_another_word(term, text):
+    assert found(text, Glossary([Term((term,), ("x",))])) == []
+
+
+def test_case_counts_in_other_spellings_too():
+    term = Term(("Women's",), ("x",), exact=True)
+    assert found("women’s Women’s", Glossary([term])) == [("Women’s", ("x",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("C’est l’eau", "l'eau"),
+        ("C'est l'eau", "l’eau"),
+        ("C&apos;est l&apos;eau", "l'eau"),
+        ("per e‑mail", "e-mail"),
+        ("per E–Mail", "E-Mail"),
+        ("ein Hun\u00add", "Hund"),
+        ("le cafe\u0301", "café"),
+        ("در کتابخانه", "کتاب‌خانه"),
+        ("İl merkezi", "Il"),
+    ],
+)
+def test_a_phrase_is_held_in_another_spelling(text, phrase):
+    assert holds_phrase(text, [phrase])
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [("die Masse", "Maße"), ("DIE MASSE", "Maße"), ("کتاب‌خانه", "خانه"), ("Istanbul", "İstanbul")],
+)
+def test_a_phrase_is_not_held_by_another_word(text, phrase):
+    assert not holds_phrase(text, [phrase])
+
+
+def test_a_term_of_invisible_letters_is_in_no_text():
+    assert found("a dog", Glossary([Term(("\u3164", "dog"), ("x",))])) == [("dog", ("x",))]
+    assert not holds_phrase("a dog", ["\u3164"])
+
+
+def test_terms_of_either_apostrophe_are_counted():
+    glossary = Glossary([Term(("water's",), ("l'eau",)), Term(("dog",), ("Hund",))])
+    assert count_present(glossary, ["The water’s here"], ["C’est l’eau"]) == (1, 1)
+
+
+def test_a_target_begins_a_sentence_in_title_case():
+    assert Glossary([Term(("dog",), ("ძაღლი", "ǆep"))]).required("dog") == (
+        ("ძაღლი", "ǆep", "ǅep"),
+    )
 
 
 def test_entries_of_one_term_share_their_targets_and_a_whole_form_comes_before_a_stem():
@@ -102,6 +251,7 @@ def test_a_byte_order_mark_and_other_line_ends_are_read(tmp_path: Path):
         (HEAD + "dog\tHund*\n", "line 2: a target must be whole words"),
         (HEAD + "*\tHund\n", "line 2: a term must have a letter or a digit"),
         (HEAD + "dog\t\x00a\n", "line 2: a term must be text"),
+        (HEAD + "&shy;\tHund\n", "line 2: a term must have a letter or a digit"),
         (HEAD + f"dog\t{'x' * 201}\n", "line 2: a term must have at most 200 characters"),
         (HEAD + f"dog\t{'|'.join(map(str, range(80)))}\n", "target must have at most 64 forms"),
         (HEAD + "a\tb\n" * 100_001, "must have at most 100,000 entries"),
@@ -152,5 +302,6 @@ def test_marks_stand_behind_the_terms_that_are_wanted(glossary):
         "A hot dog and two dogs ⟦Hund⟧ run."
     )
     assert glossary.marked("none") == "none"
+    assert glossary.marked("one d\u00adog&apos;s") == "one d\u00adog ⟦Hund⟧&apos;s"
     assert glossary.fingerprint == Glossary(glossary.terms).fingerprint
     assert glossary.fingerprint != Glossary(glossary.terms[1:]).fingerprint
