@@ -3,9 +3,7 @@
 Emoji are taken out before the search and put back into the translation, because a model that has
 never seen one loses it or the words around it. A line in upper case or in Title Case can be read as
 the same line in lower case, because its words are cut into other pieces than those that the model
-has learned. So can a single word in upper case, if the model knows it better in lower case. A line
-without a letter is its own translation.
-"""
+has"""
 
 import bisect
 import dataclasses
@@ -18,6 +16,8 @@ from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.text.edits import Edited, Offsets, composed, edited, moved
+from pellucid.text.letter_case import is_in_capitals, lower, upper
 from pellucid.text.normalization import CLASSES, check_text
 from pellucid.text.scripts import combining_marks, is_mark, is_wide
 from pellucid.text.seen_words import SeenWords
@@ -27,10 +27,12 @@ from pellucid.text.tokenizers.marian import MARIAN_KIND
 _SPACE = f"[ {CLASSES['spaces']}]"
 _PICTURE = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff\u3030\u303d\u3297\u3299]"
-    "|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u25aa-\u25fe\u24c2\u2934\u2935]\ufe0f"
+    "|[\u2022\u2023\u2043\u25a0-\u25ff\uf0a7\uf0b7]"
+    "|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u24c2\u2934\u2935]\ufe0f"
     "|[0-9#*]\ufe0f?\u20e3)"
 )
-"""A character that is a picture by itself, or by the sign that follows it."""
+"""A character that is a picture by itself, or by the sign that follows it; also bullets, of which
+Word writes two as private characters."""
 _EMOJI = f"{_PICTURE}[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
 """A picture with its variation, tone of skin or tags. Source: Unicode Technical Standard 51."""
 _JOINED = f"{_EMOJI}(?:\u200d{_EMOJI})*"
@@ -51,19 +53,11 @@ _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
 _LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
 _ANY_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*)+")
+_LEAST_WORD, _LEAST_LONG_WORD = 3, 7
+"""Letters of a single word in capitals, from which on it is read in lower case if that is one
+piece, or several: US is not us, and UNESCO is among the longest abbreviations."""
 _TITLE_WORDS, _LONG_WORD = 4, 4
 """Words of a title, at least, and the length from which all of its words begin in upper case."""
-
-
-Offsets = list[tuple[int, int]]
-"""(position in the text without emoji, how far the text from there on is moved by them)."""
-
-
-def moved(position: int, offsets: Offsets) -> int:
-    """The position in the text with emoji of one in the text without."""
-    # the last offset that begins at the position or before it
-    index = bisect.bisect_right(offsets, position, key=lambda offset: offset[0])
-    return position + (offsets[index - 1][1] if index else 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +85,15 @@ class OddLine:
     plain: Request
     """The request to search for; blank if there is nothing to translate."""
     signs: tuple[_Sign, ...] = ()
+    shifts: tuple[tuple[int, int], ...] = ()
+    """How far characters are moved by what was replaced, without the emoji."""
     is_upper: bool = False
     is_copied: bool = False
     """The source is its own translation."""
+    target_language: str = ""
+    """The language whose capitals the translation has."""
+    banned: tuple[str, ...] = ()
+    """Phrases that no translation has, also none in capitals."""
 
     @classmethod
     def of(
@@ -104,21 +104,20 @@ class OddLine:
         seen: SeenWords | None = None,
         *,
         copies_numbers: bool = False,
+        languages: tuple[str, str] = ("", ""),
     ) -> "OddLine":
         """The line as ``copy_symbols`` and ``recase`` have it read.
 
-        With the ``tokenizer`` of the source, words in upper case, and all words of a line in upper
-        or title case, are read in the case in which it cuts them into the fewest pieces; of a model
-        whose training words are known, only those among ``seen``. With ``copies_numbers`` a line
-        of numbers and marks is its own translation too. A request with a prefix stays as it is, for
-        the prefix may have any case and any emoji.
+        With the ``tokenizer`` of the source, signs that it does not know are read as those that
+        look alike; words in upper case, and all words of a line in upper or title case, are read in
+        the case in which it cuts them into the fewest pieces; of a model whose training words are
+        known, only those among ``seen``. With ``copies_numbers`` a line of numbers and marks is its
+        own translation too. ``languages`` are source and target. A request with a prefix keeps
+        emoji and case, for the prefix may have any.
         """
-        if request.prefix:
-            return cls(request, request)
-
         text = request.source
         signs: tuple[_Sign, ...] = ()
-        if settings.copy_symbols:
+        if copies_symbols(request, settings):
             is_word = str.isalpha if copies_numbers else str.isalnum
             if not (request.must or request.terms or text.isspace()) and not any(
                 map(is_word, text)
@@ -127,20 +126,33 @@ class OddLine:
                 return cls(request, Request(""), is_copied=True)
             text, signs = _without_signs(text)
 
-        is_upper = False
-        if settings.recase is not False and not request.must:
-            text, is_upper = _recased(text, tokenizer, seen, settings.recase)
+        alike: Offsets = []
+        if tokenizer is not None:
+            text, alike = tokenizer.look_alikes(text)
+        is_upper, recased = False, Edited(text, [])
+        if settings.recase is not False and not (request.prefix or request.must):
+            recased, is_upper = _recased(text, tokenizer, seen, settings.recase, languages[0])
 
+        text = recased.text
         if text == request.source:
             return cls(request, request)
         plain = dataclasses.replace(request, source=text)
-        return cls(request, plain, signs, is_upper)
+        shifts = tuple(composed(alike, recased.offsets, len(text)))
+        return cls(
+            request,
+            plain,
+            signs,
+            shifts,
+            is_upper,
+            banned=settings.banned,
+            target_language=languages[1],
+        )
 
     def plain_target(self, text: str) -> str:
         """A translation of the request as the model would have written that of ``plain``."""
         if self.signs:
             text = without_emoji(text)
-        return _lower(text) if self.is_upper else text
+        return lower(text, self.target_language) if self.is_upper else text
 
     def restored(self, found: Translation) -> Translation:
         """The translation of the request, from that of ``plain``."""
@@ -152,18 +164,16 @@ class OddLine:
 
     def source_offsets(self) -> Offsets:
         """How far the characters of ``plain`` are moved in the request."""
-        return _cuts(self.request.source) if self.signs else []
+        cuts = _cuts(self.request.source) if self.signs else []
+        return composed(cuts, list(self.shifts), len(self.plain.source))
 
     def target_offsets(self, text: str) -> Offsets:
         """How far the characters of ``text``, the translation of ``plain``, are moved."""
         if not self.is_upper:
             return _with_signs(text, self.signs)[1] if self.signs else []
 
-        upper, grown = text.upper(), _grown(text)
-        inserted = _with_signs(upper, self.signs)[1]
-        if not grown:
-            return inserted
-        return [(at, moved(moved(at, grown), inserted) - at) for at in range(len(text) + 1)]
+        inserted = _with_signs(upper(text, self.target_language), self.signs)[1]
+        return composed(inserted, _grown(text), len(text))
 
     def _restored(self, found: Translation) -> Translation:
         if self.is_copied:
@@ -171,7 +181,10 @@ class OddLine:
                 found, text=self.request.source.strip(), source=self.request.source
             )
 
-        text = found.text.upper() if self.is_upper else found.text
+        text = found.text
+        if self.is_upper:
+            capitals = upper(text, self.target_language)
+            text = text if any(each in capitals for each in self.banned) else capitals
         whole, inserted = _with_signs(text, self.signs)
         links = found.word_alignment
         if links is not None and self.signs:
@@ -185,6 +198,12 @@ class OddLine:
         return dataclasses.replace(
             found, text=whole, source=self.request.source, word_alignment=links
         )
+
+
+def copies_symbols(request: Request, settings: DecodingConfig) -> bool:
+    """Whether what needs no translation is copied: not beside a prefix, and nothing banned."""
+    is_banned = any(each in request.source for each in settings.banned)
+    return settings.copy_symbols and not request.prefix and not is_banned
 
 
 def has_no_letter_beside(text: str, spans: Sequence[tuple[int, int]]) -> bool:
@@ -359,28 +378,35 @@ def _word_numbers(shorter: str, longer: str, offsets: Offsets) -> list[int]:
 
 
 def _recased(
-    text: str, tokenizer: Tokenizer | None, seen: SeenWords | None, recase: bool | None
-) -> tuple[str, bool]:
+    text: str,
+    tokenizer: Tokenizer | None,
+    seen: SeenWords | None,
+    recase: bool | None,
+    language: str,
+) -> tuple[Edited, bool]:
     """The text in the case to read it in, and whether its translation is in upper case."""
     is_upper = _is_upper(text)
     is_whole = is_upper or _is_title(text)
-    if recase and is_whole:
-        return _lower(text), is_upper
     if tokenizer is None:
-        return text, False
-    if recase is None:
-        # A Marian model reads text as its own files say. A single word of capitals may be a name,
-        # which only a list of the words of the training text tells from others.
-        is_name_likely = seen is None and not is_whole
-        if tokenizer.kind == MARIAN_KIND or is_name_likely:
-            return text, False
+        kept = not (recase and is_whole)
+        return Edited(text if kept else lower(text, language), []), is_upper and not kept
+    if recase is None and tokenizer.kind == MARIAN_KIND:
+        return Edited(text, []), False  # it reads text as its own files say
 
     def best_case(found: re.Match[str]) -> str:
         word = found[0]
-        if not (is_whole or word.isupper()) or (seen is not None and seen.unseen(word)):
+        if not (is_whole or is_in_capitals(word)):
             return word
+        small = _in_lower_case(word, tokenizer, language)
+        if recase and is_whole:
+            return min(small, key=cost)
+        if seen is not None and seen.unseen(word):
+            return word
+
         # The first of equals: a word that is known in upper case too stays as it is.
-        return min((word, _lower(word), word[0] + _lower(word[1:])), key=cost)
+        best = min((word, *small, *(word[0] + each[1:] for each in small)), key=cost)
+        is_unsure = seen is None and recase is None and not is_whole
+        return word if is_unsure and _may_be_a_name(word, cost(best)[1]) else best
 
     def cost(word: str) -> tuple[int, int, int]:
         ids = tokenizer.encode(word)
@@ -388,13 +414,25 @@ def _recased(
         rank = ids[0] if is_whole and len(ids) == 1 else 0
         return ids.count(UNK_ID), len(ids), rank
 
-    made = (_ANY_LETTERS if is_whole else _LETTERS).sub(best_case, text)
-    return made, made != text and text.isupper()
+    made = edited(_ANY_LETTERS if is_whole else _LETTERS, best_case, text)
+    if recase and is_whole:
+        return made, is_upper
+    return made, made.text != text and is_in_capitals(text)
 
 
-def _lower(text: str) -> str:
-    """The text in lower case, with as many characters."""
-    return text.replace("\u0130", "i").lower()  # İ alone would become two
+def _in_lower_case(word: str, tokenizer: Tokenizer, language: str) -> list[str]:
+    """The word in lower case; SS of capitals may be an ß."""
+    small = lower(word, language)
+    if "SS" in word and "ß" in tokenizer.characters:
+        return [small, lower(word.replace("SS", "ß"), language)]
+    return [small]
+
+
+def _may_be_a_name(word: str, pieces: int) -> bool:
+    """Whether a single word in capitals may be one, such as UNESCO, where the words of the training
+    text are not known: unless it is a single piece in another case, or long.
+    """
+    return len(word) < (_LEAST_WORD if pieces == 1 else _LEAST_LONG_WORD)
 
 
 def _grown(text: str) -> Offsets:
@@ -409,8 +447,7 @@ def _grown(text: str) -> Offsets:
 
 def _is_upper(text: str) -> bool:
     words = [word for word in text.split() if sum(map(str.isalpha, word)) >= _LEAST_LETTERS]
-    # ``isupper``: letters that have case are all in upper case, and there is one.
-    return len(words) >= _LEAST_WORDS and text.isupper()
+    return len(words) >= _LEAST_WORDS and is_in_capitals(text)
 
 
 def _is_title(text: str) -> bool:

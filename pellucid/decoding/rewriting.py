@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.odd_lines import OddLine, has_no_letter_beside
+from pellucid.decoding.odd_lines import OddLine, copies_symbols, has_no_letter_beside
 from pellucid.decoding.quality import MARK, Points, quality_of
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
@@ -271,7 +271,7 @@ class Judgement:
 
 @dataclasses.dataclass(frozen=True)
 class OddLines:
-    """Takes out emoji, lowers capitals, and leaves a line without a word as it is."""
+    """Takes out emoji, lowers capitals, reads unknown signs as others, copies lines of no word."""
 
     settings: DecodingConfig
     copies_numbers: bool
@@ -282,6 +282,8 @@ class OddLines:
     """The tokenizer of the source, which knows words in upper case, or does not."""
     seen: SeenWords | None = None
     """The words of the training text, if they are known."""
+    languages: tuple[str, str] = ("", "")
+    """Source and target, which decide what the lower case of I is."""
 
     def __call__(self, requests: Sequence[Request]) -> Rewritten:
         """Each request as the model should read it."""
@@ -298,8 +300,8 @@ class OddLines:
         """A request as the model should read it, and the way back for its translation."""
         is_own = (
             self.literals_in is not None
-            and self.settings.copy_symbols
-            and not (request.prefix or request.must or request.terms)
+            and copies_symbols(request, self.settings)
+            and not (request.must or request.terms)
             and any(map(str.isalpha, request.source))
             and has_no_letter_beside(request.source, self.literals_in(request.source))
         )
@@ -313,6 +315,7 @@ class OddLines:
             self.tokenizer,
             self.seen,
             copies_numbers=self.copies_numbers,
+            languages=self.languages,
         )
 
 

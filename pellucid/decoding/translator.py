@@ -410,7 +410,7 @@ class Translator:
                 f"each source needs one target, got {len(sources)} sources"
                 f" and {len(targets)} targets"
             )
-        self.check_settings(self.settings)
+        self.check_settings(self.settings.model_copy(update={"below": None}))  # it is not applied
         check_texts(sources, first_line)
         check_texts(targets, first_line)
         # imported here, as it imports torch, which a converted copy does not need
@@ -491,6 +491,7 @@ class Translator:
             self.literals_in,
             self.source_tokenizer,
             self._bundle.seen_words,
+            (self.source_language, self.target_language),
         )
 
     def _task(

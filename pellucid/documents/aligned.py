@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pellucid.decoding.odd_lines import Offsets, moved
 from pellucid.decoding.requests import as_requests
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import merged
 from pellucid.documents.placement import Aligned, Link
 from pellucid.documents.segments import Span
+from pellucid.text.edits import Offsets, moved
 from pellucid.text.languages import language_of_code, with_code
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.scripts import is_mark, is_wide

@@ -9,6 +9,7 @@ import re
 
 from pellucid.text.config import NoiseConfig
 from pellucid.text.glossary import Glossary, holds_phrase
+from pellucid.text.letter_case import lower
 from pellucid.text.scripts import is_of_word
 
 _STOPS = (".", "。", "।")
@@ -75,7 +76,7 @@ def noisy_pair(
     elif case < config.upper + config.title:
         source = title_case(source)
     elif case < config.upper + config.title + config.lower:
-        source = source.lower()
+        source = lower(source)
 
     if stop < config.no_stop:
         bare = without_stop(source), without_stop(target)

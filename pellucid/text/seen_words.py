@@ -52,7 +52,7 @@ class SeenWords:
         are_words = all(_WORD.search(word) and not _SPACE.search(word) for word in words)
         if last or not words or words != sorted(set(words)) or not are_words:
             raise CorruptError(f"{path} must have one word on each line, in their order, each once")
-        return cls(frozenset(words))
+        return cls(frozenset(map(_plain, words)))
 
     def save(self, folder: Path) -> None:
         """Write the file that ``read`` reads."""
@@ -119,4 +119,6 @@ def words_of(text: str) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    return unicodedata.normalize("NFC", word).casefold()
+    """The word without case; all letters i are one, of which Turkish has two."""
+    folded = unicodedata.normalize("NFC", word).casefold()
+    return folded.replace("i\u0307", "i").replace("ı", "i")

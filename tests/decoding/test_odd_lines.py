@@ -9,13 +9,14 @@ from emoji_places import EMOJI_PLACES, with_emoji
 from small_bundle import small_bundle
 
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.odd_lines import OddLine, emoji_of, moved, without_emoji
+from pellucid.decoding.odd_lines import OddLine, emoji_of, without_emoji
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator
 from pellucid.phrasebook import generate
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.edits import moved
 from pellucid.text.noise import EMOJI
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -181,6 +182,81 @@ def test_a_word_in_capitals_may_be_a_name_to_a_model_of_much_text():
     lines = ("un CHAT", "JE VOIS UN CHAT")
     read = [OddLine.of(Request(each), DecodingConfig(), phrases()).plain.source for each in lines]
     assert read == ["un CHAT", "je vois un chat"]
+
+
+@functools.cache
+def german() -> Tokenizer:
+    texts = ["Hilfe, ich liebe die Straße sehr.", "Das ist sehr nah, ich heiße Tom."] * 20
+    return train_tokenizer(texts, TokenizerConfig(kind="bpe", vocabulary_size=340))
+
+
+@pytest.mark.parametrize(
+    ("source", "plain", "text"),
+    [
+        ("HILFE!", "Hilfe!", "A CAT"),
+        ("Ich LIEBE dich.", "Ich liebe dich.", "a cat"),
+        ("Das ist SEHR nah.", "Das ist sehr nah.", "a cat"),
+        # too short, or in several pieces in any case: perhaps an abbreviation
+        ("Das IST es.", "Das ist es.", "a cat"),
+        ("ES ist da.", "ES ist da.", "a cat"),
+        ("die UNESCO", "die UNESCO", "a cat"),
+        ("die WELTSTRASSE", "die weltstraße", "a cat"),
+        ("DIE STRASSE IST NAH", "die Straße ist nah", "A CAT"),
+        ("DIE STRAßE IST NAH", "die Straße ist nah", "A CAT"),
+        ("ICH HEISSE TOM", "ich heiße Tom", "A CAT"),
+        ("저는 HILFE 에서", "저는 Hilfe 에서", "a cat"),
+    ],
+)
+def test_capitals_where_the_words_of_the_training_text_are_not_known(
+    source: str, plain: str, text: str
+):
+    line = OddLine.of(Request(source), DecodingConfig(), german())
+    made = Translation("a cat", -1.0, (), (), (), line.plain.source)
+    assert (line.plain.source, line.restored(made).text) == (plain, text)
+
+
+def test_what_stands_for_two_letters_does_not_move_what_follows():
+    source = "DIE STRASSE 😀 IST… NAH"
+    line = OddLine.of(Request(source), DecodingConfig(), german())
+    assert line.plain.source == "die Straße ist... nah"
+    for word, original in (("ist", "IST"), ("nah", "NAH")):
+        at = moved(line.plain.source.index(word), line.source_offsets())
+        assert source[at:].startswith(original)
+
+
+def test_capitals_of_turkish():
+    languages = ("tr", "tr")
+    line = OddLine.of(Request("IŞIK VE ISI"), RECASE, languages=languages)
+    assert line.plain.source == "ışık ve ısı"
+    made = Translation("iyi günler", -1.0, (), (), (), line.plain.source)
+    assert line.restored(made).text == "İYİ GÜNLER"
+    assert line.plain_target("İYİ") == "iyi"
+
+
+def test_signs_that_the_vocabulary_lacks_are_read_as_others_also_with_a_prefix():
+    for prefix in ("", "ein"):
+        line = OddLine.of(Request("“Tom’s”", prefix=prefix), DecodingConfig(), german())
+        assert line.plain.source == '"Tom\'s"'
+        made = Translation("„Toms“", -1.0, (), (), (), line.plain.source)
+        restored = line.restored(made)
+        assert (restored.text, restored.source) == ("„Toms“", "“Tom’s”")
+
+
+def test_what_is_banned_is_neither_copied_nor_written_in_capitals():
+    banned = DecodingConfig(banned=("...", "🙂", "MANN"), recase=True)
+    for source in ("...", "🙂", "a 🙂"):
+        assert OddLine.of(Request(source), banned).plain.source == source
+    assert OddLine.of(Request("🙂!"), DecodingConfig(banned=("x",))).is_copied
+
+    line = OddLine.of(Request("A MAN SLEEPS"), banned)
+    for text, wanted in (("Ein Mann", "Ein Mann"), ("Ein Kind", "EIN KIND")):
+        made = Translation(text, -1.0, (), (), (), line.plain.source)
+        assert line.restored(made).text == wanted
+
+
+@pytest.mark.parametrize("bullet", ["•", "‣", "▪", "●", "■", "○", "►", "\uf0b7", "◦"])
+def test_a_bullet_stands_where_it_stood(bullet: str):
+    assert restored(f"{bullet} A man", "Ein Mann") == ("A man", f"{bullet} Ein Mann")
 
 
 def test_an_abbreviation_that_the_model_knows_stays_in_capitals():

@@ -149,8 +149,24 @@ def test_a_script_that_is_spelled_in_bytes_is_said_and_a_rare_letter_is_not():
     [found] = source_warnings("Привет, мир", pieces.encode("Привет, мир"), 99, pieces)
     said = "the model hardly knows the script of “П”, “р”, “и” and 4 more"
     assert (found.kind, found.message) == ("unknown", said)
-    for text in ("le cœur", "€ 5", "🙂", "quoi ? “"):
+    for text in ("le cœur", "quoi ? ;"):
         assert source_warnings(text, pieces.encode(text), 99, pieces) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "signs"), [("€ 5", "“€”"), ("le § et le ¶, le §", "“§”, “¶”"), ("quoi ? “", "““”")]
+)
+def test_a_sign_that_is_spelled_in_several_bytes_is_named(text: str, signs: str):
+    pieces = tokenizer("bpe")
+    [found] = source_warnings(text, pieces.encode(text), 99, pieces)
+    assert (found.kind, found.message) == ("unknown", f"the model hardly knows {signs}")
+
+
+def test_bytes_that_are_no_character_are_named():
+    [found] = judged(written("a cat", "eine Katz\ufffd")).warnings
+    said = "the translation has “\ufffd”, bytes that are no whole character"
+    assert (found.kind, found.message) == ("unknown", said)
+    assert judged(written("a cat\ufffd", "eine Katze\ufffd")).warnings == ()
 
 
 def test_a_cut_source_is_a_warning_of_its_translation():

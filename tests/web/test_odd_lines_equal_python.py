@@ -61,6 +61,18 @@ LINES = (
         "ǄAB",
         "ßA",
         "le CHAT ET LE chien",
+        "저는 CHAT 에서",
+        "LA STRASSE EST GROSSE",
+        "LE STRAßE EST LÀ",
+        "IŞIK VE İYİ I",
+    ),
+    *(
+        "l’ami “rit” – «oui»",
+        "ｌｅ　ｃｈａｔ　２！",
+        "oui…",
+        "• le chat §",
+        "ｶﾞ ﬁ Ⅳ ² ½ № ş ‚a‘",
+        "\u0664 chat `ici´",
     ),
     *(
         "un zorblax",

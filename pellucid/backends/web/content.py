@@ -17,8 +17,10 @@ from pellucid.decoding.odd_lines import EMOJI, FINAL_MARKS
 from pellucid.decoding.suspicious import usual_of
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
-from pellucid.text.languages import language_name, languages_of
+from pellucid.text.languages import language_name, language_of_code, languages_of
+from pellucid.text.look_alikes import VOICED
 from pellucid.text.scripts import wide_characters
+from pellucid.text.tokenizers.interface import Tokenizer
 
 FORMAT = 1
 """The version of the header, raised when older pages can no longer be read."""
@@ -90,11 +92,23 @@ def web_content(
         "usual_warnings": sorted(usual_of(bundle.manifest)),
         "unsure_below": bundle.unsure_below,
         "seen_words": _seen_words(bundle),
-        "odd_lines": {"emoji": EMOJI, "wide": wide_characters(), "final_marks": FINAL_MARKS},
+        "odd_lines": _odd_lines(source, codes),
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
         "check": _check(bundle, weights),
     }
     return WebContent(header, packed.content)
+
+
+def _odd_lines(source: Tokenizer, codes: tuple[str, str]) -> Mapping[str, Any]:
+    """Facts on characters, the tokenizer of the source and the languages, for ``oddLine``."""
+    return {
+        "emoji": EMOJI,
+        "wide": wide_characters(),
+        "final_marks": FINAL_MARKS,
+        "look_alikes": {"signs": source.look_alikes.signs, "voiced": VOICED},
+        "has_sharp_s": "ß" in source.characters,
+        "languages": [language_of_code(code) for code in codes],
+    }
 
 
 def _seen_words(bundle: Bundle[SequenceModel]) -> Mapping[str, Any] | None:

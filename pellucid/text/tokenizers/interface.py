@@ -1,5 +1,7 @@
 """The interface of tokenizers: text to ids and back."""
 
+import functools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import BundleError, DataError
-from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
+from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT
 from pellucid.text.config import TokenizerKind
 from pellucid.text.corpus.rows import IdRows
+from pellucid.text.look_alikes import LookAlikes
 from pellucid.text.normalization import Normalization, normalize
 
 Seeds = npt.NDArray[np.uint64]
@@ -19,6 +22,8 @@ Seeds = npt.NDArray[np.uint64]
 SILENT_IDS = frozenset((PAD_ID, BOS_ID, EOS_ID))
 """The ids without text: they control the model, and ``decode`` drops them (EQ-12)."""
 
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+"""A token that is a byte, of a character without a token of its own."""
 SAVED_AS = (".spm", ".spm.json", ".vocab.json", ".marian.spm")
 """The endings of the files that tokenizers are saved in, behind the name of a side."""
 
@@ -48,6 +53,18 @@ class Tokenizer(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """SHA-256 over the kind and everything that decides the ids, in hexadecimal."""
+
+    @functools.cached_property
+    def characters(self) -> frozenset[str]:
+        """The characters that its tokens are written with, without those spelled in bytes."""
+        tokens = self.tokens(range(SPECIAL_COUNT, self.vocabulary_size))
+        return frozenset().union(*(each for each in tokens if not BYTE.fullmatch(each)))
+
+    @functools.cached_property
+    def look_alikes(self) -> LookAlikes:
+        """The signs that it does not know, with those that look alike, which it does."""
+        has_bytes = self.kind in ("bpe", "unigram")
+        return LookAlikes.of(self.characters, self.read, has_bytes=has_bytes)
 
     def read(self, text: str) -> str:
         """The text as it is read: normalized, if that is part of the tokenizer.

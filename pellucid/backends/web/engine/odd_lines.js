@@ -27,7 +27,17 @@ const trim = (text) => trimStart(trimEnd(text));
 const isSpace = (character) => character !== undefined && SPACES.test(character);
 const isWord = (character) => character !== undefined && LETTER_OR_NUMBER.test(character);
 const isMark = (character) => /\p{M}/u.test(character) && character !== "\ufe0e" && character !== "\ufe0f";
-const lower = (text) => text.replaceAll("\u0130", "i").toLowerCase(); // İ alone would become two
+const DOTLESS = new Set(["az", "crh", "gag", "tr"]); // languages with two letters, i and ı (text/letter_case.py)
+const [LEAST_WORD, LEAST_LONG_WORD] = [3, 7]; // letters of a word in capitals that may be read in lower case
+const OPENS_BEHIND = new RegExp(`^(?:${SPACE}|[(\\[{—–-])$`, "u");
+
+/** In lower case, with as many characters: İ alone would become two. */
+function lower(text, language) {
+  const dotless = DOTLESS.has(language) ? text.replaceAll("I", "ı") : text;
+  return dotless.replaceAll("\u0130", "i").toLowerCase();
+}
+
+const upper = (text, language) => (DOTLESS.has(language) ? text.replaceAll("i", "\u0130") : text).toUpperCase();
 
 /**
  * A text as `plain`, what the model reads of it, and `restored`, which makes the translation of the text from that
@@ -36,7 +46,7 @@ const lower = (text) => text.replaceAll("\u0130", "i").toLowerCase(); // İ alon
 export function oddLine(text, settings, { source, seen, header }) {
   let plain = text;
   let signs = [];
-  const { emoji, wide, final_marks: finalMarks } = header.odd_lines;
+  const { emoji, wide, final_marks: finalMarks, look_alikes: lookAlikes, languages } = header.odd_lines;
   const wideOne = new RegExp(`[${wide}]`, "u");
   const isWide = (character) => wideOne.test(character);
   if (settings.copy_symbols) {
@@ -45,46 +55,82 @@ export function oddLine(text, settings, { source, seen, header }) {
     if (isOwn) return { plain: "", isCopied: true, restored: () => trim(text) };
     [plain, signs] = withoutSigns(text, new RegExp(emoji, "gu"), finalMarks, isWide);
   }
+  plain = withLookAlikes(plain, lookAlikes);
   let isUpper = false;
   if (settings.recase !== false) {
     const { kind } = header.source_tokenizer ?? header.target_tokenizer;
-    [plain, isUpper] = recased(plain, source, seen, settings.recase, kind);
+    const model = { tokenizer: source, seen, kind, language: languages[0], hasSharpS: header.odd_lines.has_sharp_s };
+    [plain, isUpper] = recased(plain, settings.recase, model);
   }
-  const restored = (found) => withSigns(isUpper ? found.toUpperCase() : found, signs, finalMarks, isWide);
+  const restored = (found) => withSigns(isUpper ? upper(found, languages[1]) : found, signs, finalMarks, isWide);
   return { plain, isCopied: false, restored };
 }
 
+const patterns = new WeakMap();
+
+/** The text with what stands for signs that the vocabulary lacks (text/look_alikes.py). */
+function withLookAlikes(text, { signs, voiced }) {
+  if (!patterns.has(signs)) {
+    const listed = Object.keys(signs).join("").replace(/[\\\]^-]/g, "\\$&");
+    patterns.set(signs, listed === "" ? /(?!)/gu : new RegExp(`[${listed}][${voiced}]?`, "gu"));
+  }
+  return text.replace(patterns.get(signs), (found, at) => {
+    const [sign, mark] = found;
+    if (mark !== undefined) return found.normalize("NFKC");
+    const before = characters(text.slice(0, at)).at(-1);
+    return signs[sign][before === undefined || OPENS_BEHIND.test(before) ? 0 : 1];
+  });
+}
+
 /** The text in the case to read it in, and whether its translation is in upper case. */
-function recased(text, tokenizer, seen, recase, kind) {
+function recased(text, recase, { tokenizer, seen, kind, language, hasSharpS }) {
   const isUpper = isUpperLine(text);
   const isWhole = isUpper || isTitle(text);
-  if (recase && isWhole) return [lower(text), isUpper];
-  // A Marian model reads text as its own files say. A single word of capitals may be a name, which only a list of
-  // the words of the training text tells from others.
-  if (recase === null && (kind === "marian" || (seen === null && !isWhole))) return [text, false];
+  if (recase === null && kind === "marian") return [text, false]; // it reads text as its own files say
   const cost = (word) => {
     const ids = tokenizer.encode(word);
     // of tokens that are whole words, those of lower ids are more frequent
     const rank = isWhole && ids.length === 1 ? ids[0] : 0;
     return [ids.filter((id) => id === UNK_ID).length, ids.length, rank];
   };
-  const made = text.replace(isWhole ? ANY_LETTERS : LETTERS, (word) => {
-    if (!(isWhole || isUpperCase(word)) || (seen !== null && seen.unseen(word).length > 0)) return word;
-    const [first, ...rest] = word;
-    // the first of equals: a word that is known in upper case too stays as it is
-    let best = [word, cost(word)];
-    for (const other of [lower(word), first + lower(rest.join(""))]) {
-      const own = cost(other);
-      const at = own.findIndex((value, index) => value !== best[1][index]);
-      if (at >= 0 && own[at] < best[1][at]) best = [other, own];
+  /** The first of those that cost least. */
+  const cheapest = (words) => {
+    let [best, least] = [words[0], cost(words[0])];
+    for (const word of words.slice(1)) {
+      const own = cost(word);
+      const at = own.findIndex((value, index) => value !== least[index]);
+      if (at >= 0 && own[at] < least[at]) [best, least] = [word, own];
     }
-    return best[0];
+    return best;
+  };
+
+  const made = text.replace(isWhole ? ANY_LETTERS : LETTERS, (word) => {
+    if (!(isWhole || isInCapitals(word))) return word;
+    // SS of capitals may be an ß
+    const spellings = word.includes("SS") && hasSharpS ? [word, word.replaceAll("SS", "ß")] : [word];
+    const small = spellings.map((each) => lower(each, language));
+    if (recase && isWhole) return cheapest(small);
+    if (seen !== null && seen.unseen(word).length > 0) return word;
+    // the first of equals: a word that is known in upper case too stays as it is
+    const [first] = word;
+    const best = cheapest([word, ...small, ...small.map((each) => first + characters(each).slice(1).join(""))]);
+    const isUnsure = seen === null && recase === null && !isWhole;
+    const least = cost(best)[1] === 1 ? LEAST_WORD : LEAST_LONG_WORD;
+    return isUnsure && characters(word).length < least ? word : best;
   });
-  return [made, made !== text && isUpperCase(text)];
+  return [made, recase && isWhole ? isUpper : made !== text && isInCapitals(text)];
 }
 
 const isUpperCase = (text) => /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
-const isUpperLine = (text) => words(text).filter((word) => letterCount(word) >= 2).length >= 2 && isUpperCase(text);
+const isUpperLine = (text) => words(text).filter((word) => letterCount(word) >= 2).length >= 2 && isInCapitals(text);
+
+/** Whether four of five letters at least are capitals, and none but ß is small. */
+function isInCapitals(text) {
+  const bare = text.replaceAll("ß", "");
+  const letters = bare.match(LETTER) ?? [];
+  const capitals = letters.filter((letter) => /\p{Uppercase}/u.test(letter)).length;
+  return isUpperCase(bare) && 5 * capitals >= 4 * letters.length;
+}
 
 function isTitle(text) {
   const firsts = words(text).flatMap((word) => word.match(FIRST)?.[0] ?? []);

@@ -42,9 +42,9 @@ class SeenWords {
 
 const folded = (word) => withoutCase(word.normalize("NFC"));
 
-const ALONE = new Map([["\u0131", "\u0131"], ["\u1e9e", "ss"]]); // dotless i; capital sharp s
+const ALONE = new Map([["\u0131", "i"], ["\u0130", "i"], ["\u1e9e", "ss"]]); // the two of Turkish; capital sharp s
 
 /** As Python's casefold, but for Cherokee, of which both sides of a comparison are in the other case. */
 function withoutCase(word) {
-  return [...word].map((one) => ALONE.get(one) ?? one.toUpperCase().toLowerCase()).join("");
+  return [...word].map((one) => ALONE.get(one) ?? one.toUpperCase().toLowerCase()).join("").replaceAll("i\u0307", "i");
 }

@@ -20,6 +20,8 @@ const CODES_SHOWN = 30;
 
 const LETTER = /\p{L}/u;
 const LETTERS = /\p{L}/gu;
+const BROKEN = "\ufffd";
+const SIGNS = /(?![\0-\x7f])[\p{P}\p{S}]/gu; // of ASCII a byte is a token that may have been learned
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009 ]\p{Nd}+)*/gu;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
@@ -45,9 +47,13 @@ export function sourceWarnings(tokenizer, text, all, most) {
     const unknown = tokenizer.unknownParts(plain).filter((each) => each !== code);
     if (unknown.length > 0) found.push(warning("unknown", `the model does not know ${named(unknown)}`));
   } else if (tokenizer.spellsBytes) {
-    const spelled = lettersInBytes(tokenizer.tokens(all));
-    if (spelled.length > SPELLED_SHARE * (plain.match(LETTERS) ?? []).length) {
-      found.push(warning("unknown", `the model hardly knows the script of ${named(spelled)}`));
+    const spelled = spelledInBytes(tokenizer.tokens(all));
+    const letters = spelled.match(LETTERS) ?? [];
+    const signs = spelled.match(SIGNS) ?? [];
+    if (letters.length > SPELLED_SHARE * (plain.match(LETTERS) ?? []).length) {
+      found.push(warning("unknown", `the model hardly knows the script of ${named(letters)}`));
+    } else if (signs.length > 0) {
+      found.push(warning("unknown", `the model hardly knows ${named(signs)}`));
     }
   }
   if (all.length > most) {
@@ -66,6 +72,9 @@ export function judged(said, fromSource, { header, seen }, isFree) {
     ...fromSource,
     ...compare(source, text, read, tokens).filter(({ kind }) => !header.usual_warnings.includes(kind)),
   ];
+  if (text.includes(BROKEN) && !source.includes(BROKEN)) {
+    found.push(warning("unknown", `the translation has “${BROKEN}”, bytes that are no whole character`));
+  }
   if (tokens.includes(UNK) && text.includes(UNK)) {
     found.push(warning("unknown", `the translation has ${UNK} for words that the model cannot write`));
   }
@@ -167,11 +176,11 @@ function named(parts) {
   return different.length > SHOWN ? `${shown} and ${different.length - SHOWN} more` : shown;
 }
 
-/** The letters of a text that its tokens spell byte by byte. */
-function lettersInBytes(tokens) {
-  if (!tokens.some((token) => BYTE.test(token))) return [];
+/** The characters of a text that its tokens spell byte by byte. */
+function spelledInBytes(tokens) {
+  if (!tokens.some((token) => BYTE.test(token))) return "";
   const bytes = tokens.map((token) => Number.parseInt(BYTE.exec(token)?.[1] ?? "20", 16));
-  return new TextDecoder().decode(new Uint8Array(bytes)).match(LETTERS) ?? [];
+  return new TextDecoder().decode(new Uint8Array(bytes));
 }
 
 /** What is wrong with the code of the target language in front of a text; null for nothing. */
