@@ -11,7 +11,7 @@ from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT, Element, local_name, parse_xml
 from pellucid.documents.plain import TaggedText, decode
 from pellucid.documents.segments import Segment
-from pellucid.documents.strings import Strings
+from pellucid.documents.strings import IDENTIFIER, Strings, note_of_left
 from pellucid.documents.xml_places import edited, element_places, keeps_tags
 
 _ESCAPE = re.compile(
@@ -59,7 +59,7 @@ class PropertiesDocument:
 
         # One in ASCII is read by every version as long as it stays so.
         self._is_narrow = data.isascii() or encoding == "latin-1"
-        self._strings = Strings(text, encoding)
+        self._strings = Strings(text, encoding, has_keys=False)
 
         at = 0
         while at < len(text):
@@ -68,9 +68,9 @@ class PropertiesDocument:
             at = entry.end()
             if entry["key"] or entry["value"]:
                 value = _ESCAPE.sub(_read_escape, entry["value"])
-                self._strings.add(*entry.span("value"), value)
+                self._strings.add_value(*entry.span("value"), value)
 
-        self.segments = self._strings.segments
+        self.segments, self.notes = self._strings.segments, self._strings.notes
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other values."""
@@ -121,7 +121,7 @@ class AppleStringsDocument:
             )
 
         text, encoding = decode(data, what)
-        self._strings = Strings(text, encoding)
+        self._strings = Strings(text, encoding, has_keys=False)
 
         at = 0
         while at < len(text):
@@ -135,9 +135,9 @@ class AppleStringsDocument:
                 # A key alone is its own text, and gets another one.
                 span = pair.span("value") if pair["value"] else (pair.end("key"),) * 2
                 inner = value[1:-1] if value[0] in "\"'" else value
-                self._strings.add(*span, _APPLE_ESCAPE.sub(_read, inner))
+                self._strings.add_value(*span, _APPLE_ESCAPE.sub(_read, inner))
 
-        self.segments = self._strings.segments
+        self.segments, self.notes = self._strings.segments, self._strings.notes
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other values."""
@@ -211,13 +211,14 @@ class AndroidDocument:
         self._texts: list[tuple[int, int, str, TaggedText, str]] = []
         """The bytes of each text, what stands around it at both ends, and the text."""
         self.segments: list[Segment] = []
-        self.notes = ["forms of plurals that the language has and the file lacks are not added"]
+        self._left: list[str] = []
         for element, place in zip(elements, places, strict=True):
             is_within = self._texts and place.start < self._texts[-1][1]
             if _is_shown(element) and not is_within:
                 self._add(place.inner_start, place.inner_end)
-        if not any(local_name(each) == "plurals" for each in elements):
-            self.notes = []
+        has_plurals = any(local_name(each) == "plurals" for each in elements)
+        plurals = "forms of plurals that the language has and the file lacks are not added"
+        self.notes = [*([plurals] if has_plurals else []), *note_of_left(self._left)]
 
     def _add(self, start: int, end: int) -> None:
         raw = self._data[start:end].decode(self._codec)
@@ -233,6 +234,9 @@ class AndroidDocument:
         if is_quoted:
             words, head, tail = words[1:-1], head + '"', '"' + tail
         if not words or _REFERENCE.fullmatch(words):
+            return
+        if IDENTIFIER.fullmatch(words):
+            self._left.append(words)
             return
 
         def shown(found: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ from pellucid.documents.containers import (
     write_xml,
     written_element,
 )
+from pellucid.documents.html_rules import BLOCKS
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.plain import divide_at_tags
 from pellucid.documents.protected import literals_in
@@ -299,20 +300,35 @@ def _kind_of(element: Element) -> Kind:
 _LINE_ENDS = frozenset(("lb", "xlf:lb", "x-br", "x-html-br"))
 _LINE_END = re.compile(r"LINE_BREAK(?:_\d+)?|<br\s*/?>|\\n|\n", re.IGNORECASE)
 """The name of a line end in Angular, and what programs write for one."""
+_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?/?>")
 
 
 def _role_of(element: Element, given: Mapping[str, str]) -> Role:
     if local_name(element) not in _PAIRS and _ends_line(element, given):
         return "break"
     is_kept = element.get("mtype") == "protected" or element.get("translate") == "no"
+    if local_name(element) in _PAIRS and not is_kept and _is_block(element, given):
+        return "block"
     return "pair" if local_name(element) in _PAIRS and not is_kept else "alone"
 
 
+def _is_block(element: Element, given: Mapping[str, str]) -> bool:
+    """Whether an element around a text is a paragraph, an item or the like in the original."""
+    kinds = (element.get(name, "") for name in ("ctype", "type", "subType"))
+    names = {re.sub(r"^(?:x-(?:html-)?|html:)", "", kind) for kind in kinds}
+    begins = element.get("dispStart", ""), given.get(element.get("dataRefStart", ""), "")
+    tags = filter(None, map(_TAG.fullmatch, begins))
+    return bool(names & BLOCKS) or any(tag[1].lower() in BLOCKS for tag in tags)
+
+
 def _ends_line(element: Element, given: Mapping[str, str]) -> bool:
-    """Whether an element without text to translate is the end of a line."""
+    """Whether an element without text to translate is the end of a line, or of a paragraph."""
     kinds = {element.get("ctype"), element.get("type"), element.get("subType")}
     shown = (element.get("id", ""), *_shown(element, given))
-    return bool(kinds & _LINE_ENDS) or any(map(_LINE_END.fullmatch, shown))
+    if kinds & _LINE_ENDS or any(map(_LINE_END.fullmatch, shown)):
+        return True
+    tags = filter(None, map(_TAG.fullmatch, shown))
+    return any(tag[1].lower() in BLOCKS for tag in tags)
 
 
 def _placeholder(element: Element, given: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ own, and so is the text around them, in which the forms are one mark.
 """
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -34,6 +35,9 @@ _NUMBERS = re.compile(
     r"\s*(?:\{\d{1,9}\}|[\[\]](?:\d{1,9}|\*|-?[Ii]nf)(?:,(?:\d{1,9}|\*|[Ii]nf))?[\[\]])"
 )
 """The numbers that a form of Laravel or Symfony is for: ``{0}``, ``[2,19]``."""
+_QUOTATION = re.compile(r"'[{}][^']*'")
+_SUBSTITUTION = re.compile(r"(?<![^\s(\[\"'“‘«/–—-])\|[A-Za-z][\w.-]{0,60}\|_{0,2}(?![\w|])")
+"""The sign of reStructuredText for a text from elsewhere, such as ``|version|``."""
 _SHOWN = 40
 """Characters of a string that could not be read."""
 _DEEPEST = 20
@@ -82,10 +86,12 @@ class Message:
             self.segments, self.is_unread = [], True
             return
         has_forms = _FORMS.search(text) is not None
+        # Beside messages with forms a quotation is one too, if it ends.
+        quotes = is_icu and _QUOTATION.search(text) is not None
         self._doubles = "''" in text and "{" in text
-        if _PLACE in segment.text or not (has_forms or self._doubles or "|" in text):
+        if _PLACE in segment.text or not (has_forms or quotes or self._doubles or "|" in text):
             return
-        self._is_message = has_forms or self._doubles
+        self._is_message = has_forms or quotes or self._doubles
         self._text, self._at = text, 0
         self._closing = {} if self._is_message else closing_braces(text)
         self._next = 1 + max((mark.number for mark in segment.marks), default=-1)
@@ -112,20 +118,30 @@ class Message:
             return self._whole
         if not self._parts:
             [only] = translated
-            # "l'{name}": the apostrophe would begin a quotation, for libraries that know them.
-            is_new = "'{" not in self._whole.text
-            return _joined(only.pieces, safe="{<" if self._is_icu else "{" if is_new else "")
+            return _joined(only.pieces, safe=self._unsafe_signs())
         pieces: list[Piece] = []
         for part in self._parts:
             pieces += [part] if isinstance(part, str) else self._written(part, translated)
         whole = _joined(pieces)
 
         # A brace or a bar of the model's own would make other texts of it.
-        again = Message(whole)
+        again = Message(whole, is_icu=self._is_icu)
         if again.is_unread or len(again.segments) != len(self.segments):
             self.is_unread = True
             return self._whole
         return whole
+
+    def _unsafe_signs(self) -> str:
+        """The signs before which an apostrophe would begin a quotation, for libraries that know
+        them; where the source has one, it is meant. A "<" stands for any mark.
+        """
+        pieces = self._whole.pieces
+        is_before_mark = any(
+            isinstance(piece, str) and piece.endswith("'") and not isinstance(following, str)
+            for piece, following in itertools.pairwise(pieces)
+        )
+        brace = "" if "'{" in self._whole.text else "{"
+        return brace + ("<" if self._is_icu and not is_before_mark else "")
 
     def _between_bars(self) -> Iterator[str | _Text]:
         """The texts between the bars of the string, and the bars."""
@@ -165,6 +181,10 @@ class Message:
                 take()
                 pieces.append(self._mark(opened))
                 self._at = begun = at + 1
+            elif character == "|" and (kept := _SUBSTITUTION.match(text, at)):
+                take()
+                self._at = kept.end()
+                stands_for = [kept[0]]
             elif character == "|" and depth == 0 and not opened:
                 break
             elif not self._is_message:
@@ -175,7 +195,7 @@ class Message:
                 break
             elif character == "'" and following == "'":
                 self._at += 2
-            elif character == "'" and following in ("{", "}"):
+            elif character == "'" and (following in ("{", "}") or (number and following == "#")):
                 take()
                 stands_for = [self._quotation()]
             elif character == "{" and (head := _FORMS.match(text, at)):
@@ -303,7 +323,7 @@ def _joined(pieces: Iterable[Piece], *, safe: str = "") -> Segment:
         if isinstance(piece, str):
             if "<" in safe and number + 1 < len(whole):
                 piece = re.sub("'$", "’", piece)
-            whole[number] = piece.replace("'{", "’{")
+            whole[number] = piece.replace("'{", "’{") if "{" in safe else piece
     return Segment(tuple(whole))
 
 

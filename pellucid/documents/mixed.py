@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pellucid.documents.containers import Element, local_name
-from pellucid.documents.plain import Entities, Tag
+from pellucid.documents.html_rules import BLOCKS
+from pellucid.documents.plain import Entities, Tag, without_outer_breaks
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Range, Ranges, Segment
 
-Role = Literal["pair", "alone", "break"]
-"""The role of an inline element: text to translate inside, none, or the end of a line."""
+Role = Literal["pair", "block", "alone", "break"]
+"""The role of an inline element: text to translate inside, also such as begins and ends a line,
+none, or the end of a line."""
 
 
 @dataclasses.dataclass
@@ -98,12 +100,19 @@ def read_mixed(
             if tag is not None:
                 number = len(elements) + len(texts)
                 texts[number] = part
-                range_ = ("tag", tag.name, tag.kind == "end") if tag.kind != "alone" else None
+                is_alone = tag.kind == "alone" or tag.name in BLOCKS
+                range_ = None if is_alone else ("tag", tag.name, tag.kind == "end")
                 ends = ranges.ended_by(number, range_)
-                is_break = tag.name == "br"
-                pieces.append(Alone(number, tag.text, is_break, ends=ends, kind=tag.role))
+                pieces.append(Alone(number, tag.text, tag.breaks, ends=ends, kind=tag.role))
             elif part:
                 pieces.append(entities.read(part))
+
+    def ends_line(role: Role) -> None:
+        """Add a line end of which nothing is written, beside a block."""
+        if role == "block":
+            number = len(elements) + len(texts)
+            texts[number] = ""
+            pieces.append(Alone(number, breaks=True))
 
     def walk(holder: Element) -> None:
         """Add the pieces of what an element holds."""
@@ -113,19 +122,23 @@ def read_mixed(
             elements[number] = child
 
             role = role_of(child) if local_name(child) else "alone"
-            if role == "pair":
+            if role in ("pair", "block"):
+                ends_line(role)
                 pieces.append(Open(number, kind_of(child)))
                 walk(child)
                 pieces.append(Close(number))
+                ends_line(role)
             else:
                 is_element = bool(local_name(child))
-                ends = ranges.ended_by(number, range_of(child) if is_element else None)
-                kind = kind_of(child) if is_element else "format"
                 breaks = role == "break"
+                has_range = is_element and not breaks
+                ends = ranges.ended_by(number, range_of(child) if has_range else None)
+                kind = kind_of(child) if is_element else "format"
                 reads = read_as(child) if is_element and not breaks else ""
                 pieces.append(Alone(number, reads, breaks, ends=ends, kind=kind))
 
             add(child.tail)
 
     walk(element)
-    return MixedText(element, Segment(tuple(pieces)), elements, texts, entities)
+    segment = Segment(tuple(without_outer_breaks(pieces) if split_text else pieces))
+    return MixedText(element, segment, elements, texts, entities)

@@ -3,13 +3,14 @@
 import dataclasses
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
+from pellucid.documents.html_rules import BLOCKS
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
 from pellucid.text.corpus.dialects import BYTE_ORDER_MARKS, byte_order_mark
 
@@ -85,6 +86,8 @@ class Tag:
     """The role of its element in a sentence."""
     text: str = ""
     """How a whole element is read, such as code."""
+    breaks: bool = False
+    """Whether a sentence ends at it, as at a line end or at the beginning of a paragraph."""
 
 
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
@@ -154,9 +157,11 @@ class TaggedText:
         self._kept = kept
         self._sources: dict[int, str] = {}
         self._closings: dict[int, str] = {}
-        patterns = [_OF_FRAMEWORKS, *([kept] if kept else [])]
+        patterns = [_OF_FRAMEWORKS, kept or _WRITTEN]
         has_marks = "<" in text or any(pattern.search(text) for pattern in patterns)
-        pieces: tuple[Piece, ...] = tuple(self._pieces(text)) if has_marks else (text,)
+        pieces: tuple[Piece, ...] = (text,)
+        if has_marks:
+            pieces = tuple(without_outer_breaks(list(self._pieces(text))))
         read = "" if has_entities is False else "".join(p for p in pieces if isinstance(p, str))
         # A text that is HTML in any case writes its signs so, also if it had none.
         self._entities = Entities(f"{read}&amp;" if has_entities else read)
@@ -176,15 +181,14 @@ class TaggedText:
         return "".join(written)
 
     def _pieces(self, text: str) -> Iterator[Piece]:
-        tags = _tags_of(text)
-        if self._kept is not None:
-            marks = [_tag_that_stays(each) for each in self._kept.finditer(text)]
-            tags = _without_overlaps(sorted([*tags, *marks], key=lambda tag: tag.start))
+        tags = _tags_with(text, self._kept or _WRITTEN)
 
         # Tags that have a partner are pairs; each of the others stands alone.
         partner: dict[int, int] = {}
         opened: list[int] = []
         for number, tag in enumerate(tags):
+            if tag.name in BLOCKS:
+                continue
             if tag.kind == "start" and len(opened) < _DEEPEST:
                 opened.append(number)
             elif tag.kind == "end":
@@ -209,19 +213,26 @@ class TaggedText:
             else:
                 self._sources[number] = raw
                 is_timed = tag.kind == "time"
-                yield Alone(number, tag.text, breaks=tag.name == "br", in_order=is_timed)
+                yield Alone(number, tag.text, breaks=tag.breaks, in_order=is_timed)
             at = tag.stop
         if at < len(text):
             yield text[at:]
+
+
+def _tags_with(text: str, kept: re.Pattern[str]) -> list[Tag]:
+    """The tags of a text, with what stays as they do; each says whether a sentence ends at it."""
+    marks = [_tag_that_stays(each) for each in kept.finditer(text)]
+    tags = _without_overlaps(sorted([*_tags_of(text), *marks], key=lambda tag: tag.start))
+    return _with_breaks(text, tags)
 
 
 def _tag_that_stays(found: re.Match[str]) -> Tag:
     """The tag for what stays as one does."""
     group = found.lastgroup
     if group == "start":
-        return Tag(*found.span(), "start", found["start"])
+        return Tag(*found.span(), "start", found["start"].lower())
     if group == "end":
-        return Tag(*found.span(), "end", found["end"])
+        return Tag(*found.span(), "end", found["end"].lower())
     return Tag(*found.span(), "time", group or "")
 
 
@@ -234,9 +245,63 @@ def _without_overlaps(tags: Sequence[Tag]) -> list[Tag]:
     return outermost
 
 
+_MODIFIER = r"(?:Ctrl|Control|Strg|Alt|AltGr|Shift|Cmd|Command|Meta|Super|Win|Opt|Option)"
+_WRITTEN = re.compile(
+    # A line end in a program's words, and no name in a path of Windows or in a text about it
+    r"(?P<br>(?:\A|(?<=[^\s\\'\"`(\[/])(?<!\b[A-Za-z]:)|(?<=[.!?:;][ ]))(?:\\r)?\\n(?:\\t)*"
+    r"(?:(?![a-z'\"`)\]}*+])|(?<=[.!?…]\\n)))"
+    # The keys for a command of a menu
+    rf"|(?<!\t)(?<=\S)\t(?:{_MODIFIER}[ ]?[+-][ ]?|<{_MODIFIER}>|[⌃⌥⇧⌘]){{1,4}}"
+    r"(?:[A-Z][A-Za-z]{1,9}|F\d{1,2}|[^\s\w]|\w)\Z"
+    r"|(?<=\S)\t(?:F\d{1,2}|Del(?:ete)?|Ins(?:ert)?|Esc(?:ape)?|Enter|Backspace|PgUp|PgDn|\S)\Z"
+)
+"""Parts of the strings of programs that stay: ``\\n`` as two characters, and keys behind a tab."""
+_OFTEN_OPEN = frozenset(("br", "hr", "p", "li", "dt", "dd", "tr", "td", "th"))
+"""Tags that end a sentence without an end tag too."""
+_ATTRIBUTE = re.compile(r"\s[\w:-]+\s*=")
+
+
+def ends_sentence(name: str, source: str, closed: Collection[str]) -> bool:
+    """Whether a sentence ends at a tag: a line end, or one of an element that begins a line.
+
+    ``closed`` are the names of the end tags around it. A name alone may be one of a program, as in
+    "move <dir> to <template>".
+    """
+    if name in _OFTEN_OPEN:
+        return True
+    return name in BLOCKS and (name in closed or _ATTRIBUTE.search(source) is not None)
+
+
+def _with_breaks(text: str, tags: Sequence[Tag]) -> list[Tag]:
+    """The tags of a text, each of which says whether a sentence ends at it."""
+    closed = {tag.name for tag in tags if tag.kind == "end"}
+    return [
+        dataclasses.replace(tag, breaks=True)
+        if ends_sentence(tag.name, text[tag.start : tag.stop], closed)
+        else tag
+        for tag in tags
+    ]
+
+
+def without_outer_breaks(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces, of which none ends a sentence before the first word or behind the last one."""
+    words = [
+        number
+        for number, piece in enumerate(pieces)
+        if (piece.strip() if isinstance(piece, str) else isinstance(piece, Alone) and piece.text)
+    ]
+    first, last = (words[0], words[-1]) if words else (0, 0)
+    return [
+        dataclasses.replace(piece, breaks=False)
+        if isinstance(piece, Alone) and not piece.text and not first < number < last
+        else piece
+        for number, piece in enumerate(pieces)
+    ]
+
+
 _OF_FRAMEWORKS = re.compile(
     r"<(?P<slash>/?)(?P<number>\d{1,3})[ ]?(?P<alone>/?)>|(?P<data><!\[CDATA\[.{0,1000}?\]\]>)"
-    r"|\{(?:\$(?P<side>start|close)|(?P<SIDE>START|CLOSE)_)(?P<name>\w{1,60})\}"
+    r"|\{(?:\$(?P<side>start|close)|\$?(?P<SIDE>START|CLOSE)_)(?P<name>\w{1,60})\}"
 )
 """Tags of react-i18next and Lingui, ``<0>text</0>``; sections of XML, whose text stays; and in the
 JSON files of Angular:
@@ -287,7 +352,22 @@ def _tag_of(found: re.Match[str]) -> Tag:
     kind: Literal["start", "end", "alone"] = (
         "alone" if found["alone"] or found["data"] else "end" if is_end else "start"
     )
-    return Tag(*found.span(), kind, found["number"] or found["name"])
+    name = found["name"] or ""
+    block = _OF_ANGULAR.fullmatch(name)
+    if block is not None:
+        # A name of a block, by which it ends a sentence, whatever block it is.
+        name = "p"
+    return Tag(*found.span(), kind, found["number"] or name)
+
+
+_OF_ANGULAR = re.compile(
+    r"(?:paragraph|heading_?level\d|(?:un)?ordered_?list|list_?item"
+    r"|table_?(?:body|cell|footer|header|header_?cell|row)"
+    r"|tag_?(?:div|section|article|header|footer|main|nav|table|dl|dt|dd|blockquote|pre|form))"
+    r"(?:_?\d+)?",
+    re.IGNORECASE,
+)
+"""Names of Angular for elements that begin a line: ``START_PARAGRAPH``, ``startTagDiv``."""
 
 
 def _is_of_ruby(text: str, tag: Tag) -> bool:
@@ -337,11 +417,11 @@ class _TagReader(PlacedParser):
 
 def divide_at_tags(text: str) -> list[tuple[str, Tag | None]]:
     """A text in parts: its tags, which are kept, and what is between them."""
-    if "<" not in text:
+    if "<" not in text and not _WRITTEN.search(text):
         return [(text, None)]
     parts: list[tuple[str, Tag | None]] = []
     at = 0
-    for tag in _tags_of(text):
+    for tag in _tags_with(text, _WRITTEN):
         parts += [(text[at : tag.start], None), (text[tag.start : tag.stop], tag)]
         at = tag.stop
     return [(part, tag) for part, tag in [*parts, (text[at:], None)] if part]

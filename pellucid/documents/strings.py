@@ -33,17 +33,34 @@ IDENTIFIER = re.compile(
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\w*\d)[0-9a-f]{12,}"  # UUID, hash
     r"|\d+(?:\.\d+)?(?:px|r?em|pt|vh|vw|ms|s|kb|mb|gb)"  # 1.5rem
     r"|\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|[a-z]{2,3}[-_][A-Z]{2}|utf-8|[a-z]\w*\([\w., %#-]*\)",  # en-US, rgb(1, 2, 3)
+    r"|[a-z]{2,3}[-_][A-Z]{2}|[a-z]\w*\([\w., %#-]*\)"  # en-US, rgb(1, 2, 3)
+    r"|(?i:utf-?(?:8|16(?:le|be)?)|iso-8859-\d{1,2}|windows-125\d|us-ascii)"
+    r"|(?:(?:fa[bslrd]?|fa-\w+|mdi|glyphicon|btn) )*(?:fa|mdi|glyphicon|btn|icon)(?:-[a-z0-9]+)+"
+    # MMM d, yyyy
+    r"|(?=[^']*(?:yy|YY|MM|dd|DD|HH|hh|mm))"
+    r"(?:(?:y{1,4}|Y{2,4}|M{1,5}|L{1,5}|d{1,4}|D{1,4}|[Ee]{1,5}|H{1,2}|h{1,2}|m{1,2}|s{1,2}"
+    r"|S{1,6}|A|a|[Zz]{1,4}|X{1,3})(?:[ ,./:-]+|T|'[^']{1,20}'|\Z)){2,}",
     re.ASCII,
 )
 """Values that programs write and nobody reads as text."""
 
 
+def note_of_left(values: Sequence[str], *, has_keys: bool = False) -> list[str]:
+    """A sentence about values that were left as they are, if there are any; where keys can be named
+    it says how.
+    """
+    if not values:
+        return []
+    note = f"{counted(len(values), 'value')} left that nobody reads, such as {values[0]}"
+    return [f"{note}: --columns names others" if has_keys else note]
+
+
 class Strings:
     """A text in which some strings are replaced."""
 
-    def __init__(self, text: str, encoding: str) -> None:
-        self._text, self._encoding = text, encoding
+    def __init__(self, text: str, encoding: str, *, has_keys: bool = True) -> None:
+        """``has_keys`` says that keys can be named, whose strings are translated in any case."""
+        self._text, self._encoding, self._has_keys = text, encoding, has_keys
         self._places: list[tuple[int, int, TaggedText]] = []
         self.segments: list[Segment] = []
         self._left: list[str] = []
@@ -53,10 +70,7 @@ class Strings:
     @property
     def notes(self) -> list[str]:
         """A sentence about the values that were left as they are."""
-        if not self._left:
-            return []
-        count = counted(len(self._left), "value")
-        return [f"{count} left that nobody reads, such as {self._left[0]}: --columns names others"]
+        return note_of_left(self._left, has_keys=self._has_keys)
 
     def add_value(self, start: int, end: int, value: str) -> None:
         """Add a string of a file whose keys to translate were not named.
@@ -401,11 +415,28 @@ def _block(raw: str, value: str, style: str) -> str:
         # Its number says how many of the spaces are the indent: the others belong to the value.
         indent -= min(indent, _indent_of(value))
 
-    # In a folded block a line end is written as an empty line.
-    lines = value.rstrip("\n").replace("\n", "\n\n" if style == ">" else "\n").split("\n")
+    body = value.rstrip("\n")
+    lines = (_folded(body) if style == ">" else body).split("\n")
     tail = raw[len(raw.rstrip()) :] if raw.rstrip() else ""
     text = line_end.join(" " * indent + line if line else "" for line in lines)
     return f"{head}{line_end}{text}{tail}"
+
+
+_LINE_ENDS = re.compile(r"\n+")
+
+
+def _folded(value: str) -> str:
+    """The lines of a folded block: each end of one is an empty line, but beside an indented line
+    and before the first one it is written as it is. Source: YAML 1.2.2, section 8.1.3.
+    """
+
+    def written(found: re.Match[str]) -> str:
+        start = value.rfind("\n", 0, found.start()) + 1
+        beside = value[start : start + 1], value[found.end() : found.end() + 1]
+        is_kept = not found.start() or any(each in (" ", "\t") for each in beside)
+        return found[0] if is_kept else f"{found[0]}\n"
+
+    return _LINE_ENDS.sub(written, value)
 
 
 def _indent_of(text: str) -> int:

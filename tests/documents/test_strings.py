@@ -5,15 +5,22 @@ import json
 import pytest
 
 from pellucid.documents.formats import ReadOptions, read_document
+from pellucid.documents.names import format_of
 from pellucid.documents.segments import notes_of
+from pellucid.documents.translate import translate_document
+from tests.documents.test_untouched_bytes import Capitals
 
 NO_TEXT = [
     *("v1.2.3", "1.2.3-beta", "image.png", "src/main.py", "./a", "/usr/bin", "application/json"),
     *("user_name", "userName", "app.title", "12px", "1.5rem", "2024-01-01T00:00Z", "en-US"),
+    *("UTF-8", "utf8", "iso-8859-1", "fa-home", "fas fa-home", "fa-solid fa-user", "mdi-account"),
+    *("btn btn-primary", "MMM d, yyyy", "dd.MM.yyyy HH:mm", "yyyy-MM-dd'T'HH:mm:ss", "h:mm a"),
+    *("EEEE, MMMM d", "DD/MM/YYYY"),
     *("550e8400-e29b-41d4-a716-446655440000", "d41d8cd98f00b204e9800998ecf8427e", "rgb(1, 2, 3)"),
 ]
 TEXT = [
     *("red", "and/or", "Yes/No", "e.g.", "U.S.", "McDonald", "well-known", "red.", "MIT", "A4"),
+    *("bi-weekly", "save-button", "fa", "Add", "hmm", "dd", "mm", "a dad", "iconic", "Mm, yes"),
     *("he/she", "version v1.2.3", "see image.png", "f (x)", "COVID-19", "5 px"),
 ]
 
@@ -92,3 +99,92 @@ def test_what_nobody_reads_is_left_and_counted(name: str):
 def test_a_key_that_is_named_is_text(name: str):
     data = json.dumps({"a": "v1.2.3", "b": "red"}).encode()
     assert texts(data, name, "a") == ["v1.2.3"]
+
+
+def of_properties(value: str) -> str:
+    return f"key={value}\n"
+
+
+def of_apple(value: str) -> str:
+    return f'"key" = "{value}";\n'
+
+
+def of_android(value: str) -> str:
+    return f'<resources><string name="key">{value}</string></resources>'
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("a.properties", of_properties),
+        ("a.strings", of_apple),
+        ("strings.xml", of_android),
+    ],
+)
+def test_in_strings_of_apps_too_what_nobody_reads_is_left_and_counted(name: str, written):
+    kind = format_of(name)
+    for value in NO_TEXT:
+        document = read_document(written(value).encode(), kind, name)
+        assert [segment.text for segment in document.segments] == [], value
+        assert document.write([]) == written(value).encode()
+        # No option names the keys of these formats.
+        assert notes_of(document) == [f"1 value left that nobody reads, such as {value}"]
+    for value in TEXT:
+        document = read_document(written(value).encode(), kind, name)
+        assert [segment.text for segment in document.segments] == [value]
+        assert notes_of(document) == []
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "a: >\n  A list:\n    - red\n    - old\n  goes on\n  here.\n\n  Next.\n",
+        "a: >-\n\n  a cat\n\n\n    in it\n\n  red\n",
+        "a: >+\n  a cat\n    in it\n\n\n  red\n\n",
+        "a: >\n  red\n  \tcat\n  old\n",
+        "a: >2\n    a cat\n  red\n",
+        "a: |\n  a cat\n\n    in it\n  red\n",
+    ],
+)
+def test_the_lines_of_a_block_of_yaml_stay(block: str):
+    yaml = pytest.importorskip("yaml")
+    source = f"{block}b: x\n"
+    found = translate_document(source.encode(), Capitals(), "a.yaml").decode()
+    before, after = yaml.safe_load(source), yaml.safe_load(found)
+    assert after == {key: value.upper() for key, value in before.items()}
+    assert found.startswith(block.split("\n")[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # keys of a menu's command
+        ("A dog runs\tCtrl+D", "A DOG RUNS\tCtrl+D"),
+        ("&Open the dog\tAlt+F4", "&OPEN THE DOG\tAlt+F4"),
+        ("_File\tDel", "_FILE\tDel"),
+        ("Zoom in\tCtrl++", "ZOOM IN\tCtrl++"),
+        ("Go home\tCtrl+Shift+Home", "GO HOME\tCtrl+Shift+Home"),
+        ("Quit now\t\u2318Q", "QUIT NOW\t\u2318Q"),
+        ("Run\t<Ctrl>R", "RUN\t<Ctrl>R"),
+        ("Help me\tF1", "HELP ME\tF1"),
+        # a line end that is written as two characters
+        ("A dog\\nA man", "A DOG\\nA MAN"),
+        ("Sure?\\nit is", "SURE?\\nIT IS"),
+        ("A dog:\\n- red\\r\\n- old\\n", "A DOG:\\n- RED\\r\\n- OLD\\n"),
+    ],
+)
+def test_keys_and_written_line_ends_stay(text: str, found: str):
+    data = json.dumps({"a": text}).encode()
+    assert json.loads(translate_document(data, Capitals(), "a.json"))["a"] == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("C:\\new\\Names", "dir\\name", "C:\\n", "use \\n for a line", 'the "\\n" sign'),
+        *("a\\\\nB", "[^\\n]+", "a dog runs"),
+    ],
+)
+def test_a_backslash_before_an_n_is_not_always_a_line_end(text: str):
+    [segment] = read_document(json.dumps({"a": f"{text} x"}).encode(), "json", "a.json").segments
+    assert segment.pieces == (f"{text} x",)
