@@ -4,10 +4,12 @@ markdown-it-py says which lines are text and what is inside them; the source of 
 from the file, and not written again.
 """
 
+import bisect
 import dataclasses
 import html
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Literal, get_args
 from urllib.parse import unquote
 
@@ -15,17 +17,20 @@ from pellucid.core.errors import DataError
 from pellucid.documents.attributes import attributes_of
 from pellucid.documents.html_files import HtmlDocument
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
+from pellucid.documents.html_rules import BLOCKS
 from pellucid.documents.markdown_dialects import (
     KEPT,
     PAIR,
     Title,
     anchors_of,
+    has_code_cells,
     parser,
     settings_end,
     without_marks,
 )
+from pellucid.documents.markdown_lines import separate_lines
 from pellucid.documents.markdown_settings import read_settings
-from pellucid.documents.plain import decode, encode
+from pellucid.documents.plain import decode, encode, ends_sentence, without_outer_breaks
 from pellucid.documents.protected import is_statement, protect
 from pellucid.documents.segments import (
     Alone,
@@ -56,6 +61,7 @@ _HASHES = re.compile(r"[ \t]+#+(?=[ \t]*(?:[\r\n]|\Z))")
 _ALERT = re.compile(r"\[![A-Za-z]{1,60}\][-+]?(?=\s)")
 """The mark that makes a quote a note or a warning; it has a line of its own."""
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)")
+_END_TAG = re.compile(r"</([A-Za-z][A-Za-z0-9-]*)")
 _LONGEST_ELEMENT = 12
 """Tokens of an element whose content stays."""
 _VOID = frozenset(("br", "img", "input", "wbr", "hr"))
@@ -75,6 +81,8 @@ class _Place:
     in_table: bool
     anchor: str = ""
     """The name of a heading in the links of the page to it."""
+    quote: str = ""
+    """The quotation mark on both sides of a title."""
 
 
 @dataclasses.dataclass
@@ -135,7 +143,9 @@ class MarkdownDocument:
             starts = _line_starts(source)
 
         # So are lines of dialects that are no text; where these may be is read in normal line ends.
-        read, titles = without_marks(text.split("\n"))
+        read, titles = without_marks(
+            text.split("\n"), cells_are_code=has_code_cells(what, source[:front])
+        )
         self._parser = _parser(what)
         self._env: dict[str, Any] = {}
         """The addresses that links name (``[text][name]``), as the parser keeps them."""
@@ -143,10 +153,11 @@ class MarkdownDocument:
         seen = 0
         in_table = in_heading = in_title = False
         headings: list[tuple[_Place, str]] = []
+        terms = _terms_in(tokens)
         for token in tokens:
             in_table = (in_table or token.type == "table_open") and token.type != "table_close"
             if token.type == "html_block" and token.map is not None:
-                seen = self._add_html(token, starts, seen)
+                seen = self._add_html(token, lines, starts, seen)
             if token.type != "inline" or token.map is None:
                 in_heading = token.type == "heading_open"
                 in_title = token.type == "admonition_title_open"
@@ -156,7 +167,7 @@ class MarkdownDocument:
             if in_title or not token.content.strip():
                 continue
             count = len(self._places)
-            seen = self._add(token, lines, starts, seen, in_table)
+            seen = self._add(token, lines, starts, seen, in_table, id(token) in terms)
             if in_heading and len(self._places) > count:
                 texts = (each.content for each in token.children or [] if each.type in _SHOWN)
                 place = self._places[count]
@@ -187,6 +198,9 @@ class MarkdownDocument:
             new = self._written(after, place, literals)
             if place.anchor and not self._has_attributes:
                 new = f'<a id="{html.escape(place.anchor)}"></a>{new}'
+            if place.quote and not self._source[place.start : place.end].count(place.quote):
+                # It would end the title.
+                new = new.replace(place.quote, html.escape(place.quote))
             end = place.end
             if place.anchor and self._has_attributes:
                 closing = _HASHES.match(self._source, end)
@@ -229,7 +243,13 @@ class MarkdownDocument:
         return changed
 
     def _add(
-        self, token: Any, lines: Sequence[str], starts: Sequence[int], seen: int, in_table: bool
+        self,
+        token: Any,
+        lines: Sequence[str],
+        starts: Sequence[int],
+        seen: int,
+        in_table: bool,
+        are_terms: bool,
     ) -> int:
         """Add the text of a token; return where it ends. It begins after ``seen``."""
         content = token.content.split("\n")
@@ -257,7 +277,7 @@ class MarkdownDocument:
             prefix = ours[1][: max(0, ours[1].rfind(content[1]))]
             joint = self._source[starts[first] + len(ours[0]) : starts[first + 1]] + prefix
 
-        pieces, sources, asides = _pieces(token.children or [], token.content)
+        pieces, sources, asides = _pieces(token.children or [], token.content, are_terms=are_terms)
         last = pieces[-1] if pieces else ""
         if isinstance(last, Alone) and sources[last.number][1] == "attributes":
             # Those of a heading or a paragraph, behind its text: no word of it.
@@ -271,15 +291,38 @@ class MarkdownDocument:
         self._add_place(pieces, _Place(begin, end, sources, joint, in_table), asides)
         return end
 
-    def _add_html(self, token: Any, starts: Sequence[int], seen: int) -> int:
+    def _add_html(self, token: Any, lines: Sequence[str], starts: Sequence[int], seen: int) -> int:
         """Add the texts of a block of HTML; return where it ends. One with code of MDX stays."""
-        start, stop = (starts[int(line)] for line in token.map)
-        source = self._source[start:stop]
-        if start < seen or "{" in source or source.split() != token.content.split():
+        first, stop = (int(line) for line in token.map)
+        start, end = starts[first], starts[stop]
+        if start < seen or "{" in self._source[start:end]:
             return seen
-        block = HtmlDocument(source)
-        self._add_block(_Block(start, stop, block.segments, block.text_with))
-        return stop
+
+        if self._source[start:end].split() == token.content.split():
+            block = HtmlDocument(self._source[start:end])
+            self._add_block(_Block(start, end, block.segments, block.text_with))
+            return end
+
+        # Behind the mark of a list, or with that of a quote before each line.
+        content = token.content.removesuffix("\n").split("\n")
+        ours = lines[first : first + len(content)]
+        if not all(map(str.endswith, ours, content)) or len(ours) < len(content):
+            return seen
+        begin = start + len(ours[0]) - len(content[0])
+        end = starts[first + len(content) - 1] + len(ours[-1])
+        joints = {
+            line.removesuffix(own) for line, own in zip(ours[1:], content[1:], strict=True) if own
+        }
+        joint = max(joints, key=len, default="")
+        line_end = self._source[starts[first] + len(ours[0]) : starts[first + 1]]
+        block = HtmlDocument(token.content.removesuffix("\n"))
+
+        def write(segments: Sequence[Segment]) -> str:
+            """The block with the marks of quotes and lists before its lines."""
+            return block.text_with(segments).replace("\n", line_end + joint)
+
+        self._add_block(_Block(begin, end, block.segments, write))
+        return end
 
     def _add_block(self, block: _Block) -> None:
         block.first = len(self.segments)
@@ -310,7 +353,8 @@ class MarkdownDocument:
         content = self._source[begin:end]
         [inline] = self._parser.parseInline(content, self._env)
         pieces, sources, asides = _pieces(inline.children or [], content)
-        self._add_place(pieces, _Place(begin, end, sources, "", False), asides)
+        place = _Place(begin, end, sources, "", False, quote=title.quote)
+        self._add_place(pieces, place, asides)
 
     def _name_headings(self, headings: Sequence[tuple[_Place, str]], names: dict[str, str]) -> None:
         """Note which headings the page links to; ``names`` by their forms in lower case."""
@@ -389,6 +433,16 @@ def _line_starts(source: str) -> list[int]:
     return [0, *ends, len(source)]
 
 
+def _terms_in(tokens: Iterable[Any]) -> set[int]:
+    """The ids of the tokens that a definition in a paragraph of its own follows."""
+    texts = [token for token in tokens if token.type == "inline" and token.map is not None]
+    return {
+        id(token)
+        for token, following in itertools.pairwise(texts)
+        if following.content.startswith((": ", ":\t")) and token.map[1] + 1 == following.map[0]
+    }
+
+
 _SHOWN = frozenset(("text", "text_special", "code_inline"))
 """Tokens whose text is part of the name of a heading."""
 
@@ -456,9 +510,12 @@ def _noting_spans(rule: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _pieces(
-    tokens: Iterable[Any], content: str
+    tokens: Iterable[Any], content: str, *, are_terms: bool = False
 ) -> tuple[list[Piece], dict[int, tuple[str, str]], list[_Aside]]:
-    """The text of inline tokens with marks, the sources of these, and the texts in the sources."""
+    """The text of inline tokens with marks, the sources of these, and the texts in the sources.
+
+    ``are_terms`` says that a definition follows the text.
+    """
     pieces: list[Piece] = []
     sources: dict[int, tuple[str, str]] = {}
     asides: list[_Aside] = []
@@ -467,10 +524,14 @@ def _pieces(
     tokens = list(tokens)
     skipped = 0
     ranges = Ranges()
+    closed = {name.lower() for name in _END_TAG.findall(content)} if "</" in content else set()
 
     # What begins a line and is written as it is: an escaped box is no box.
     alert = _ALERT.match(content)
-    head = alert or _TASK.match(content)
+    found = alert or _TASK.match(content)
+    separate = {} if found else separate_lines(content, are_terms=are_terms)
+    head = found[0] if found else separate.get(0, "")
+    ends = [found.start() for found in re.finditer("\n", content)]
 
     for index, token in enumerate(tokens):
         if skipped:
@@ -480,12 +541,13 @@ def _pieces(
         raw = content[slice(*span)] if span else token.markup
         text: str | None = None
         mark: Piece | None = None
+        is_end = token.type in ("softbreak", "hardbreak")
+        line = bisect.bisect_left(ends, span[1]) if span and is_end else 0
         if token.type == "text" or token.type == "text_special":
             text = token.content
         elif token.type == "softbreak":
-            head = None
-            if alert:
-                # The line of an alert ends: the lines stay apart.
+            if alert or line in separate:
+                # The line of an alert or of a verse ends: the lines stay apart.
                 sources[number] = ("", "break")
                 mark = Alone(number, breaks=True)
                 alert = None
@@ -546,21 +608,21 @@ def _pieces(
             mark = Alone(number)
         else:  # HTML
             sources[number] = (raw if span else token.content, "")
-            mark = _html_mark(number, token.content if token.type == "html_inline" else "", ranges)
+            source = token.content if token.type == "html_inline" else ""
+            mark = _html_mark(number, source, ranges, closed)
 
-        if head and text is not None and text.startswith(head[0]):
-            sources[number] = (head[0], "")
+        if head and text is not None and text.startswith(head):
+            sources[number] = (head, "")
             pieces.append(Alone(number))
             number += 1
-            text = text[len(head[0]) :]
-        if token.type != "softbreak":
-            head = None
+            text = text[len(head) :]
+        head = separate.get(line, "") if is_end else ""
         if text:
             pieces.append(text)
         elif mark is not None:
             pieces.append(mark)
             number += not isinstance(mark, Close)
-    return joined(pieces), sources, asides
+    return without_outer_breaks(joined(pieces)), sources, asides
 
 
 _TITLE = re.compile(r"""(?<=[ \t\n])(["'])(?P<text>(?:[^"'\\]|\\.|(?!\1)["'])*)\1[ \t\n]*\)\Z""")
@@ -607,8 +669,10 @@ def _whole_element(tokens: Sequence[Any], index: int, content: str) -> tuple[int
     return None
 
 
-def _html_mark(number: int, source: str, ranges: Ranges) -> Alone:
-    """The mark for a tag of HTML, or for what else stands alone."""
+def _html_mark(number: int, source: str, ranges: Ranges, closed: Collection[str]) -> Alone:
+    """The mark for a tag of HTML, or for what else stands alone; ``closed`` are the names of the
+    end tags in the text.
+    """
     if source in ("<>", "</>"):
         return Alone(number, ends=ranges.ended_by(number, ("tag", "", source == "</>")))
     found = _HTML_TAG.match(source)
@@ -616,11 +680,11 @@ def _html_mark(number: int, source: str, ranges: Ranges) -> Alone:
         return Alone(number)
     name = found[2].lower()
     attributes = [(each.name, each.value) for each in attributes_of(source)]
-    is_alone = source.endswith("/>") or name in _VOID
+    is_alone = source.endswith("/>") or name in _VOID or name in BLOCKS
     range_ = None if is_alone else ("tag", name, bool(found[1]))
     return Alone(
         number,
-        breaks=name == "br",
+        breaks=ends_sentence(name, source, closed),
         ends=ranges.ended_by(number, range_),
         kind=element_says(name, attributes).role,
     )

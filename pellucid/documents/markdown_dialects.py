@@ -51,6 +51,11 @@ _NAMED = re.compile(
     r"(?<![ \t])(?:[ \t]*\{[^{}]*\})?$"
 )
 """A container's name, and its title: ``note[Title]{.class}``, ``tip Title``, ``note | Title``."""
+_TITLE_ATTRIBUTE = re.compile(
+    r"[\w-]{0,40}(?:\[[^\[\]]*\])?[ \t]*"
+    r"\{(?:[^{}\"']|\"[^\"]*\"|'[^']*'){0,300}?(?<![\w-])title=(?P<quote>[\"'])(?P<title>.+?)(?P=quote)"
+)
+"""The title of a container of Quarto or Pandoc, ``{.callout-note title="Title"}``."""
 _TITLED = frozenset(
     (
         *("admonition", "attention", "caution", "danger", "error", "hint", "important", "note"),
@@ -75,10 +80,21 @@ _OF_CODE = re.compile(
     r"(?:code|code-(?:block|cell)|sourcecode|highlight|(?:literal)?include|parsed-literal|raw|math"
     r"|eval-rst|csv-table|toctree|tableofcontents|contents|index|glossary|bibliography|tags"
     r"|productionlist|auto\w+|mermaid|graphviz|graph|digraph|plantuml|uml|tikz|plot|altair-plot"
+    # Engines of Quarto, knitr and Jupyter
+    r"|r|python3?|julia|bash|sh|zsh|shell|sql|ojs|observable|stan|dot|js|javascript|ts|typescript"
+    r"|css|s[ac]ss|html|rcpp|rscript|cat|powershell|terminal|awk|gawk|sed|node|perl|php|psql"
+    r"|mysql|ruby|scala|groovy|haskell|octave|matlab|maxima|sas|stata|c|cc|cpp|c\+\+|go|rust"
+    r"|fortran(?:95)?|coffee|d3|ditaa|asy|lein|clojure|exec|verbatim|embed|targets|bslib|typst"
+    r"|latex|json|yaml|xml|webr(?:-r)?|pyodide(?:-python)?|shinylive-\w+|glue(?:_sql)?"
     r"|bokeh-plot|doctest|test(?:code|setup|cleanup|output)|jupyter-\w+|ipython|iframe|image|video"
     r"|youtube|embed|math-macros|substitution|only-code|prompt|console|thebe-button)"
 )
-"""Directives of MyST without Markdown inside: code, data, formulas, lists of another syntax."""
+"""Directives of MyST without Markdown inside: code, data, formulas, lists of another syntax; and
+cells of code."""
+_CELL_OPTION = re.compile(r"[ \t>]*(?:#|//|--|%%?|/\*|;|\*|!)\|[ \t]")
+"""The first line of a cell of code in Quarto, whatever its language: ``#| label: plot``."""
+_OF_QUARTO = re.compile(r"^(?:format|execute|knitr|output|engine)[ \t]*:", re.MULTILINE)
+"""A setting of pages whose code runs: of Quarto, or of R Markdown."""
 _TAB = re.compile(r'([ \t]*)===[!+]*[ \t]+"(.+)"[ \t]*$')
 _ADMONITION = re.compile(r'[ \t>]*(?:!!!|\?\?\?\+?)[^"]*"(.+)"[ \t]*$')
 _ALONE = re.compile(
@@ -90,6 +106,9 @@ _ALONE = re.compile(
     r"|::[A-Za-z][\w-]{0,40}(?:\[[^\[\]]*\])?(?:\{[^{}]*\})?"  # ::include{file=a.md}
     r"|\*\[[^\]]{1,60}\]:.*"  # an abbreviation
     r"|%%(?:(?!%%).)*%%|\{/\*(?:(?!\*/\}).)*\*/\}"
+    r"|;?-{1,8}8<-{1,8}(?:[ \t].*)?"  # a snippet of PyMdown: --8<-- "file.md"
+    r"|<<<[ \t]*@?[\w./~-]+\S*(?:[ \t]*\{[^{}]*\})?(?:[ \t]*\[[^\[\]]*\])?"  # of VitePress
+    r"|!!![ \t]*include[ \t]*\([^()]*\)[ \t]*!!!|!include[ \t]+\S+|@import[ \t]+[\"'][^\"']+[\"'].*"
     r"|\\[A-Za-z]{2,40}\*?(?:\[[^\[\]]*\]|\{[^{}]*\})*"  # a command of LaTeX
     r")[ \t]*$",
     re.IGNORECASE,
@@ -103,6 +122,9 @@ _MODULE = re.compile(
     r"|export[ \t]+default[ \t]+(?:[\w$.]+;|[A-Z][\w$.]*|[\w$.]+\(.*|[({\[\"'`].*|.*=>.*))[ \t]*$"
 )
 """A line of JavaScript in MDX, which has a sign of code behind its words."""
+_SNIPPETS = re.compile(r"[ \t>]*-{1,8}8<-{1,8}[ \t]*$")
+"""The line before and behind names of files, which PyMdown puts in their place."""
+_PATH = re.compile(r"[ \t>]*(?:;?[ \t]*\S*)[ \t]*$")
 _OPENED = re.compile(r"[ \t>]*\{\{([<%])(?!.*[%>]\}\})")
 _CODE_BLOCK = re.compile(
     r"[ \t>]*(?:\{%-?[ ]*(highlight|comment|mermaid|code|math|katex)\b"
@@ -127,6 +149,11 @@ _INLINE = re.compile(
     r"|(?<![\w$\\])\$(?P<dollar>(?![\s$]|\d[\d.,]*(?:\s|\s?/\s?)\s*[A-Za-z]{2,})"
     r"(?:[^$\n]{0,300}?[^\s$\\]))\$(?![\w$])"
     r"|\\\((?P<round>[^\n]{1,300}?)\\\)|\\\[(?P<square>.{1,1000}?)\\\]"
+    # A command of LaTeX with what it applies to, and a reference of Pandoc or Quarto
+    r"|(?<!\\)\\[A-Za-z]{1,40}\*?"
+    r"(?:\[[^\[\]\n]{0,300}\]|\{(?:[^{}\n]|\{[^{}\n]{0,300}\}){0,300}\}){1,9}"
+    r"|(?<![\w@#&/.=?%+~-])-?@(?:\{[^{}\n]{1,200}\}|[A-Za-z0-9_\u00c0-\u024f]"
+    r"(?:(?:[A-Za-z0-9_\u00c0-\u024f:.\#+/-]|\\_){0,100}[A-Za-z0-9_\u00c0-\u024f])?)"
     r"|!?\[\[[^\[\]\n]{1,200}\]\](?!\()|\[TOC\]|@\[[\w-]{1,40}\]\([^()\n]{0,300}\)"
     r"|\{\{[<%].{1,1000}?[>%]\}\}|\{\{[^{}\n]{1,300}\}\}|\{%[^\n]{1,300}?%\}|\{/\*.{1,500}?\*/\}"
     r"|\{[\w:+-]{1,40}\}`{1,2}[^`\n]{1,200}`{1,2}"  # a role of MyST
@@ -145,18 +172,23 @@ _PAIR = re.compile(
     r"|(?P<mark>==(?=[^\s=])[^=\n]{1,500}(?<!\s)==)"
     r"|(?P<note>\^\[[^\[\]\n]{1,500}\])"
     r"|(?P<span>\[[^\[\]\n]{1,500}\]\{[^{}\n]{1,200}\})"
+    r"|(?P<tex>(?<!\\)\\(?:emph|text(?:bf|it|sc|sf|rm|sl|md|up|normal)|underline|uline|enquote|mbox"
+    r"|(?:href|textcolor|colorbox)\{[^{}\n]{0,300}\})\{[^{}\n]{1,500}\})"
+    r"|(?P<texnote>(?<!\\)\\footnote\{[^{}\n]{1,500}\})"
 )
-"""Marks around a text: ``H~2~O``, ``m^2^``, ``==marked==``, ``^[a note]``, ``[text]{.class}``."""
+"""Marks around a text: ``H~2~O``, ``m^2^``, ``==marked==``, ``^[a note]``, ``[text]{.class}``, and
+commands of LaTeX with a text, ``\\emph{text}``."""
 PAIR = "pair"
 """The markup of a link's token that stands for such marks."""
-_KINDS: dict[str, Kind] = {"script": "script", "note": "badge"}
+_KINDS: dict[str, Kind] = {"script": "script", "note": "badge", "texnote": "badge"}
 _SHORTCODE = re.compile(
     r"\{\{[<%][ ]*(?P<hugo>[\w-]+)|\{%-?[ ]*(?!end)(?P<liquid>\w+)"
     r"|(?P<end>\{\{[<%][ ]*/|\{%-?[ ]*end)"
 )
 _LONGEST_AROUND = 2_000
 """Characters of a text that a shortcode is around."""
-_BEGINS = frozenset("$\\![{%^~=<@")
+_EXAMPLE = re.compile(r"@[\w-]{0,60}\)[ \t]")
+_BEGINS = frozenset("$\\![{%^~=<@-")
 _WORDS = re.compile(r"(?<!\\)(?<![^\W\d_])(?:[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7af]{2,})")
 """A word, which a text between escaped brackets has and a formula does not."""
 _PROSE = re.compile(
@@ -174,6 +206,8 @@ class Title:
     line: int
     start: int
     end: int
+    quote: str = ""
+    """The quotation mark on both of its sides."""
 
 
 def parser() -> Any:
@@ -199,6 +233,9 @@ def _keep(state: Any, silent: bool) -> bool:
     if state.src[state.pos] not in _BEGINS:
         return False
 
+    if _is_item(state.src, state.pos):
+        return False
+
     if found := _PAIR.match(state.src, state.pos, state.posMax):
         if not silent:
             _add_pair(state, found)
@@ -221,6 +258,14 @@ def _keep(state: Any, silent: bool) -> bool:
     return True
 
 
+def _is_item(source: str, place: int) -> bool:
+    """Whether a name of Pandoc is the mark of an item: ``(@good) An example``."""
+    if not _EXAMPLE.match(source, place):
+        return False
+    line = source[source.rfind("\n", 0, place) + 1 : place]
+    return line.strip(" \t") == "("
+
+
 def _is_around(source: str, found: re.Match[str]) -> bool:
     """Whether a shortcode begins or ends a text, as a tag does; others are read as a word."""
     code = _SHORTCODE.match(found[0])
@@ -235,6 +280,8 @@ def _add_pair(state: Any, found: re.Match[str]) -> None:
     raw, name = found[0], found.lastgroup or ""
     stop = raw.rindex("]{") if name == "span" else len(raw) - (2 if name == "mark" else 1)
     start = 2 if name in ("mark", "note") else 1
+    if name in ("tex", "texnote"):
+        start = raw.rindex("{") + 1
     token = state.push("link_open", "", 1)
     token.markup, token.content, token.info = PAIR, raw[:start], raw[stop:]
     token.meta["kind"] = _KINDS.get(name, "format")
@@ -285,9 +332,19 @@ def settings_end(source: str) -> int:
     return max(0, at - 1) if is_fields and is_sure else 0
 
 
-def without_marks(lines: Sequence[str]) -> tuple[list[str], list[Title]]:
-    """The lines with empty ones for those that are no text, and the titles that were in them."""
-    scanner = _Scanner(lines)
+def has_code_cells(what: str, settings: str) -> bool:
+    """Whether the cells of a page are code, as in Quarto, by its name or its settings."""
+    return what.lower().endswith((".qmd", ".rmd")) or _OF_QUARTO.search(settings) is not None
+
+
+def without_marks(
+    lines: Sequence[str], *, cells_are_code: bool = False
+) -> tuple[list[str], list[Title]]:
+    """The lines with empty ones for those that are no text, and the titles that were in them.
+
+    With ``cells_are_code`` a block with a name in braces is code, as in Quarto.
+    """
+    scanner = _Scanner(lines, cells_are_code=cells_are_code)
     # Each time, what was within a directive or a tab is read by the parser as what it is.
     for _ in range(_DEEPEST):
         if not scanner.read():
@@ -298,8 +355,9 @@ def without_marks(lines: Sequence[str]) -> tuple[list[str], list[Title]]:
 class _Scanner:
     """Goes through the lines that the parser does not take for code."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], *, cells_are_code: bool) -> None:
         self.lines = list(lines)
+        self._cells_are_code = cells_are_code
         self.titles: list[Title] = []
         self._blocks = parser()
         self._blocks.core.ruler.enableOnly(["normalize", "block"])
@@ -351,11 +409,11 @@ class _Scanner:
 
         if found := _TAB.match(line):
             # Read as an admonition: what follows is indented text, and no code.
-            self.titles.append(Title(number, found.start(2), found.end(2)))
+            self.titles.append(Title(number, *found.span(2), '"'))
             self.lines[number] = f"{found[1]}!!! tab"
         elif found := _ADMONITION.match(line):
             # The parser knows these, and not all forms of their titles.
-            self.titles.append(Title(number, found.start(1), found.end(1)))
+            self.titles.append(Title(number, *found.span(1), '"'))
         elif found := _MATH.match(line):
             end = found[1] or ("\\]" if found[2] else f"\\end{{{found[3]}}}")
             if end not in line[found.end() :]:
@@ -370,6 +428,8 @@ class _Scanner:
             return self._blank_to(number, last)
         elif _MODULE.match(line):
             return self._blank_to(number, self._statement_end(number))
+        elif _SNIPPETS.match(line):
+            return self._blank_to(number, self._snippets_end(number))
         elif _ALONE.match(line):
             self.lines[number] = ""
 
@@ -382,6 +442,16 @@ class _Scanner:
         if at == len(places) or places[at] > number + _LONGEST_BLOCK:
             return None
         return places[at]
+
+    def _snippets_end(self, number: int) -> int:
+        """The line in which a block of names of files ends."""
+        stop = min(len(self.lines), number + _MOST_FIELDS)
+        for last in range(number + 1, stop):
+            if _SNIPPETS.match(self.lines[last]):
+                return last
+            if not _PATH.match(self.lines[last]):
+                break
+        return number
 
     def _statement_end(self, number: int) -> int:
         """The line in which the brackets that a line opens are closed."""
@@ -423,7 +493,9 @@ class _Scanner:
         first, stop = token.map
         line = self.lines[first]
         directive = _DIRECTIVE.match(token.info.strip())
-        if directive is None or not _has_text(directive[1]):
+        if directive is None or self._cells_are_code or not _has_text(directive[1]):
+            return False
+        if first + 1 < stop and _CELL_OPTION.match(self.lines[first + 1]):
             return False
 
         at = line.index(token.markup)
@@ -453,7 +525,11 @@ class _Scanner:
                     return self._blank_to(number, last)
             return self._blank_to(number, None)
 
-        if named := _NAMED.match(rest):
+        if attribute := _TITLE_ATTRIBUTE.match(rest):
+            start, end = (begin + place for place in attribute.span("title"))
+            self.titles.append(Title(number, start, end, attribute["quote"]))
+            self.lines[number] = ""
+        elif named := _NAMED.match(rest):
             group = next(n for n in range(1, 5) if named[n] is not None)
             self._open(number, named, begin, group)
         elif rest and not rest.startswith("{"):

@@ -1,5 +1,7 @@
 """Markdown as sites and READMEs have it: what is text is translated, and the rest stays."""
 
+import dataclasses
+
 import pytest
 
 from pellucid.documents.markdown_dialects import without_marks
@@ -167,10 +169,95 @@ def said(source: str) -> str:
         ),
         ("```{py:function} red(x)\nold\n```\n", "```{py:function} red(x)\nOLD\n```\n"),
         ("```{mermaid}\nred old\n```\n",) * 2,
+        # snippets, titles in attributes, commands of LaTeX, references of Pandoc
+        ('--8<-- "file.md"\n\nred\n', '--8<-- "file.md"\n\nRED\n'),
+        (
+            "--8<--\nfile.md\n; old.md\n--8<--\n\nred\n",
+            "--8<--\nfile.md\n; old.md\n--8<--\n\nRED\n",
+        ),
+        ("<<< @/a/red.js{2}\n\nred\n", "<<< @/a/red.js{2}\n\nRED\n"),
+        (
+            '::: {.callout-note #x title="red *house*"}\nold\n:::\n',
+            '::: {.callout-note #x title="RED *HOUSE*"}\nOLD\n:::\n',
+        ),
+        (":::note{title='red'}\nold\n:::\n", ":::note{title='RED'}\nOLD\n:::\n"),
+        ('::: {.x subtitle="red"}\nold\n:::\n', '::: {.x subtitle="red"}\nOLD\n:::\n'),
+        (
+            "in \\ref{sec:one} and~\\cite[p. 3]{doe} we\n",
+            "IN \\ref{sec:one} AND~\\cite[p. 3]{doe} WE\n",
+        ),
+        (
+            "a \\textbf{red *one*} and \\href{http://a.b}{old} x\n",
+            "A \\textbf{RED *ONE*} AND \\href{http://a.b}{OLD} X\n",
+        ),
+        ("an old cat\\footnote{It is red.}\n", "AN OLD CAT\\footnote{IT IS RED.}\n"),
+        ("a \\\\ref(red) x\n", "A \\\\REF(RED) X\n"),
+        ("see @fig-plot, @fig:one and @sec-a.\n", "SEE @fig-plot, @fig:one AND @sec-a.\n"),
+        ("as @doe99 says (-@doe99; @x)\n", "AS @doe99 SAYS (-@doe99; @x)\n"),
+        ("see [@red-cat](x) and @a/b-c now\n", "SEE [@red-cat](x) AND @a/b-c NOW\n"),
+        ("mail a@b.com, https://x.y/@red/old\n", "MAIL a@b.com, https://x.y/@red/old\n"),
+        ("ask @red/old\\_cat now\n", "ASK @red/old\\_cat NOW\n"),
+        ("@red<br>old\n", "@red<br>OLD\n"),
+        # lines that stay apart
+        ("red\nold\n: a\n  b\n: c\n", "RED\nOLD\n: A B\n: C\n"),
+        ("red\nold\n\n:   a\n", "RED\nOLD\n\n:   A\n"),
+        ("It is red.\nold\n: a\n", "IT IS RED. OLD : A\n"),
+        ("| red\n| *old*\n|   cat\n  x\n", "| RED\n| *OLD*\n|   CAT X\n"),
+        ("> | red\n> | old\n", "> | RED\n> | OLD\n"),
+        ("a. red\nb. old\n   cat\nc. x\n", "a. RED\nb. OLD CAT\nc. X\n"),
+        ("(i) red\n(ii) old\n", "(i) RED\n(ii) OLD\n"),
+        ("iv) red\nv) old\n", "iv) RED\nv) OLD\n"),
+        ("(3) red\n(4) old\n", "(3) RED\n(4) OLD\n"),
+        ("#. red\n#. old\n", "#. RED\n#. OLD\n"),
+        ("(@) red\n(@good) old\n\nsee (@good)\n", "(@) RED\n(@good) OLD\n\nSEE (@good)\n"),
+        ("• red\n• old\n", "• RED\n• OLD\n"),
+        ("a. red\nc. old\n", "A. RED C. OLD\n"),
+        ("vitamin\na. red\nb. old\n", "VITAMIN A. RED B. OLD\n"),
     ],
 )
 def test_what_dialects_add_stays_and_their_text_is_translated(source: str, found: str):
     assert said(source) == found
+
+
+CELLS = [
+    *(
+        f"```{{{name}}}\nred = 1\nold = 2\n```\n"
+        for name in (
+            *("r", "python", "julia", "bash", "sql", "ojs", "stan", "dot", "js", "css", "Rcpp"),
+            *("cat", "powershell", "terminal"),
+        )
+    ),
+    "```{r, echo=FALSE}\nred\nold\n```\n",
+    "```{any}\n#| label: red\nred\nold\n```\n",
+    "~~~{any}\n//| echo: false\nred\nold\n~~~\n",
+    "- a\n\n  ```{r}\n  red\n  old\n  ```\n",
+]
+
+
+@pytest.mark.parametrize("source", CELLS)
+def test_a_cell_of_code_stays(source: str):
+    for name in ("a.md", "a.qmd"):
+        found = translate_document(source.encode(), Capitals(), name).decode()
+        assert found == source.replace("- a\n", "- A\n")
+
+
+def test_in_quarto_every_name_in_braces_is_that_of_code():
+    cell = "```{note}\nred\n```\n"
+    assert said(cell) == cell.replace("red", "RED")
+    assert translate_document(cell.encode(), Capitals(), "a.qmd").decode() == cell
+    for setting in ("format: html", "execute:\n  echo: false", "output: html_document"):
+        page = f"---\n{setting}\n---\n\n{cell}"
+        assert said(page) == page
+
+
+def test_a_quotation_mark_does_not_end_the_title_that_it_stands_in():
+    class Quoting(Identity):
+        def one(self, sentence, align):
+            return dataclasses.replace(super().one(sentence, align), text=f'a "b" {sentence}')
+
+    for line in (':::{title="red"}', '!!! note "red"', '=== "red"'):
+        found = translate_document(f"{line}\n".encode(), Quoting(), "a.md").decode()
+        assert found == f"{line}\n".replace("red", "a &quot;b&quot; red")
 
 
 @pytest.mark.parametrize(
