@@ -188,7 +188,8 @@ def load_parts(
     if bundle.device == "cpu":
         bundle.when_read(lambda: _store_by_columns(bundle))
 
-    settings = DecodingConfig.of_bundle(bundle.settings, path)
+    has_scale = bundle.quality_points is not None
+    settings = DecodingConfig.of_bundle(bundle.settings, path, has_scale=has_scale)
     chosen = _choose(bundle, engine, compute_type)
     if chosen.name == "torch" and not has_torch():
         raise _no_engine(engine, chosen.reason)

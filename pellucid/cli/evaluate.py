@@ -207,6 +207,9 @@ def evaluate(
     terms = None if glossary is None else Glossary.read(glossary, domains)
     translator = open_translator(bundle, search, engine=engine, others=others)
     translator.glossary = terms
+    if calibrate:  # the scale is learned from translations as the model gives them
+        plain = translator.settings.changed({"below": None})
+        translator = translator.with_settings(plain)
     language = language or suffix_language(reference[0] if reference else source)
     if robustness:
         _evaluate_copies(translator, sources, references, language, tokenize, as_json=as_json)

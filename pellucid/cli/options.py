@@ -373,8 +373,10 @@ def open_translator(
 
         from pellucid.backends.hub import folder_of
         from pellucid.decoding.ensemble import load_ensemble
+        from pellucid.documents.protected import literals_in
 
-        translator = load_ensemble([folder_of(each) for each in (bundle, *others)])
+        folders = [folder_of(each) for each in (bundle, *others)]
+        translator = load_ensemble(folders, literals_in=literals_in)
     else:
         translator = load(
             bundle,

@@ -403,7 +403,8 @@ def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
     sources, references = (read_lines(Path(path)) for path in order.valid)
     greedy: dict[str, Any] = {"beam_size": 1, "n_best": 1, "token_log_probs": False}
     greedy |= {"mbr": False, "diverse_groups": 1}  # need a beam
-    plain = teacher.settings.changed({"n_best": 1, "token_log_probs": False})
+    greedy |= {"below": None}  # a mark would count as a word
+    plain = teacher.settings.changed({"n_best": 1, "token_log_probs": False, "below": None})
     student = load(folder / _RUN, engine="torch")
 
     contenders: list[tuple[str, Translator]] = [("teacher", teacher.with_settings(plain))]

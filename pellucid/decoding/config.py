@@ -1,6 +1,7 @@
 """The settings of a search."""
 
 import functools
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from pellucid.core.limits import shown
 from pellucid.equations.penalties import length_penalty, power_length_penalty
 from pellucid.text.normalization import normalize
 
+_log = logging.getLogger("pellucid")
 _COOLEST, _HOTTEST = 1e-9, 1e9
 _SEEDS = 1 << 63
 """One more than the largest seed of a random generator."""
@@ -227,20 +229,27 @@ class DecodingConfig(Config):
         return settings
 
     @classmethod
-    def of_bundle(cls, settings: Mapping[str, Any], path: Path | str) -> "DecodingConfig":
+    def of_bundle(
+        cls, settings: Mapping[str, Any], path: Path | str, *, has_scale: bool = True
+    ) -> "DecodingConfig":
         """The settings of the bundle at ``path``, by all ``settings`` that it has.
 
         A model that was trained on lower-cased copies or marked terms has ``recase`` or
-        ``mark_terms``, unless its own settings say otherwise. Raises ConfigError.
+        ``mark_terms``, unless its own settings say otherwise. ``has_scale``: whether the quality of
+        its translations can be known; without a scale its ``below`` is left out, with a warning.
+        Raises ConfigError.
         """
         own = cls.carried(settings.get("decoding", {}), f"{path}: decoding")
         noise = settings.get("noise")
         trained = noise if isinstance(noise, dict) else {}
-        changes = {
+        changes: dict[str, bool | None] = {
             setting: True
             for setting, share in (("recase", "lower"), ("mark_terms", "terms"))
             if getattr(own, setting) is None and trained.get(share)
         }
+        if own.below is not None and not has_scale:
+            _log.warning("%s: decoding.below is left out, as there is no scale of quality", path)
+            changes["below"] = None
         return own.changed(changes) if changes else own
 
     def problems_as_carried(self) -> list[str]:
@@ -459,6 +468,8 @@ def _not_in_range(settings: DecodingConfig) -> list[str]:
     # ``not >`` refuses NaN too, which is neither above 0 nor at most 0
     if not settings.patience > 0:
         problems.append(f"patience must be above 0, got {settings.patience}")
+    if settings.below is not None and not 0 <= settings.below <= 1:
+        problems.append(f"below must be from 0 to 1, got {settings.below}")
     for name in _NOT_NEGATIVE:
         value = getattr(settings, name)
         if not (math.isfinite(value) and value >= 0):

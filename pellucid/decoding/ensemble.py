@@ -7,6 +7,7 @@ from pathlib import Path
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.rewriting import LiteralsIn
 from pellucid.decoding.sentences import knows_single_sentences
 from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator
@@ -36,17 +37,21 @@ class EnsembleBundle:
         return self.model.max_length
 
 
-def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translator:
+def load_ensemble(
+    paths: Sequence[Path | str], device: str = "cpu", *, literals_in: LiteralsIn | None = None
+) -> Translator:
     """One translator from several bundles: the mean of their log-probabilities at each token.
 
     Settings and language are those of the first bundle. Lines of several sentences are split if
-    any of the models was trained on single ones. Raises ConfigError naming every
-    bundle whose tokenizers differ from those of the first, and as ``load_bundle`` does.
+    any of the models was trained on single ones. ``literals_in`` is that of the ``Translator``.
+    Raises ConfigError naming every bundle whose tokenizers differ from those of the first, and as
+    ``load_bundle`` does.
     """
     if not paths:
         raise ConfigError("an ensemble needs at least one bundle, got none")
     first, *bundles = [load_bundle(path, device) for path in paths]
-    settings = DecodingConfig.of_bundle(first.settings, paths[0])
+    # the scale of quality was measured for each model alone
+    settings = DecodingConfig.of_bundle(first.settings, paths[0], has_scale=False)
 
     problems = [
         f"{path} has another {side} vocabulary than {paths[0]}"
@@ -76,6 +81,7 @@ def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translato
         source_language=source,
         target_language=target,
         usual_warnings=usual,
+        literals_in=literals_in,
     )
 
 

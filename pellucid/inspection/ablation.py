@@ -187,8 +187,10 @@ def _measure(
     """BLEU in percent, and the mean loss per reference token in nats."""
     bundle = Bundle(model, opened.source_tokenizer, opened.target_tokenizer, {}, {})
     # Our own search: other engines compute with a converted copy of the whole model.
-    translator = Translator(bundle, opened.translator.settings, logs_warnings=False)
-    settings = translator.settings.best_alone()  # only the first translation is scored
+    # The scale of quality is that of the whole model.
+    own = opened.translator.settings.changed({"below": None})
+    translator = Translator(bundle, own, logs_warnings=False)
+    settings = own.best_alone()  # only the first translation is scored
     # The search may recover what a part gave; the loss below shows the model alone.
     hypotheses = [each.text for each in translator.translate(list(sources), settings)]
 

@@ -187,7 +187,8 @@ def _frame(kept: KeptModel, trained: Bundle, sentence: Sentence, history: Histor
 
 def _settings(trained: Bundle) -> DecodingConfig:
     settings = DecodingConfig.of_bundle(trained.settings, trained.path or "the run")
-    return settings.best_alone()
+    # The scale of quality is that of the trained model, and the film has younger ones.
+    return settings.best_alone().changed({"below": None})
 
 
 def _read(kept: KeptModel, trained: Bundle) -> Bundle:

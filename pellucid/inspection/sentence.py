@@ -133,7 +133,8 @@ def open_model(
         translator = Translator(opened.bundle, opened.settings, logs_warnings=logs_warnings)
     else:
         bundle = opened if isinstance(opened, Bundle) else load_bundle(opened)
-        settings = DecodingConfig.of_bundle(bundle.settings, bundle.path or "the bundle")
+        name, has_scale = bundle.path or "the bundle", bundle.quality_points is not None
+        settings = DecodingConfig.of_bundle(bundle.settings, name, has_scale=has_scale)
         translator = Translator(
             bundle,
             settings,

@@ -310,7 +310,9 @@ def _search(run: Run, say: Say) -> None:
     began = time.perf_counter()
     run.model.eval()
     bundle = Bundle(run.model, *tokenizers, {}, {})
-    Translator(bundle, run.config.decoding, logs_warnings=False).translate(source)
+    # Only a validation gives the scale of quality that ``below`` needs.
+    settings = run.config.decoding.changed({"below": None})
+    Translator(bundle, settings, logs_warnings=False).translate(source)
 
     say(
         f"search: {time.perf_counter() - began:.2f} s for the longest validation source,"

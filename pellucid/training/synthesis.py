@@ -145,7 +145,8 @@ def write_translations(
     of lines.
     """
     growing = _growing_path(str(out))
-    settings = translator.settings.changed({"token_log_probs": False})
+    # A learner must see no mark before a translation, and no source in the place of one.
+    settings = translator.settings.changed({"token_log_probs": False, "below": None})
     translator = translator.with_settings(settings).without_log()
     translator.split = False  # a line of training text stays one line
     log = WarningLog()  # one for all blocks

@@ -24,6 +24,11 @@ from pellucid.decoding.config import DecodingConfig, length_limits
         ({"length_penalty": math.nan}, "length_penalty must be finite, got nan"),
         ({"patience": 0.0}, "patience must be above 0, got 0.0"),
         ({"patience": math.nan}, "patience must be above 0, got nan"),
+        ({"below": -0.01}, "below must be from 0 to 1, got -0.01"),
+        ({"below": 1.01}, "below must be from 0 to 1, got 1.01"),
+        ({"below": 30.0}, "below must be from 0 to 1, got 30.0"),
+        ({"below": math.inf}, "below must be from 0 to 1, got inf"),
+        ({"below": math.nan}, "below must be from 0 to 1, got nan"),
         ({"max_length_ratio": -1.0}, "max_length_ratio must be finite and at least 0, got -1.0"),
         (
             {"max_length": 3, "min_length": 4},
@@ -50,6 +55,11 @@ def test_a_setting_out_of_range_is_named_with_its_value_and_limit(table, message
     with pytest.raises(ConfigError) as error:
         DecodingConfig.parse(table)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("below", [0, 0.0, 0.3, 1, 1.0])
+def test_a_bound_of_quality_may_be_either_end_of_the_scale(below: float):
+    assert DecodingConfig(below=below).below == below
 
 
 def test_all_problems_are_told_at_once():

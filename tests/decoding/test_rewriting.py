@@ -143,11 +143,11 @@ def test_no_step_reads_the_code_of_a_target_language(text: str, is_typed: bool):
 
 
 def test_what_is_left_in_the_place_of_a_doubtful_translation_has_no_code():
-    step = Doubt(DecodingConfig(below=50, doubtful="leave"))
+    step = Doubt(DecodingConfig(below=0.5, doubtful="leave"))
     asked = Sentences("en")([Request("Hello there. How are you?", code=">>fra<<")])
 
     def search(requests: list[Request], numbers: list[int]) -> list[Translation]:
-        return [dataclasses.replace(_translation(each.source), quality=1) for each in requests]
+        return [dataclasses.replace(_translation(each.source), quality=0.4) for each in requests]
 
     steps = [Codes(has_codes=True), Sentences("en"), step]
     [found] = rewriting.run(steps, [Request(">>fra<< Hello there. How are you?")], 1, search)
