@@ -7,8 +7,10 @@ from typing import Any
 
 from sacrebleu.metrics.chrf import CHRF
 
-from pellucid.core.texts import lines_of
+from pellucid.core.errors import DataError
+from pellucid.core.texts import counted, lines_of
 from pellucid.evaluation.metrics import check_lines
+from pellucid.evaluation.references import has_text, warn_of_unscored
 from pellucid.evaluation.scoring import bleu_problem, scoring_of, tokenized_problem
 from pellucid.evaluation.significance import Comparison, PairedScores
 from pellucid.evaluation.tokenizers import TokenizerName
@@ -85,15 +87,31 @@ def compare(
     """Compare the translations of two systems by each of ``metrics``, line by line.
 
     ``language`` and ``tokenize`` are as for ``evaluate``. ``samples`` test sets are drawn for each
-    test. The same arguments give the same answer.
+    test. The same arguments give the same answer. Lines without a reference are left out, with a
+    warning.
 
-    Raises DataError if the line counts differ or there is no line, ConfigError if samples < 1, and
-    as ``evaluate`` for a language or a tokenizer.
+    Raises DataError if the line counts differ or no line has a reference, ConfigError if
+    samples < 1, and as ``evaluate`` for a language or a tokenizer.
     """
     baseline = lines_of(baseline, "baseline lines")
     system = lines_of(system, "system lines")
     references = lines_of(references, "references")
     check_lines({"baseline lines": baseline, "system lines": system, "references": references})
+
+    rows = [
+        row
+        for row, texts in enumerate(zip(references, baseline, system, strict=True))
+        if has_text(texts[0]) or not any(map(has_text, texts))
+    ]
+    warn_of_unscored(rows, len(references))
+    if not any(map(has_text, references)):
+        raise DataError(
+            f"no line has a reference, got {counted(len(references), 'blank line')}",
+            hint="is the file of references the right one?",
+        )
+    baseline, system, references = (
+        [side[row] for row in rows] for side in (baseline, system, references)
+    )
 
     # Checked before the first metric: sacreBLEU itself would notice only when it scores.
     accepted = [[line] for line in references]
@@ -118,7 +136,7 @@ def compare(
         randomization=randomization,
         length_ratios=(_length_ratio(baseline, references), _length_ratio(system, references)),
         changed_count=sum(map(str.__ne__, baseline, system)),
-        most_changed=_changes(*texts)[:most_changed],
+        most_changed=_changes(*texts, [row + 1 for row in rows])[:most_changed],
     )
 
 
@@ -134,13 +152,15 @@ def _word_count(line: str) -> int:
 
 
 def _changes(
-    baseline: Sequence[str], system: Sequence[str], references: Sequence[str]
+    baseline: Sequence[str],
+    system: Sequence[str],
+    references: Sequence[str],
+    numbers: Sequence[int],
 ) -> list[Change]:
+    """The lines that differ, by the numbers that they have in the files."""
     metric = CHRF()
     changes = []
-    for line, (one, other, reference) in enumerate(
-        zip(baseline, system, references, strict=True), start=1
-    ):
+    for line, one, other, reference in zip(numbers, baseline, system, references, strict=True):
         # chrF and not BLEU: for a single sentence BLEU is mostly zero or steps.
         if one != other:
             before = metric.sentence_score(one, [reference]).score

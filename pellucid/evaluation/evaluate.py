@@ -6,7 +6,7 @@ import logging
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,11 +24,14 @@ from pellucid.evaluation.metrics import (
     accepted,
     check_lines,
 )
+from pellucid.evaluation.references import with_references
 from pellucid.evaluation.scoring import bleu_problem, scoring_of, tokenized_problem
 from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.config import file_format, require_one_side
 from pellucid.text.corpus.lines import read_lines
+from pellucid.text.corpus.pairs import parse_tsv
+from pellucid.text.normalization import compose, normalize
 from pellucid.text.scripts import SPACELESS_LETTER
 
 _log = logging.getLogger("pellucid")
@@ -53,8 +56,11 @@ class Evaluation(Scores):
     """Generated target tokens per second of translating, each sentence's EOS included."""
     warnings: dict[WarningKind, int] = dataclasses.field(default_factory=dict)
     """How many translations have a warning of each kind (``Translation.warnings``)."""
+    unscored: int | None = None
+    """How many lines have no reference and are in no score; None if every line has one."""
     by_sentence: dict[str, SentenceScores] | None = None
-    """The scores of each line by itself, under the names above. None unless they were requested."""
+    """The scores of each line by itself, under the names above. None unless they were requested. A
+    line without a reference has none."""
     translations: list[str] | None = None
     """The translation of each line. None unless sentence scores were requested."""
     judged: dict[str, float] | None = None
@@ -92,14 +98,17 @@ def evaluate(
     replaces the translator's. ``per_sentence`` also scores each line by itself. Of several
     translations of a line the first one counts. ``judges`` are models that score the translations,
     by name; of several references they read the first. Warns where BLEU cannot count, and of
-    tokenized text.
+    tokenized text. Lines with text but without a reference are left out of the scores, with a
+    warning; of several references the blank ones do not count. ``exact_match`` compares what
+    normalization makes of both sides if the target tokenizer normalizes.
 
     Raises before the first line is translated: DataError if the line counts differ, or no source
-    line has text, ConfigError for a language that is not a code or a beam size out of its range,
-    and what ``check_tokenizer`` raises if a tokenizer lacks a package or a file.
+    line has text or a reference, ConfigError for a language that is not a code or a beam size out
+    of its range, and what ``check_tokenizer`` raises if a tokenizer lacks a package or a file.
     """
     sources, alternatives = lines_of(sources, "sources"), accepted(references)
     check_pairs(sources, alternatives)
+    alternatives, rows = with_references(sources, alternatives)
     pronunciations = are_single_words(sources) if pronunciations is None else pronunciations
 
     problem = other_form_problem(translator, alternatives)
@@ -107,8 +116,10 @@ def evaluate(
         _log.warning("%s", problem)
 
     # Whatever could be wrong with the scoring is found now, not after an hour of searching.
-    scoring = scoring_of(alternatives, language, tokenize, pronunciations=pronunciations)
-    problem = "" if pronunciations else bleu_problem(alternatives, scoring)
+    right = [alternatives[row] for row in rows]
+    scoring = scoring_of(right, language, tokenize, pronunciations=pronunciations)
+    scoring = dataclasses.replace(scoring, normalization=translator.target_tokenizer.normalization)
+    problem = "" if pronunciations else bleu_problem(right, scoring)
     if problem:
         _log.warning("%s; go by chrf or exact_match", problem)
     settings = translator.settings.having(beam_size=beam_size).best_alone()
@@ -123,12 +134,13 @@ def evaluate(
     warnings = Counter(kind for each in translations for kind in kinds_of(each.warnings))
     hypotheses = [translation.text for translation in translations]
 
-    sides = {"translations": hypotheses, "references": list(itertools.chain(*alternatives))}
+    said = [hypotheses[row] for row in rows]
+    sides = {"translations": said, "references": list(itertools.chain(*right))}
     problem = "" if pronunciations else tokenized_problem(sides, scoring)
     if problem:
         _log.warning("%s", problem)
 
-    output = scoring.output(hypotheses, alternatives)
+    output = scoring.output(said, right)
     found = {name: metric.score(output) for name, metric in METRICS.items()}
     scores = {name: score for name, score in found.items() if score is not None}
 
@@ -143,16 +155,18 @@ def evaluate(
     if per_sentence:
         lines = {name: METRICS[name].sentence_scores(output) for name in scores}
         by_sentence = {
-            name: SentenceScores(each.scores, f"{each.signature}|{origin}")
+            name: SentenceScores(
+                _spread(each.scores, rows, len(sources)), f"{each.signature}|{origin}"
+            )
             for name, each in lines.items()
         }
 
-    first = [line[0] for line in alternatives]
-    judged = {name: each.judge(sources, hypotheses, first) for name, each in judges.items()}
+    texts = [sources[row] for row in rows], said, [line[0] for line in right]
+    judged = {name: each.judge(*texts) for name, each in judges.items()}
     for name, scored in judged.items():
         if by_sentence is not None:
-            signature = f"{scored.signature}|{origin}"
-            by_sentence[name] = SentenceScores([*scored.by_sentence], signature)
+            spread = _spread(scored.by_sentence, rows, len(sources))
+            by_sentence[name] = SentenceScores(spread, f"{scored.signature}|{origin}")
 
     signed = {name: each.signature for name, each in scores.items()}
     signed |= {name: each.signature for name, each in judged.items()}
@@ -170,6 +184,7 @@ def evaluate(
         seconds=seconds,
         tokens_per_second=token_count / seconds,
         warnings={kind: warnings[kind] for kind in KINDS if warnings[kind]},
+        unscored=len(sources) - len(rows) or None,
         by_sentence=by_sentence,
         translations=hypotheses if per_sentence else None,
         log_probs=[each.mean_log_prob(settings.penalty) for each in translations]
@@ -189,23 +204,65 @@ def check_pairs(sources: Sequence[str], references: Sequence[object]) -> None:
         )
 
 
+def _spread(scores: Sequence[float | None], rows: Sequence[int], count: int) -> list[float | None]:
+    """The scores at their rows among ``count`` lines; the other lines have none."""
+    spread: list[float | None] = [None] * count
+    for row, score in zip(rows, scores, strict=True):
+        spread[row] = score
+    return spread
+
+
 def other_form_problem(translator: Translator, references: Sequence[Sequence[str]]) -> str:
-    """Why translations cannot equal references that are not composed (NFC); empty if they can."""
+    """Why translations cannot equal references that are not normalized; empty if they can.
+
+    White space is no reason: no metric sees which it is.
+    """
     if translator.target_tokenizer.normalization == "none":
         return ""
 
-    others = [
-        number
-        for number, line in enumerate(references, start=1)
-        if not all(unicodedata.is_normalized("NFC", each) for each in line)
-    ]
-    if not others:
-        return ""
-    return (
-        f"the references of {len(others)} of {counted(len(references), 'line')} have accents apart"
-        f" from their letters (not NFC), first in line {others[0]}; translations have them"
-        " composed, so the scores are too low: pellucid check --fix composes"
+    count = counted(len(references), "line")
+    problems = []
+    apart = _numbers(
+        not all(unicodedata.is_normalized("NFC", each) for each in line) for line in references
     )
+    if apart:
+        problems.append(
+            f"the references of {len(apart):,} of {count} have accents apart from their letters"
+            f" (not NFC), first in line {apart[0]}; translations have them composed, so the scores"
+            " are too low: pellucid check --fix composes"
+        )
+
+    foreign = [_never_written(line) for line in references]
+    lines = _numbers(map(bool, foreign))
+    if lines:
+        most = Counter(itertools.chain(*foreign)).most_common(_MOST_NAMED)
+        named = ", ".join(f"U+{ord(each):04X}" for each, _ in most)
+        problems.append(
+            f"the references of {len(lines):,} of {count} have characters that no translation has,"
+            f" as the tokenizer normalizes text ({named}), first in line {lines[0]}; so the scores"
+            " are too low: remove or replace them"
+        )
+    return "; ".join(problems)
+
+
+_MOST_NAMED = 3
+
+
+def _numbers(holds: Iterable[bool]) -> list[int]:
+    """The numbers, from 1, of the lines for which it holds."""
+    return [number for number, each in enumerate(holds, start=1) if each]
+
+
+def _never_written(line: Sequence[str]) -> list[str]:
+    """The characters of references that normalization removes or replaces, without spaces."""
+    found = {
+        each
+        for text in line
+        if (plain := normalize(text)) != text
+        for each in set(compose(text)) - set(plain)
+        if not each.isspace()
+    }
+    return sorted(found)
 
 
 def are_single_words(sources: Sequence[str]) -> bool:
@@ -229,8 +286,8 @@ def read_test_set(
     Every file of ``references`` has one accepted translation per line. Without any, ``source`` is
     TSV: the source, and after tabs its accepted translations.
 
-    Raises DataError if the line counts differ or a line accepts nothing, as ``require_one_side``,
-    and as ``read_lines``.
+    Raises DataError if the line counts differ, a line accepts nothing or a table begins with names
+    of columns, as ``require_one_side``, and as ``read_lines``.
     """
     if not references:
         return _read_table(source)
@@ -256,6 +313,9 @@ def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
             f"{path}: a line must be source, tab, reference (and more behind tabs);"
             f" {len(bare)} of {len(rows)} have no tab, the first is line {bare[0]}"
         )
+
+    if rows:
+        parse_tsv("\t".join(rows[0][:2]), str(path), 1)  # for its refusal of a header
 
     # A spreadsheet fills the lines with fewer references with empty cells.
     filled = [[each for each in row[1:] if each.strip()] or row[1:2] for row in rows]

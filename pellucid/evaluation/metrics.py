@@ -19,6 +19,7 @@ from pellucid.evaluation.tokenizers import (
     language_code,
     moses_lc_tok,
 )
+from pellucid.text.normalization import Normalization, normalize_all
 from pellucid.text.scripts import SPACELESS_LETTER
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Output:
     """sacrebleu's tokenizer for ``bleu``."""
     pronunciations: bool = False
     """Each line is one word, and its tokens are phones."""
+    normalization: Normalization = "none"
+    """The form in which ``exact_match`` compares both; the others read the text as it is."""
 
     def __post_init__(self) -> None:
         # Columns of tables and arrays become lists; what is frozen is set by its base class.
@@ -414,9 +417,12 @@ def _sacrebleu(
 
 
 def _exact_match(output: Output) -> Score:
-    counted = references_signature(output.alternatives)
-    equal = exact_match(output.hypotheses, output.alternatives)
-    return Score(equal, f"{counted}|case:mixed|tok:none")
+    equal = exact_match(
+        list(normalize_all(output.hypotheses, output.normalization)),
+        [list(normalize_all(line, output.normalization)) for line in output.alternatives],
+    )
+    form = "" if output.normalization == "none" else f"|norm:{output.normalization}"
+    return Score(equal, f"{references_signature(output.alternatives)}|case:mixed|tok:none{form}")
 
 
 def _wer(output: Output) -> Score | None:
@@ -456,7 +462,7 @@ class Scores:
         float,
         Metric(_exact_match, fits=("text", "pronunciations"), in_validation="exact match (%)"),
     ]
-    """Lines translated exactly as the reference has it."""
+    """Lines translated exactly as the reference has it, in the form of ``Output.normalization``."""
     bleu_lc_tok: Annotated[float, _sacrebleu(_BLEU_LC_TOK)]
     """BLEU over lower-cased, Moses-tokenized text."""
     wer: Annotated[float | None, Metric(_wer, higher_is_better=False, fits=("pronunciations",))]

@@ -13,6 +13,7 @@ from pellucid.core.texts import lines_of
 from pellucid.decoding.odd_lines import emoji_of, without_emoji
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import References, accepted, bleu, check_lines
+from pellucid.evaluation.references import with_references
 from pellucid.evaluation.scoring import scoring_of
 from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName
@@ -62,6 +63,9 @@ def evaluate_robustness(
     """
     sources, alternatives = lines_of(sources, "sources"), accepted(references)
     check_lines({"sources": sources, "references": alternatives})
+    alternatives, rows = with_references(sources, alternatives)
+    sources = [sources[row] for row in rows]
+    alternatives = [alternatives[row] for row in rows]
     scoring = scoring_of(alternatives, language, tokenize)
     translator = translator.without_log()  # the copies are odd on purpose
     settings = translator.settings.best_alone()

@@ -20,6 +20,7 @@ from pellucid.evaluation.tokenizers import (
     tokenizer_for,
 )
 from pellucid.text.languages import UNKNOWN
+from pellucid.text.normalization import Normalization
 from pellucid.text.scripts import SPACELESS
 
 _log = logging.getLogger("pellucid")
@@ -60,10 +61,19 @@ class Scoring:
     tokenize: TokenizerName
     """The tokenizer of ``bleu``."""
     pronunciations: bool = False
+    normalization: Normalization = "none"
+    """The form of both sides in which ``exact_match`` compares them."""
 
     def output(self, hypotheses: Sequence[str], references: Alternatives) -> Output:
         """Translations and references, to be scored by these rules."""
-        return Output(hypotheses, references, self.language, self.tokenize, self.pronunciations)
+        return Output(
+            hypotheses,
+            references,
+            self.language,
+            self.tokenize,
+            self.pronunciations,
+            self.normalization,
+        )
 
 
 def scoring_of(

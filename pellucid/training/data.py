@@ -183,7 +183,8 @@ class TrainingData:
     @functools.cached_property
     def scoring(self) -> Scoring:
         """The rules by which validations are scored: those of ``evaluate``."""
-        return scoring_of([[line] for line in self.valid_references], self.target_language)
+        scoring = scoring_of([[line] for line in self.valid_references], self.target_language)
+        return dataclasses.replace(scoring, normalization=self.target_tokenizer.normalization)
 
     def decider(self, best_by: str) -> Decider:
         """The validation figure that decides what is best: ``best_by``, if that can count."""

@@ -67,6 +67,25 @@ def test_what_changed_most_comes_first_for_better_or_worse():
     )
 
 
+def test_lines_without_a_reference_are_left_out_and_said(caplog):
+    whole = compare(WORSE, REFERENCES, REFERENCES, samples=5)
+    texts = (["a", *WORSE, "b"], ["c", *REFERENCES, "d"], ["", *REFERENCES, " "])
+    contest = compare(*texts, samples=5)
+    assert caplog.messages == [
+        "2 of 32 lines have no reference and are left out of the scores, the first is line 1"
+    ]
+    assert contest.bootstrap == whole.bootstrap
+    assert contest.length_ratios == whole.length_ratios
+    assert contest.changed_count == whole.changed_count
+    assert [change.line for change in contest.most_changed] == [
+        change.line + 1 for change in whole.most_changed
+    ]
+    with pytest.raises(DataError) as caught:
+        compare(["a", "b"], ["a", "b"], ["", " "])
+    assert str(caught.value) == "no line has a reference, got 2 blank lines"
+    assert caught.value.hint == "is the file of references the right one?"
+
+
 def test_length_ratios_count_words():
     contest = compare(["a b", "c"], ["a b c d", "e f"], ["a b c", "d"], samples=2)
     assert contest.length_ratios == (0.75, 1.5)

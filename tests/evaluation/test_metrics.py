@@ -13,6 +13,7 @@ from pellucid.evaluation.metrics import (
     COMPARED_BY,
     METRICS,
     Output,
+    Score,
     bleu,
     bleu_lc_tok,
     check_lines,
@@ -134,6 +135,14 @@ def test_ter_counts_edits_per_reference_word():
 def test_exact_match_forgives_nothing():
     said = ["a b", "a  b", "a b ", "A b", "a b"]
     assert exact_match(said, ["a b"] * 5) == 40.0
+
+
+def test_exact_match_may_compare_normalized_text_and_its_signature_says_so():
+    said, right = ["50 % a-b é"], ["50\u00a0% a\u2011b\u00ad e\u0301 "]
+    given, normalized = Output(said, right), Output(said, right, normalization="nfc")
+    score = METRICS["exact_match"].score
+    assert score(given) == Score(0.0, "nrefs:1|case:mixed|tok:none")
+    assert score(normalized) == Score(100.0, "nrefs:1|case:mixed|tok:none|norm:nfc")
 
 
 @pytest.mark.parametrize("score", [bleu, bleu_lc_tok, chrf, chrfpp])

@@ -4,6 +4,7 @@ import pytest
 
 from pellucid.core.errors import DataError
 from pellucid.evaluation.evaluate import read_test_set
+from pellucid.evaluation.references import with_references
 
 
 def written(path, *lines):
@@ -29,6 +30,28 @@ def test_empty_cells_of_a_table_are_no_references(tmp_path):
         tmp_path / "refs.tsv", "un\tone\t", "deux\ttwo\t2", "trois\t\tthree\t ", "x\t\t"
     )
     assert read_test_set(table)[1] == [["one"], ["two", "2"], ["three"], [""]]
+
+
+@pytest.mark.parametrize("header", ["source\ttarget", "en\tde", "Source\tTarget\tTarget 2"])
+def test_a_header_is_refused_as_in_training(tmp_path, header):
+    table = written(tmp_path / "refs.tsv", header, "un\tone", "deux\ttwo")
+    with pytest.raises(DataError) as caught:
+        read_test_set(table)
+    assert str(caught.value) == (
+        f"{table}, line 1: a file must begin with its first pair, and this line names the columns"
+    )
+    assert caught.value.hint.startswith("remove it, for example: tail -n +2")
+
+
+def test_blank_references_count_only_where_there_is_no_other(caplog):
+    sources = ["a", "b", "", "c"]
+    references = [["", "x"], ["y", " ", "z"], ["", "w"], ["", "\u3000"]]
+    filled, rows = with_references(sources, references)
+    assert filled == [["x"], ["y", "z"], ["", "w"], [""]]
+    assert rows == [0, 1, 2]
+    assert caplog.messages == [
+        "1 of 4 lines have no reference and are left out of the scores, the first is line 4"
+    ]
 
 
 def test_lines_without_a_reference_are_counted_and_the_first_named(tmp_path):
