@@ -24,6 +24,11 @@ class Form(NamedTuple):
 
 
 _LENGTH = r"(?:hh|h|ll|l|L|q|j|z|Z|t|I64|I32)"
+_CODE = r"(?:[^`'\n]|(?<=[(\[{=,: ])'[^`'\n]{0,60}')"
+"""A character of code between backticks, or a string of it: ``print('x')``."""
+_OF_ALPHABET = r"[^\W\u0590-\u1dff\u2000-\U0010ffff]"
+"""A letter of an alphabet with capitals, or a digit. One that touches a backtick makes it an
+apostrophe (don`t); Korean and Japanese have particles behind code."""
 FORMS = (
     Form(
         "addresses",
@@ -60,7 +65,7 @@ FORMS = (
     Form("ERB, EJS", r"<%(?![=%-])[^\n]{0,300}?%>", "<% end %>", "statement"),
     Form("ERB, EJS", r"<%[^\n]{0,300}?%>", "<%= name %>"),
     Form("Jinja, Django, Liquid", r"\{%[^\n]{0,300}?%\}", "{% url home %}"),
-    Form("Vue I18n", r"\{'[^'\n]{1,40}'\}", "{'@'}"),
+    Form("Vue I18n", r"(?<!')\{'[^'\n]{1,40}'\}(?!')", "{'@'}"),
     Form(
         "Python, JavaScript, Ruby and others: up to the brace that closes it",
         r"[$#%@]?\{",
@@ -110,7 +115,7 @@ FORMS = (
     Form("C, no word", r"%[-+0#,(']*[iouxXeEfFgGaAcpn](?![a-z])", "%u", "program"),
     Form(
         "strftime",
-        r"%[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ](?![A-Za-z]{2})",
+        r"%(?::{1,3}z|[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ])(?![^\W\d_]{2})",
         "%Y",
         "program",
     ),
@@ -129,7 +134,8 @@ FORMS = (
     Form("i18next", r"\$t\([^()\n]{1,200}\)", "$t(key)", "program"),
     Form(
         "shells, browsers' add-ons",
-        r"(?<![\w$])\$(?:[A-Za-z_]\w{0,60}(?:@\w{1,60})?\$?|[1-9](?![\w.,]*\d))",
+        r"(?<![\w$])\$(?:(?!(?:US|USD|CAN|AUS|NZ|HK)\b)[A-Za-z_]\w{0,60}(?:@\w{1,60})?\$?"
+        r"|[1-9](?![\w.,]*\d|[-–]\d))",
         "$NAME$",
         "program",
     ),
@@ -140,7 +146,8 @@ FORMS = (
     ),
     Form(
         "Laravel, emoji",
-        r"(?<![\w:/.)\]}@]):[A-Za-z_]\w{0,60}:?(?![\w:])",
+        r"(?<![\w:/.)\]}@%‰°§€$£])(?<!\w[\"'”’»])"
+        rf":[A-Za-z_]{_OF_ALPHABET}{{0,60}}:?(?!{_OF_ALPHABET}|:)",
         ":name",
     ),
     Form(
@@ -148,7 +155,17 @@ FORMS = (
         r"(?<![\w@#&/.])[@#][A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+)?",
         "@name",
     ),
-    Form("Markdown", r"`[^`'\n]{1,100}`", "`code`"),
+    Form(
+        "Markdown",
+        r"(?<![\w`])``(?![`\s])(?:(?!'')[^`\n]|(?<!`)`(?!`)){1,100}(?<!\s)``(?!`)",
+        "``a `b` c``",
+    ),
+    Form(
+        "Markdown",
+        rf"(?<!{_OF_ALPHABET})(?<!`)`(?!\s)"
+        rf"(?:{_CODE}{{1,100}}(?<!\s)`(?!{_OF_ALPHABET})|[^`'\s]{{1,100}}`(?=[^\W\d_]{{1,3}}\b))(?!`)",
+        "`code`",
+    ),
     Form(
         "signs before a line",
         r"(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)|[-–—](?=[^\W\d_]))",
@@ -444,6 +461,8 @@ def _placeholders(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
                 continue
             if not is_nested and "\n" in text[end:close]:
                 continue
+            if _are_quoted(text, start, end, close):
+                continue
 
             end = close + 1
             if before.endswith("'") and text.startswith("'", end):
@@ -451,7 +470,7 @@ def _placeholders(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
                 start, end = start - 1, end + 1
             at = end
             kind = "program"
-        elif found[0][0] == "%" and _is_percentage(text, before, found[0], known):
+        elif _is_amount(text, before, found, known):
             continue
         elif kind is None:
             at = end = _with_brackets(text, found)
@@ -472,18 +491,71 @@ def _with_brackets(text: str, found: re.Match[str]) -> int:
     return end
 
 
+def _is_amount(text: str, before: str, found: re.Match[str], known: dict[str, bool]) -> bool:
+    """Whether a sign is a percentage's or a price's. ``known`` is that of ``_is_percentage``."""
+    match found[0][0]:
+        case "%":
+            return _is_percentage(text, before, found[0], known)
+        case "$":
+            return _is_price(text, found, known)
+        case _:
+            return False
+
+
+def _are_quoted(text: str, start: int, end: int, close: int) -> bool:
+    """Whether two braces are quoted signs with words between: ``between "{" and "}"``."""
+    before = text[max(0, start - 2) : start].rstrip()[-1:]
+    behind = text[close + 1 : close + 3].lstrip()[:1]
+    inside = text[end:close].strip()
+    if len(inside) < 2 or before not in _OPENING or behind not in _CLOSING:
+        return False
+    return "" not in (before, behind) and inside[0] in _CLOSING and inside[-1] in _OPENING
+
+
+_OPENING, _CLOSING = "\"'`“‘„‚«»", "\"'`”’“‘»«"
+"""Quotation marks of all languages, of which some open in one and close in another."""
+_AMOUNT = re.compile(
+    r"[ \u00a0-]?(?:[Mm]illion|[Mm]ill?iard|billion|trillion|thousand|hundred|bucks?\b|bills?\b)"
+    r"|(?:[kKmMB]|[mb]n|tn)\b"
+)
+
+
+def _is_price(text: str, found: re.Match[str], known: dict[str, bool]) -> bool:
+    """Whether ``$5`` is an amount: a program that fills in the fifth text has four before it."""
+    number = found[0][1:]
+    if not number.isdigit():
+        return False
+    if _AMOUNT.match(text, found.end()):
+        return True
+    if found[0] not in known:
+        lower = range(1, int(number))
+        known[found[0]] = not all(re.search(rf"\${each}(?!\d)", text) for each in lower)
+    return known[found[0]]
+
+
 _OTHER_ARGUMENT = re.compile(r"(?<!\d)(?<!\d[ \u00a0\u202f])%(?:[sdiu@]|l[sdux])(?![A-Za-z])")
 """A placeholder that stands behind no number, such as "%s files"."""
+_ANY_ARGUMENT = re.compile(r"(?<!\d)(?<!\d[ \u00a0\u202f])%[-_0^#EO]?[A-Za-z@({]")
+"""The same of any program, such as a part of a date."""
+_ENDING = re.compile(r"%[-'][A-Za-z]\Z")
+"""The first letter of an ending or of a word behind a percent sign: 5%-os, 50%'e, 20%-Satz."""
 _NUMBER_AT_END = re.compile(r"(?<![\w~])\d[\d.,]*[ \u00a0\u202f]?\Z")
 """A number, and no name that ends with one: "SHA1 %s"."""
 
 
 def _is_percentage(text: str, before: str, found: str, known: dict[str, bool]) -> bool:
-    """Whether a percent sign is that of a number: ``50 %d`` of German, ``%50`` of Turkish.
+    """Whether a percent sign is that of a number: ``50 %d`` of German, ``%50`` of Turkish, the
+    ``5%-os`` of Hungarian.
 
     ``before`` is the text from the last placeholder on. ``known`` keeps what the whole text says of
     a placeholder, which is read once for each kind and not for each place.
     """
+    if _NUMBER_AT_END.search(before[-20:]) and _ENDING.match(found):
+        if not before[-1:].isspace():
+            return True
+        if found not in known:
+            known[found] = not _ANY_ARGUMENT.search(text.replace(found, "", 1))
+        return known[found]
     if re.match(r"%(?:%|\d{1,2}\$|\(|<|#@|\w+%)", found):
         return False  # no percentage is written like these
     if found not in known:
@@ -492,7 +564,7 @@ def _is_percentage(text: str, before: str, found: str, known: dict[str, bool]) -
         return False
 
     # From here on what stands beside it decides: %50 is a percentage, "50 %d" may be one.
-    if len(found) == 3 and found[1:].isdigit():
+    if found[1:].isdigit() and found != "%1":
         return True
     if found[1:] in ("o", "x", "X") and re.search(r"(?<!\d)0\Z", before[-2:]):
         return False  # 0%o and 0%x: octal and hexadecimal numbers
@@ -503,8 +575,10 @@ def _is_percentage(text: str, before: str, found: str, known: dict[str, bool]) -
 
 def _may_be_percentage(text: str, found: str) -> bool:
     """Whether a text leaves open that this placeholder is the sign of a number."""
-    if len(found) == 3 and found[1:].isdigit():
-        return not re.search(r"%[1-9](?!\d)", text)
+    if found[1:].isdigit() and found != "%1":
+        # "%8U" of a program is no number by itself; Qt numbers its arguments from 1 on.
+        is_of_program = rf"|{found}[A-Za-z]" if len(found) == 2 else ""
+        return not re.search(rf"%1(?!\d){is_of_program}", text)
     # %9.9s is one whatever is before it, and a text with one has more
     return not (
         len(found) > 2

@@ -1,6 +1,7 @@
 """Each form of the table of what is not translated is found whole, and nothing around it."""
 
 import re
+import time
 
 import pytest
 
@@ -28,6 +29,114 @@ def test_no_form_stands_in_the_table_for_nothing(form: Form):
     found = re.match(form.pattern, f"{form.example} twice")
     assert found is not None
     assert found[0] == ("${" if form.kind == "braces" else form.example)
+
+
+def kept_of(text: str) -> list[str]:
+    return [text[start:end] for start, end in literals_in(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # a backtick as an apostrophe or as a quotation mark
+        "I don`t see the dog, it isn`t here.",
+        "l`eau et l`air, d`accord, c`est tout",
+        "O`Neil and O`Brien of Hawai`i and Kaua`i",
+        "п`ять і дев`ять",
+        "the `90s and the `80s",
+        "the dogs` and cats` toys",
+        "a ` b ` c",
+        "``like this'' and `like this'",
+        "``one'' and ``two''",
+        # percentages with an ending or in a compound
+        "Das ist die 5%-Hürde.",
+        "5%-os 10%-kal 5%-nyi 50%-a 80%-át 50 %-a 50 %-os 50%-e",
+        "100%-ige 20%-Regel 30%-Anteil, 20%-Satz, 50%ige, 5%er, 100%ig",
+        "5%-dan, 10 %-dan",
+        "0,5%-ного, 5%-й, 50%-м",
+        "3% de descuento, 100 % d'accord, 100% sûr, 5% p.a., 25 % des Umsatzes",
+        "50%'e, 50%’ye, %50'si, %5'lik, %5-lik",
+        "50 %:n, 50 %:sta, 50%:iin, 50 €:n",
+        "5%-10%, 50%, 60%, 99,9 %n",
+        # prices
+        "$1 Milliarde, costs $5 today, $5.00, US$5, R$ 5, $1,000",
+        "$1 million, $1 billion, $1 trillion, $1bn, $1m, $5M, $1k, $1-2, $2–3",
+        "10 $US",
+        # endings of names, and quoted braces
+        '"Nokia":n, Nokia”:lle, “Titanic”:in',
+        "between \"{\" and \"}\", '{' and '}', « { » et « } », „{“ und „}“",
+        # other signs
+        "and/or 1:1 <3 a_b &c. [...] [sic] :) C:\\ #1 C# 5@3 Key: value, 10:30am, R&D; x",
+        "`",
+        "",
+    ],
+)
+def test_ordinary_text_is_no_placeholder(text: str):
+    assert kept_of(text) == []
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        *(
+            "%-d",
+            "%-m/%-d",
+            "%-10s",
+            "%5.2f%%",
+            "%-H:%M",
+            "%:z",
+            "%5d",
+            "%5s",
+            "%20s",
+        ),
+        *("{{ count }}", "{0}", "{!name}", "{count, plural, one {# item} other {# items}}"),
+        *("%1$s", "%(name)s", "${name}", "$t(key)", "%{name}", "@:key", ":name", "%@", "$1", "%1"),
+        *("`foo`", "`npm install`", "``code``", "``a `b` c``", "`print('x')`", "`a=='b'`"),
+        "'{name}'",
+    ],
+)
+def test_a_placeholder_is_seen_whole(kept: str):
+    assert kept_of(f"say {kept} twice") == [kept]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("the `foo`s are `bar`", ["`foo`", "`bar`"]),
+        ("use `a`/`b`, (`c`).", ["`a`", "`b`", "`c`"]),
+        ("don`t use `foo`, it isn`t", ["`foo`"]),
+        ("在`foo`里", ["`foo`"]),
+        ("`foo`를 사용", ["`foo`"]),
+        ("ב`foo`ש", ["`foo`"]),
+        (":else가 있습니다", [":else"]),
+        ("“:attribute” or (:name), :count.", [":attribute", ":name", ":count"]),
+        ('"{a}" and "{b}"', ["{a}", "{b}"]),
+        ("$1 moved $2 to $3", ["$1", "$2", "$3"]),
+        ("$2 of $1", ["$2", "$1"]),
+        ("%1 of %2", ["%1", "%2"]),
+        ("%2 of %1", ["%2", "%1"]),
+        ("on %d.%-m.2024 %-H", ["%d.%-m", "%-H"]),
+        ("Version 5 %-d of %s", ["%-d", "%s"]),
+        ("%s 5%-Hürde", ["%s"]),
+        ("%d-Zeichen", ["%d"]),
+        ("5%-Hürde, {n}%", ["{n}"]),
+        ("(%5u/%8U) of (%5u)", ["%5u/%8", "%5u"]),
+    ],
+)
+def test_placeholders_are_seen_beside_ordinary_text(text: str, kept: list[str]):
+    assert kept_of(text) == kept
+
+
+@pytest.mark.parametrize("word", ["$5 ", "5 %-d ", '"{" '])
+def test_time_grows_with_the_length_alone(word: str):
+    """Each sign is judged by the rest of the text, which is read once and not for each of them."""
+
+    def seconds(count: int) -> float:
+        begun = time.process_time()
+        literals_in(word * count)
+        return time.process_time() - begun
+
+    assert seconds(80_000) < 10 * min(seconds(20_000) for _ in range(2))
 
 
 @pytest.mark.parametrize("word", ["house", "पानी"])
