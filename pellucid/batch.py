@@ -8,24 +8,28 @@
 A batch is a dictionary of arrays or lists, a frame of pandas, or a table of pyarrow, and what comes
 back is the same with columns added. An iterator of batches gives an iterator, as Spark wants it. A
 callable is a path and options: a few hundred bytes when it is sent to another process, which opens
-the model at its first batch and once.
+the model at its first batch and once, and again when there is another model in its place.
 """
 
 import dataclasses
 import functools
+import hashlib
 import logging
 import math
 import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from pellucid.backends import ComputeType, Device, EngineName
-from pellucid.backends.load import load
+from pellucid.backends import ComputeType, Device, EngineName, is_hub_address
+from pellucid.backends.load import is_marian_folder, load
+from pellucid.bundle import find_bundle
 from pellucid.core.errors import DataError
+from pellucid.core.files import MANIFEST_NAME
 from pellucid.core.texts import counted
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import in_words, kinds_of
@@ -259,15 +263,45 @@ _opening = threading.Lock()
 def _open(
     process: int, path: str, engine: EngineName, device: Device, compute_type: ComputeType | None
 ) -> Translator:
-    """The translator of this process for a recipe, opened at the first call."""
+    """The translator of this process for a recipe, opened at the first call.
+
+    It is opened again when the path leads to another model: after the folder was replaced, a run
+    has a better bundle, or the current folder changed. Raises as ``pellucid.load`` does.
+    """
     # Without the lock, threads that begin together would each open one.
     with _opening:
-        return _opened(process, path, engine, device, compute_type)
+        return _opened(process, path, _identity(path), engine, device, compute_type)
+
+
+def _identity(path: str) -> tuple[str, str]:
+    """The place of the model at ``path``, and a hash that changes with its files.
+
+    That of a bundle is the SHA-256 of its manifest, which holds the hashes of the other files. A
+    model of the Hub stays as it was first fetched.
+    """
+    if not isinstance(path, str | Path) or is_hub_address(path):
+        return "", ""  # ``load`` refuses what is no path
+    folder = Path(path).resolve()
+    if is_marian_folder(folder):  # which has no manifest
+        stats = [(file.name, file.stat()) for file in sorted(folder.iterdir())]
+        stamps = [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+        return str(folder), hashlib.sha256(repr(stamps).encode()).hexdigest()
+
+    bundle = find_bundle(folder)
+    try:
+        return str(bundle), hashlib.sha256((bundle / MANIFEST_NAME).read_bytes()).hexdigest()
+    except OSError:
+        return str(bundle), ""  # ``load`` says what is wrong with it
 
 
 @functools.lru_cache(maxsize=4)
 def _opened(
-    _process: int, path: str, engine: EngineName, device: Device, compute_type: ComputeType | None
+    _process: int,
+    path: str,
+    _identity: tuple[str, str],
+    engine: EngineName,
+    device: Device,
+    compute_type: ComputeType | None,
 ) -> Translator:
     """``_process`` is part of the key: a forked process has none of the threads of its parent."""
     return load(path, engine, device, compute_type)

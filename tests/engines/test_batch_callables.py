@@ -10,11 +10,13 @@ import pandas
 import pyarrow
 import pytest
 import tiny_runs
+import torch
 
 from pellucid import batch
 from pellucid.backends.load import load
 from pellucid.batch import Check, Score, Translate
-from pellucid.core.errors import DataError
+from pellucid.bundle import load_bundle, save_bundle
+from pellucid.core.errors import DataError, InputMissingError
 
 TEXTS = ["je suis étudiant", "", "le chat dort", "vous partez"]
 TARGETS = ["i am a student", "you", "the cat sleeps", "you leave"]
@@ -112,6 +114,68 @@ def test_a_callable_is_sent_as_a_small_recipe_and_opens_its_model_once(
         found = list(threads.map(received, [{"fr": TEXTS}] * 4))
     assert [each["en"] for each in found] == [said] * 4
     assert pickle.loads(sent)({"fr": TEXTS[:1]})["en"] == said[:1]
+    assert len(opened) == 1
+    batch._opened.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def other(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle with the tokenizers of ``run`` and other parameters."""
+    bundle = load_bundle(run)
+    with torch.no_grad():
+        for parameter in bundle.model.parameters():
+            parameter.neg_()
+    path = tmp_path_factory.mktemp("other") / "bundle"
+    save_bundle(path, bundle, card="", details={})
+    return path
+
+
+def torch_of(path: Path | str) -> Translate:
+    return Translate(str(path), column="fr", into="en", engine="torch", max_length=6)
+
+
+def test_a_model_that_took_the_place_of_another_translates_and_scores(
+    run: Path, other: Path, tmp_path: Path
+):
+    """Of a bundle that was replaced, and of a link that leads to another one."""
+    batch_of = {"fr": TEXTS, "source": TEXTS, "target": TARGETS}
+    said = [torch_of(path)(batch_of)["en"] for path in (run, other)]
+    scored = [Score(str(path))(batch_of)["log_prob"] for path in (run, other)]
+    assert said[0] != said[1]
+    assert scored[0] != scored[1]
+
+    folder, link = tmp_path / "model", tmp_path / "link"
+    for number, path in enumerate([run, other, run]):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(path, folder, symlinks=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(path)
+        for place in (folder, link):
+            assert torch_of(place)(batch_of)["en"] == said[number % 2]
+            assert Score(str(place))(batch_of)["log_prob"] == scored[number % 2]
+
+
+def test_a_relative_path_is_read_in_the_current_folder(
+    run: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name, path in (("a", run), ("b", other)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model").symlink_to(path)
+    said = [torch_of(path)({"fr": TEXTS})["en"] for path in (run, other)]
+    for number, name in enumerate("aba"):
+        monkeypatch.chdir(tmp_path / name)
+        assert torch_of("model")({"fr": TEXTS})["en"] == said[number % 2]
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputMissingError):
+        torch_of("model")({"fr": TEXTS})
+
+
+def test_an_unchanged_model_is_opened_once(run: Path, monkeypatch: pytest.MonkeyPatch):
+    opened = []
+    monkeypatch.setattr(batch, "load", lambda *given: opened.append(given) or load(*given))
+    batch._opened.cache_clear()
+    for _ in range(3):
+        torch_of(run)({"fr": TEXTS})
     assert len(opened) == 1
     batch._opened.cache_clear()
 
