@@ -1,13 +1,15 @@
 """Splits text into sentences for a translation model, and joins translations with the spacing."""
 
 import dataclasses
+import heapq
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import sentencex
 
 from pellucid.core.errors import ConfigError
+from pellucid.text.sentence_ends import NEARBY, Place, is_wrong_end, lines_of, missed_ends
 
 ABBREVIATIONS: dict[str, set[str]] = {
     "de": {"Abb.", "Fa.", "Fam.", "Inh.", "Kap.", "Tab.", "Tel.", "Verf."},
@@ -20,25 +22,8 @@ sentencex. More may be added: ``ABBREVIATIONS.setdefault("fr", set()).add("éd."
 ``""`` hold in every language; ``add_abbreviations`` adds to them."""
 
 
-_ORDINAL = re.compile(r"(?:^|[\s(„«»\"'–—-])\d{1,2}\.\s*$")
-"""A number with a full stop at the end of a piece; longer ones are years and amounts mostly."""
-_HAVE_ORDINALS = frozenset(
-    ("cs", "da", "de", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "pl", "sk", "sl")
-)
-"""Languages that write an ordinal number as a number with a full stop."""
-_GERMAN_STARTS = frozenset(
-    (
-        *("aber", "als", "am", "an", "auch", "auf", "aus", "bei", "bis", "da", "daher"),
-        *("damit", "dann", "das", "dass", "der", "deshalb", "die", "dies", "diese", "dieser"),
-        *("dieses", "doch", "ein", "eine", "einen", "einer", "er", "es", "für", "hier", "ich"),
-        *("ihr", "im", "in", "ist", "ja", "jetzt", "mit", "nach", "nein", "noch", "nun", "ob"),
-        *("obwohl", "oder", "seit", "sein", "seine", "sie", "so", "sondern", "trotzdem", "um"),
-        *("und", "unter", "vom", "von", "vor", "wann", "warum", "was", "weil", "wenn", "wer"),
-        *("wie", "wir", "wo", "während", "zu", "zum", "zur", "zwar", "über"),
-    )
-)
-"""Words that begin a sentence of German more often than they follow an ordinal: nouns, which
-follow one, are in upper case too."""
+_PLAIN_CODE = re.compile("[-_]")
+"""The language of ``pt-BR`` and ``sr-Latn`` is in front of it."""
 
 
 def add_abbreviations(words: Iterable[str]) -> None:
@@ -72,27 +57,15 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     text of only white space is one sentence without words. ``language`` is a code such as ``en``;
     for an unknown one the rules of English are used.
     """
-    # sentencex itself joins lines: only a full stop or an empty line ends a sentence for it.
-    lines = text.splitlines(keepends=True)
+    language = _PLAIN_CODE.split(language, maxsplit=1)[0].lower()
     known = ABBREVIATIONS.get(language, set()) | ABBREVIATIONS.get("", set())
-
-    pieces: list[list[str]] = []
-    for line in lines:
-        # A piece that ends with a known abbreviation or an ordinal is continued by the next one.
-        before_this = ""
-        for piece in _segment(line, language):
-            last = before_this.split()[-1:]
-            if not known.isdisjoint(last) or _is_ordinal_before(before_this, piece, language):
-                pieces[-1].append(piece)
-            else:
-                pieces.append([piece])
-            before_this = piece
+    pieces = [piece for line in lines_of(text, language) for piece in _cut(line, language, known)]
 
     # White space before the first sentence belongs to it, later white space to the one before.
     found: list[Sentence] = []
     blanks: list[str] = []
     start = 0
-    for piece in map("".join, pieces):
+    for piece in pieces:
         words = piece.strip()
         if not words:
             blanks.append(piece)
@@ -123,19 +96,53 @@ def _add_behind(found: list[Sentence], blanks: Sequence[str]) -> None:
         found[-1] = dataclasses.replace(found[-1], after=after)
 
 
-def _is_ordinal_before(left: str, right: str, language: str) -> bool:
-    """Whether a piece ends with an ordinal number that belongs to the next one."""
-    if language not in _HAVE_ORDINALS or not _ORDINAL.search(left[-_LONGEST_ORDINAL:]):
-        return False
-    words = right.split(maxsplit=1)
-    if not words or not words[0][0].isalpha():
-        return False
-    is_noun = language == "de" and words[0].strip(".,;:!?").lower() not in _GERMAN_STARTS
-    return is_noun or words[0][0].islower()
+def _cut(line: str, language: str, known: Set[str]) -> Iterator[str]:
+    """The sentences of a line, with the white space behind each."""
+    begin, is_informal = 0, _begins_in_lower_case(line, 0)
+    for end, following, is_missed in _places(line, language):
+        place = Place(line, end, following, language, is_informal)
+        if following <= begin or place.is_behind_known(known):
+            continue
+        if not is_missed and is_wrong_end(place):
+            continue
+        yield line[begin:following]
+        begin, is_informal = following, _begins_in_lower_case(line, following)
+    if begin < len(line):
+        yield line[begin:]
 
 
-_LONGEST_ORDINAL = 16
-"""Characters at the end of a piece that are looked at."""
+def _places(line: str, language: str) -> Iterator[tuple[int, int, bool]]:
+    """Where sentences may end, in order: the end of the text, the next text and whether sentencex
+    misses it."""
+    proposed = ((end, following, False) for end, following in _proposed(line, language))
+    missed = ((end, following, True) for end, following in missed_ends(line, language))
+    return heapq.merge(proposed, missed)
+
+
+def _proposed(line: str, language: str) -> Iterator[tuple[int, int]]:
+    """The places where sentencex ends sentences."""
+    at = 0
+    for piece in _segment(line, language):
+        end, at = at + len(piece.rstrip()), at + len(piece)
+        following = _SPACES.match(line, at).end()  # type: ignore[union-attr]
+        if following == at and (quote := _OPENED.search(piece[-8:])) and at < len(line):
+            # sentencex takes an opening quotation mark for a closing one
+            end, following = at - len(quote[0]) + 1, at - 1
+        if piece.strip() and following < len(line):
+            yield end, following
+
+
+def _begins_in_lower_case(line: str, start: int) -> bool:
+    found = _LETTER.search(line, start, start + NEARBY)
+    return found is not None and found[0].islower()
+
+
+_LETTER = re.compile(r"[^\W\d_]")
+_SPACES = re.compile(r"\s*")
+_OPENED = re.compile(r"[.!?…]\s+[\"'“„«‘‚]$")
+"""Between two sentences, without a space behind it."""
+
+
 _SPACES_BEFORE_A_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
 """Possessive, and from the start of a run of spaces only, so that it takes linear time."""
 
