@@ -106,6 +106,10 @@ def written(text: str) -> Translation:
         ("One. Two.", ("a 一", "b"), "a 一b"),
         ("One. Two.", ("a", "b 二"), "a b 二"),
         ("One. 😀 Two.", ("Eins.", "😀 Zwei."), "Eins. 😀 Zwei."),
+        ("running!A dog.", ("rennt!", "Ein Hund."), "rennt!Ein Hund."),
+        ("One cat.The dog is here.", ("Eins.", "Zwei."), "Eins.Zwei."),
+        ("One cat.The dog is here.", ("一。", "二。"), "一。二。"),
+        ("一!二!", ("One!", "Two!"), "One! Two!"),
         ("One. Two.", ("Eins.", ""), "Eins."),
         ("One. Two.", ("", "Zwei."), "Zwei."),
     ],
@@ -113,6 +117,21 @@ def written(text: str) -> Translation:
 def test_the_spacing_suits_the_translation(source: str, translations: tuple[str, str], line: str):
     split = SplitLine.of(Request(source), "zh" if source[0] == "一" else "en")
     assert split.joined([written(text) for text in translations]).text == line
+
+
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        ("hi", "वह गया।वह आया।"),
+        ("am", "እሱ መጣ።እሱ ሄደ።"),
+        ("km", "ខ្ញុំទៅ។គាត់មក។"),
+        ("my", "သူလာသည်။သူသွားသည်။"),
+        ("th", "เขาไป.เขามาเร็ว"),
+    ],
+)
+def test_a_stop_that_needs_no_space_gets_one_in_a_language_with_spaces(language: str, source: str):
+    split = SplitLine.of(Request(source), language)
+    assert split.joined([written("He went."), written("He came.")]).text == "He went. He came."
 
 
 def test_old_and_imported_bundles_are_taken_to_know_single_sentences():
