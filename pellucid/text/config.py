@@ -27,9 +27,10 @@ class TokenizerConfig(Config):
 
     kind: TokenizerKind = "bpe"
     """``bpe`` and ``unigram`` (sentencepiece) can represent any text; the others are those of
-    textbooks. ``punctuation``, ``rules`` and ``wordpiece`` cut before a vowel sign or a combining
-    accent, so they are not for scripts such as Devanagari. ``marian`` comes with an imported model
-    and cannot be trained."""
+    textbooks. ``punctuation``, ``rules`` and ``wordpiece`` keep vowel signs, combining accents and
+    joiners in their word; vocabularies that were saved without the option ``marks`` cut there, as
+    they were trained. In a script without spaces, such as Thai, a sentence is one word. ``marian``
+    comes with an imported model and cannot be trained."""
     target_kind: TokenizerKind | None = None
     """The kind on the target side if it differs, for example from letters to phones; needs
     ``shared = false``."""

@@ -10,7 +10,8 @@ from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.text.config import WORD_KINDS, TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.normalization import normalize
-from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary
+from pellucid.text.tokenizers.tokenizer import load_tokenizer, train_tokenizer
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary, VocabularyFile
 from pellucid.text.tokenizers.word_tokenizers import (
     WordTokenizer,
     join_words,
@@ -52,6 +53,66 @@ def test_not_is_one_token():
     assert split_rules(EXAMPLE) == ["Is", "n't", "this", "project", "amazing", "?"]
     assert split_rules("Don't") == ["Do", "n't"]
     assert split_rules("Don’t can't, n't nt") == ["Do", "n’t", "ca", "n't", ",", "n't", "nt"]
+
+
+WHOLE_WORDS = [
+    "मैं हिन्दी",
+    "தமிழ் மொழி",
+    "বাংলা ভাষা",
+    "ภาษาไทย น้ำ",
+    "ភាសាខ្មែរ",
+    "مَرْحَبًا بِكَ",
+    "שָׁלוֹם",
+    "می\u200cخواهم بروم",
+    "ന\u0d4d\u200d",
+    "\u0939\u0942\u0901 x\u0301",
+    "❤\ufe0f a≠\u0338",
+]
+
+
+@pytest.mark.parametrize("text", WHOLE_WORDS)
+@pytest.mark.parametrize("kind", ["punctuation", "rules", "wordpiece"])
+def test_words_keep_their_vowel_signs_accents_and_joiners(kind, text):
+    tokenizer = train_tokenizer([text], TokenizerConfig(kind=kind, vocabulary_size=100))
+    read = normalize(text)
+    assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalize(text)
+    if "≠" not in text:
+        assert tokenizer.normalize(text) == read
+        assert split_punctuation(read) == split_rules(read) == read.split()
+
+
+@pytest.mark.by_hand
+def test_marks_without_a_letter_belong_to_the_character_before_them():
+    assert split_punctuation("❤\ufe0fabc") == ["❤\ufe0f", "abc"]
+    assert split_punctuation("a \u0301bc ?\u0301!") == ["a", "\u0301", "bc", "?\u0301", "!"]
+    assert split_punctuation("a \u200c b") == ["a", "\u200c", "b"]
+    assert split_rules("de\u0301n't") == ["de\u0301", "n't"]
+
+
+@pytest.mark.parametrize("kind", ["punctuation", "rules", "wordpiece"])
+def test_a_saved_vocabulary_goes_on_to_cut_text_as_it_was_trained(tmp_path, kind):
+    """A file without the option ``marks`` is older, and its tokens are parts of words."""
+    text = "मैं हिन्दी İ"
+    option = "lowercase" if kind == "wordpiece" else "keep_spaces"
+    pieces = Vocabulary.of(dict.fromkeys(split_punctuation(text, marks=False)))
+    VocabularyFile(kind, {option: True}, pieces, "nfc").write(tmp_path, "old")
+    old = load_tokenizer(tmp_path, "old")
+    assert split_punctuation(text, marks=False)[:4] == ["म", "ै", "ं", "ह"]
+    assert old.normalize("मैं") == "म ै ं"
+    assert old.tokens(old.encode("मैं")) == ["म", "ै", "ं"]
+
+    new = train_tokenizer([text], TokenizerConfig(kind=kind, vocabulary_size=100))
+    new.save(tmp_path, "new")
+    again = load_tokenizer(tmp_path, "new")
+    assert again.options == {option: kind != "wordpiece", "marks": True}
+    assert again.encode(text) == new.encode(text)
+    assert again.fingerprint == new.fingerprint
+    assert again.normalize("मैं") == "मैं"
+
+
+@pytest.mark.parametrize("kind", ["word", "character"])
+def test_other_kinds_have_no_such_option(kind):
+    assert train_words(["a"], TokenizerConfig(kind=kind)).options == {"keep_spaces": True}
 
 
 def test_characters_count_spaces_or_not():

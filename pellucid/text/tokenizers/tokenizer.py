@@ -10,7 +10,7 @@ from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import load_marian
 from pellucid.text.tokenizers.sentencepiece_tokenizer import load_sentencepiece, train_sentencepiece
 from pellucid.text.tokenizers.vocabulary import VocabularyFile, VocabularyTokenizer
-from pellucid.text.tokenizers.word_tokenizers import WordTokenizer, train_words
+from pellucid.text.tokenizers.word_tokenizers import MARKS, WordTokenizer, train_words
 from pellucid.text.tokenizers.wordpiece import WordPieceTokenizer, train_wordpiece
 
 
@@ -64,12 +64,14 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
     for kind in WORD_KINDS:
         if kind == file.kind:
             keep_spaces = _option(path, file, "keep_spaces")
-            return WordTokenizer(kind, file.vocabulary, keep_spaces, file.normalization)
+            marks = file.options.get(MARKS, False)
+            return WordTokenizer(kind, file.vocabulary, keep_spaces, file.normalization, marks)
 
     match file.kind:
         case "wordpiece":
             lowercase = _option(path, file, "lowercase")
-            return WordPieceTokenizer(file.vocabulary, lowercase, file.normalization)
+            marks = file.options.get(MARKS, False)
+            return WordPieceTokenizer(file.vocabulary, lowercase, file.normalization, marks)
         case "marian":
             return load_marian(folder, name, file)
         case _:
@@ -95,6 +97,6 @@ def unknown_parts(text: str, tokenizer: Tokenizer) -> list[str]:
 
 def _option(path: Path, file: VocabularyFile, name: str) -> bool:
     # An option that is unknown here might change how text is split.
-    if set(file.options) != {name}:
+    if set(file.options) - {MARKS} != {name}:
         raise CorruptError(f"{path} should have the option {name}, has {sorted(file.options)}")
     return file.options[name]

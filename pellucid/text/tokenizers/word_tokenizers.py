@@ -4,6 +4,7 @@ Each splits by one rule that fits in a line. The vocabulary has the most frequen
 others become UNK. They exist to be read and compared; ``bpe`` translates better.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,11 +13,15 @@ from typing import assert_never, final
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.text.config import WORD_KINDS, TokenizerConfig, WordKind
 from pellucid.text.normalization import Normalization, check_text, normalize_all
+from pellucid.text.scripts import combining_marks
 from pellucid.text.tokenizers.interface import SILENT_IDS
 from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
 
-_WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
-_RULES = re.compile(r"\w+(?=n['’]t)|n['’]t|\w+|[^\w\s]")
+MARKS = "marks"
+"""The option of a vocabulary whose words keep their combining marks; older ones do not have it and
+cut text as they were trained."""
+_OLD_WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
+_OLD_RULES = re.compile(r"\w+(?=n['’]t)|n['’]t|\w+|[^\w\s]")
 _NO_SPACE_BEFORE = frozenset(".,;:!?%)]}…»'’-/") | {"n't", "n’t"}
 _NO_SPACE_AFTER = frozenset("([{«¿¡'’-/")
 
@@ -29,20 +34,40 @@ def split_words(text: str) -> list[str]:
     return text.split()
 
 
-def split_punctuation(text: str) -> list[str]:
+@functools.cache
+def _word() -> str:
+    """A word for ``re``: a letter or a digit, then also vowel signs, accents and joiners.
+
+    The joiners U+200C and U+200D stand inside words of Persian and of India.
+    """
+    return rf"\w[\w{combining_marks()}\u200c\u200d]*"
+
+
+@functools.cache
+def _word_or_mark() -> re.Pattern[str]:
+    return re.compile(rf"{_word()}|[^\w\s][{combining_marks()}]*")
+
+
+@functools.cache
+def _rules() -> re.Pattern[str]:
+    return re.compile(rf"{_word()}(?=n['’]t)|n['’]t|{_word_or_mark().pattern}")
+
+
+def split_punctuation(text: str, marks: bool = True) -> list[str]:
     """Split at white space and around every mark: ``Isn ' t``.
 
-    EQ: 05.  Source: Agarwal, §2.1.
+    EQ: 05.  Source: Agarwal, §2.1. Vowel signs and accents belong to the character before them,
+    unless ``marks`` is false.
     """
-    return _WORD_OR_MARK.findall(text)
+    return (_word_or_mark() if marks else _OLD_WORD_OR_MARK).findall(text)
 
 
-def split_rules(text: str) -> list[str]:
+def split_rules(text: str, marks: bool = True) -> list[str]:
     """Split like ``split_punctuation``, but keep ``n't`` as one token: ``Is n't``.
 
     EQ: 06.  Source: Agarwal, §2.1. The typographic apostrophe counts too.
     """
-    return _RULES.findall(text)
+    return (_rules() if marks else _OLD_RULES).findall(text)
 
 
 def split_characters(text: str, keep_spaces: bool = True) -> list[str]:
@@ -81,11 +106,12 @@ class WordTokenizer(VocabularyTokenizer):
         vocabulary: Vocabulary,
         keep_spaces: bool = True,
         normalization: Normalization = "none",
+        marks: bool = False,
     ) -> None:
-        options = {"keep_spaces": keep_spaces}
+        options = {"keep_spaces": keep_spaces, **({MARKS: True} if marks else {})}
         super().__init__(VocabularyFile(kind, options, vocabulary, normalization))
         self._kind: WordKind = kind
-        self._split = _splitter(kind, keep_spaces)
+        self._split = _splitter(kind, keep_spaces, marks)
 
     @property
     def kind(self) -> WordKind:
@@ -126,7 +152,8 @@ def train_words(texts: Iterable[str], config: TokenizerConfig) -> WordTokenizer:
     """
     if config.kind not in WORD_KINDS:
         raise ConfigError(f"kind must be one of those split by a rule, got {config.kind}")
-    split = _splitter(config.kind, config.keep_spaces)
+    marks = config.kind in ("punctuation", "rules")  # the others have no use for the option
+    split = _splitter(config.kind, config.keep_spaces, marks)
 
     texts = normalize_all(texts, config.normalization)
 
@@ -134,7 +161,7 @@ def train_words(texts: Iterable[str], config: TokenizerConfig) -> WordTokenizer:
     vocabulary = Vocabulary.build(_split_all(texts, split), config.vocabulary_size)
     if not vocabulary.has_ordinary_tokens:
         raise DataError("a vocabulary must be learned from text, got none but blank lines")
-    return WordTokenizer(config.kind, vocabulary, config.keep_spaces, config.normalization)
+    return WordTokenizer(config.kind, vocabulary, config.keep_spaces, config.normalization, marks)
 
 
 def _split_all(texts: Iterable[str], split: Callable[[str], list[str]]) -> Iterable[list[str]]:
@@ -144,14 +171,14 @@ def _split_all(texts: Iterable[str], split: Callable[[str], list[str]]) -> Itera
             yield split(text)
 
 
-def _splitter(kind: WordKind, keep_spaces: bool) -> Callable[[str], list[str]]:
+def _splitter(kind: WordKind, keep_spaces: bool, marks: bool) -> Callable[[str], list[str]]:
     match kind:
         case "word":
             return split_words
         case "punctuation":
-            return split_punctuation
+            return lambda text: split_punctuation(text, marks)
         case "rules":
-            return split_rules
+            return lambda text: split_rules(text, marks)
         case "character":
             return lambda text: split_characters(text, keep_spaces)
         case _:

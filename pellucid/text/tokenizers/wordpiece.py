@@ -18,7 +18,7 @@ from pellucid.text.tokenizers.vocabulary import (
     VocabularyFile,
     VocabularyTokenizer,
 )
-from pellucid.text.tokenizers.word_tokenizers import join_words, split_punctuation
+from pellucid.text.tokenizers.word_tokenizers import MARKS, join_words, split_punctuation
 
 CONTINUATION = "##"
 """The prefix of a piece that continues a word."""
@@ -175,10 +175,12 @@ class WordPieceTokenizer(VocabularyTokenizer):
         vocabulary: Vocabulary,
         lowercase: bool = False,
         normalization: Normalization = "none",
+        marks: bool = False,
     ) -> None:
-        options = {"lowercase": lowercase}
+        options = {"lowercase": lowercase, **({MARKS: True} if marks else {})}
         super().__init__(VocabularyFile("wordpiece", options, vocabulary, normalization))
         self._lowercase = lowercase
+        self._marks = marks
 
         # No candidate longer than the longest token needs to be looked up.
         longest = max((len(token) for token in vocabulary.tokens[SPECIAL_COUNT:]), default=0)
@@ -198,15 +200,18 @@ class WordPieceTokenizer(VocabularyTokenizer):
         """The pieces of ``text``, as it is read, ``[UNK]`` for unknown characters."""
         return [
             piece
-            for word in split_punctuation(text.lower() if self._lowercase else text)
+            for word in self._words(text)
             for piece in longest_match(word, self._vocabulary, self._longest)
         ]
+
+    def _words(self, text: str) -> list[str]:
+        return _words_of(text, self._lowercase, self._marks)
 
     def unknown_characters(self, text: str) -> list[str]:
         """The characters of ``text`` that become ``[UNK]``, in order."""
         unknown = []
         text = self.read(text)
-        for word in split_punctuation(text.lower() if self._lowercase else text):
+        for word in self._words(text):
             start = 0
             for piece in longest_match(word, self._vocabulary, self._longest):
                 # an unknown one is one character, and no piece of a vocabulary
@@ -237,8 +242,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
     def normalize(self, text: str) -> str:
         """The text as its words give it back. Raises DataError for a lone surrogate."""
         check_text(text)
-        text = self.read(text)
-        return join_words(split_punctuation(text.lower() if self._lowercase else text))
+        return join_words(self._words(self.read(text)))
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.vocab.json``."""
@@ -255,8 +259,18 @@ def train_wordpiece(texts: Iterable[str], config: TokenizerConfig) -> WordPieceT
         check_text(text)
 
         # Words and their counts are all that learning needs; the text itself is not kept.
-        counts.update(split_punctuation(text.lower() if config.lowercase else text))
+        counts.update(_words_of(text, config.lowercase, marks=True))
     if not counts:
         raise DataError("a vocabulary must be learned from text, got none but blank lines")
     pieces = learn_pieces(counts, config.vocabulary_size - SPECIAL_COUNT)
-    return WordPieceTokenizer(Vocabulary.of(pieces), config.lowercase, config.normalization)
+    vocabulary = Vocabulary.of(pieces)
+    return WordPieceTokenizer(vocabulary, config.lowercase, config.normalization, marks=True)
+
+
+def _words_of(text: str, lowercase: bool, marks: bool) -> list[str]:
+    """The words and marks of a text; ``marks`` keeps combining marks in them."""
+    if lowercase:
+        text = text.lower()
+        # Python's small letter of the Turkish İ is two characters, of which one is a dot above.
+        text = text.replace("i\u0307", "i") if marks else text
+    return split_punctuation(text, marks)

@@ -15,6 +15,11 @@ export const SPACE = `[${SPACES}]`;
 const MARK = `(?!${SPACE})[^\\p{L}\\p{N}_]`;
 const WORD_OR_MARK = new RegExp(`${WORD}+|${MARK}`, "gu");
 const RULES = new RegExp(`${WORD}+(?=n['’]t)|n['’]t|${WORD}+|${MARK}`, "gu");
+// The option "marks": a word keeps its vowel signs, accents and joiners, and a mark its accents.
+const ACCENT = "(?:(?![\\u{20000}-\\u{10ffff}])\\p{M})";
+const WHOLE = `${WORD}(?:[\\p{L}\\p{N}_\\u200c\\u200d]|${ACCENT})*`;
+const WHOLE_OR_MARK = new RegExp(`${WHOLE}|${MARK}${ACCENT}*`, "gu");
+const WHOLE_RULES = new RegExp(`${WHOLE}(?=n['’]t)|n['’]t|${WHOLE}|${MARK}${ACCENT}*`, "gu");
 const WHITE = new RegExp(`${SPACE}+`, "u");
 const ONE_SPACE = new RegExp(`^${SPACE}$`, "u");
 
@@ -74,6 +79,13 @@ class Table {
   }
 }
 
+/** Words and marks, in small letters if the options say so; the small letter of İ is a plain i. */
+function wordsAndMarks(text, { lowercase, marks }) {
+  const small = lowercase ? text.toLowerCase() : text;
+  if (!marks) return small.match(WORD_OR_MARK) ?? [];
+  return (lowercase ? small.replaceAll("i\u0307", "i") : small).match(WHOLE_OR_MARK) ?? [];
+}
+
 /** One splitting rule and one vocabulary (EQ-04 to EQ-08). */
 class WordTokenizer extends Table {
   split(text) {
@@ -81,9 +93,9 @@ class WordTokenizer extends Table {
       case "word":
         return text.split(WHITE).filter((word) => word !== "");
       case "punctuation":
-        return text.match(WORD_OR_MARK) ?? [];
+        return wordsAndMarks(text, this.options);
       case "rules":
-        return text.match(RULES) ?? [];
+        return text.match(this.options.marks ? WHOLE_RULES : RULES) ?? [];
       case "character":
         return [...text].filter((one) => this.options.keep_spaces || !ONE_SPACE.test(one));
       default:
@@ -118,8 +130,7 @@ class WordPieceTokenizer extends Table {
   }
 
   split(text) {
-    const words = (this.options.lowercase ? text.toLowerCase() : text).match(WORD_OR_MARK) ?? [];
-    return words.flatMap((word) => this.longestMatch([...word]));
+    return wordsAndMarks(text, this.options).flatMap((word) => this.longestMatch([...word]));
   }
 
   longestMatch(word) {
@@ -137,8 +148,7 @@ class WordPieceTokenizer extends Table {
 
   /** Its pieces show an unknown character as [UNK], so the characters are looked up beside them. */
   unknownParts(text) {
-    const words = (this.options.lowercase ? text.toLowerCase() : text).match(WORD_OR_MARK) ?? [];
-    return words.flatMap((word) => {
+    return wordsAndMarks(text, this.options).flatMap((word) => {
       const characters = [...word];
       let at = 0;
       return this.longestMatch(characters).flatMap((piece) => {
