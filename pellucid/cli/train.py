@@ -48,7 +48,8 @@ def keep_few_kernels() -> None:
 @click.option(
     "--epochs",
     type=click.IntRange(1),
-    help="How many passes over the text; without --minutes these alone end the run.",
+    help="How many passes over the text; without --minutes they replace the limits that CONFIG has"
+    " for updates and minutes.",
 )
 @click.option(
     "--valid",
@@ -184,7 +185,7 @@ def train(
                 name = str(folder / CONFIG_FILE)
                 overrides = (*_data_overrides(texts), *overrides)
             config = _read(name, minutes, valid, overrides, init)
-            config = _without_clock(config) if has_no_clock else config
+            config = _without_limits(config, overrides) if has_no_clock else config
 
         if save_config is None and not dry_run:
             if not world.is_first:  # the first process logs the warnings
@@ -369,13 +370,18 @@ def _read(
         ) from None
 
 
-def _without_clock(config: "RunConfig") -> "RunConfig":
-    """The config without a limit of minutes: the passes that were asked for end the run."""
+def _without_limits(config: "RunConfig", overrides: tuple[str, ...]) -> "RunConfig":
+    """The config without its own limits of minutes and updates: the passes that were asked for end
+    the run. A limit among ``overrides`` stays."""
+    from pellucid.core.config import apply_overrides
     from pellucid.training.config import RunConfig
 
+    given = apply_overrides({}, overrides).get("training", {})
     table = config.to_table()
     table["training"] = {
-        name: value for name, value in table["training"].items() if name != "max_minutes"
+        name: value
+        for name, value in table["training"].items()
+        if name in given or name not in ("max_minutes", "max_steps")
     }
     return RunConfig.parse(table)
 

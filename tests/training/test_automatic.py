@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import pellucid
 from pellucid import phrasebook
-from pellucid.cli.train import _without_clock, default_folder
+from pellucid.cli.train import _without_limits, default_folder
 from pellucid.cli.train import train as train_command
 from pellucid.core.config import read_toml
 from pellucid.core.errors import (
@@ -120,9 +120,24 @@ def test_passes_end_a_run_without_minutes(
     assert "\n  expect a model that is " in result.stderr
 
 
-def test_a_preset_ends_by_the_passes_that_were_asked_for():
-    config = _without_clock(read_config("multi30k", ["training.max_epochs=2"]))
-    assert (config.training.max_epochs, config.training.max_minutes) == (2, None)
+@pytest.mark.parametrize("preset", ["multi30k", "demo", "rnn-attention", "cmudict"])
+@pytest.mark.parametrize(
+    ("given", "steps", "minutes"),
+    [
+        ([], None, None),
+        (["training.max_minutes=0.5"], None, 0.5),
+        (["training.max_steps=7"], 7, None),
+        (["training.max_steps=7", " training.max_minutes = 3"], 7, 3.0),
+        (["model.dropout=0.3"], None, None),
+    ],
+)
+def test_a_preset_ends_by_the_passes_that_were_asked_for(
+    preset: str, given: list[str], steps: int | None, minutes: float | None
+):
+    """The limits of the preset give way, those of ``--set`` stay."""
+    overrides = ("training.max_epochs=2", *given)
+    found = _without_limits(read_config(preset, overrides), overrides).training
+    assert (found.max_epochs, found.max_steps, found.max_minutes) == (2, steps, minutes)
 
 
 def raise_from(result: Result) -> None:
