@@ -222,7 +222,9 @@ CTRANSLATE2 = Backend(
     search={
         **_NO_CONSTRAINTS,
         **_SPEED_ALONE,
-        **_all_any("beam_size", "n_best", "length_penalty", "forced_stop", "patience"),
+        **_all_any("beam_size", "n_best", "length_penalty", "forced_stop"),
+        # It is asked for beam_size hypotheses, and must not stop after fewer.
+        "patience": Values(least=1),
         **_all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
         # The translator applies these to what was found.
         **_all_any("coverage_penalty", "mbr", "align", "align_layer", "align_head"),

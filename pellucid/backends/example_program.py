@@ -86,7 +86,9 @@ class GreedySearch:
 def greedy_search_of(bundle: Bundle[Any], backend: Backend, longest: int) -> GreedySearch:
     """The search of a program by ``backend``, which numbers ``longest`` positions."""
     settings = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
-    lost = (shown_setting(name, getattr(settings, name)) for name in backend.lacking(settings))
+    # patience ends a beam search, and a greedy one never
+    lacking = backend.lacking(settings.model_copy(update={"patience": 1.0}))
+    lost = (shown_setting(name, getattr(settings, name)) for name in lacking)
     fixed = settings.max_length
     return GreedySearch(
         source=min(settings.max_source_tokens, longest - 1),

@@ -346,7 +346,11 @@ REFUSED = {
     "sampling": {"sampling": {}},
     "no_repeat_ngram=2": {"no_repeat_ngram": 2},
     'banned=["chat"]; min_length=2': {"banned": ["chat"], "min_length": 2},
-    "patience=0.3 with beam_size=4, which is no whole number of hypotheses": {"patience": 0.3},
+    "patience=1.3 with beam_size=4, which is no whole number of hypotheses": {"patience": 1.3},
+    "patience=0.3": {"patience": 0.3},
+    "patience=0.25": {"patience": 0.25},
+    "patience=0.5": {"patience": 0.5},
+    "patience=0.99": {"patience": 0.99, "beam_size": 100},
     "beam_size=166 for 330 target tokens": {"beam_size": 166},
     "max_length=2048, as it numbers 2047 tokens": {"max_length": 2048},
 }
@@ -359,6 +363,25 @@ def test_what_it_cannot_do_is_refused_by_name(fast, what: str):
     assert str(caught.value).startswith("the engine ctranslate2 cannot do ")
     assert all(each in str(caught.value) for each in what.split("; "))
     assert caught.value.hint == "take the engine auto or torch"
+
+
+@pytest.mark.parametrize(
+    ("patience", "beam_size"), [(0.25, 4), (0.5, 2), (0.5, 4), (0.75, 4), (0.01, 100)]
+)
+def test_a_search_that_stops_before_its_beam_is_full_goes_to_torch(
+    bundle_folder: Path, fast, ours: Translator, patience: float, beam_size: int
+):
+    settings = ours.settings.changed({"patience": patience, "beam_size": beam_size})
+    auto = load(bundle_folder, device="cpu")
+    assert auto.engine.signature(settings).startswith("torch")
+    found = auto.translate(LINES[:5], settings)
+    assert said(found) == said(ours.translate(LINES[:5], settings))
+    with pytest.raises(
+        ConfigError, match=rf"the engine ctranslate2 cannot do patience={patience}$"
+    ):
+        fast.translate("je suis", settings)
+    greedy = settings.changed({"beam_size": 1})
+    assert said(fast.translate(LINES[:5], greedy)) == said(ours.translate(LINES[:5], greedy))
 
 
 def test_demands_of_a_single_line_are_refused_too(fast):

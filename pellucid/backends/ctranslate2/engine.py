@@ -142,7 +142,8 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[st
         shown_setting(name, getattr(settings, name)) for name in CTRANSLATE2.lacking(settings)
     ]
     finished = settings.patience * settings.beam_size
-    if not (math.isfinite(finished) and finished == round(finished)):
+    is_whole = math.isfinite(finished) and finished == round(finished)
+    if settings.patience >= 1 and not is_whole:
         problems.append(
             f"patience={settings.patience} with beam_size={settings.beam_size}, which is no"
             " whole number of hypotheses"
