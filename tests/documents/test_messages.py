@@ -36,6 +36,16 @@ def test_a_quotation_of_the_source_stays(text: str, found: str, is_icu: bool):
     assert said(text, is_icu=is_icu) == found
 
 
+def test_a_quotation_beside_a_plural_is_there_also_if_the_model_drops_it():
+    class Dropping(Capitals):
+        def one(self, sentence, align):
+            return super().one(sentence.replace("'{' ", ""), align)
+
+    data = json.dumps({"a": PLURAL, "b": "Type '{' to begin"}).encode()
+    written = json.loads(translate_document(data, Dropping(), "a.json"))["b"]
+    assert written == "TYPE '{' TO BEGIN"
+
+
 def test_a_sign_of_number_in_a_quotation_is_none():
     text = "{n, plural, one {the '#' sign # here} other {old # cats}}"
     found = "{n, plural, one {THE '#' SIGN # HERE} other {OLD # CATS}}"
