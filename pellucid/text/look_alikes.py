@@ -41,6 +41,14 @@ _OPENING, _CLOSING = ('"', "„", "“", "«"), ('"', "”", "“", "»")
 """What may stand for a double quotation mark that opens, or closes, a quotation."""
 _OPENS_BEHIND = re.compile(r"[\s(\[{—–-]")
 
+_OF_WINDOWS = {
+    control: meant
+    for control in map(chr, range(0x80, 0xA0))
+    if (meant := control.encode("latin-1").decode("cp1252", "ignore")) and control != "\x85"
+}
+"""Controls that are signs of Windows-1252 in truth, as browsers read them: ``\\x92`` is ’. A line
+end is among them, which stays one."""
+
 _SAME = frozenset(
     (
         *("<wide>", "<narrow>", "<compat>", "<font>", "<square>"),
@@ -75,13 +83,16 @@ class LookAlikes:
         """
         signs = {}
         for sign in _all_signs():
+            meant = _OF_WINDOWS.get(sign, sign)
             # a sign that normalization replaces is read as what it becomes
-            if sign in known or read(sign) != sign:
+            if sign in known or read(meant) != meant:
                 continue
             spelled = _ASCII if has_bytes and not sign.isascii() else frozenset()
             opening, elsewhere = (
-                _first_of(candidates, known) or _first_of(candidates, known | spelled) or sign
-                for candidates in _candidates(sign)
+                meant
+                if meant in known
+                else _first_of(candidates, known) or _first_of(candidates, known | spelled) or meant
+                for candidates in _candidates(meant)
             )
             if (opening, elsewhere) != (sign, sign):
                 signs[sign] = (opening, elsewhere)
@@ -127,6 +138,7 @@ def _all_signs() -> str:
 def _enumerate_signs() -> Iterator[str]:
     yield from _DOUBLE
     yield from _ALIKE
+    yield from _OF_WINDOWS
     yield from "!(),:;?"  # beside wide characters they are wide
     for code in range(0xA0, 0x20000):
         sign = chr(code)

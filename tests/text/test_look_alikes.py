@@ -29,6 +29,9 @@ def read(text: str, known: str, *, has_bytes: bool = False) -> str:
         # another meaning, and no form of another sign
         ("m² ½ ① ™", "m² ½ ① ™"),
         ("לוז׳ צה״ל", "לוז' צה\"ל"),
+        # of Windows-1252, read as Latin-1
+        ("a man\x92s \x93dog\x94 \x97 yes", 'a man\'s "dog" - yes'),
+        ("5 \x80\x85 \x81", "5 €\x85 \x81"),
     ],
 )
 def test_a_sign_that_is_not_known_is_read_as_its_look_alike(text: str, plain: str):

@@ -73,6 +73,7 @@ LINES = (
         "• le chat §",
         "ｶﾞ ﬁ Ⅳ ² ½ № ş ‚a‘",
         "\u0664 chat `ici´",
+        "l\x92ami\x97oui 5 \x80",
     ),
     *(
         "un zorblax",
