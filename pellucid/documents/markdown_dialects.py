@@ -150,6 +150,7 @@ _INLINE = re.compile(
     r"(?:[^$\n]{0,300}?[^\s$\\]))\$(?![\w$])"
     r"|\\\((?P<round>[^\n]{1,300}?)\\\)|\\\[(?P<square>.{1,1000}?)\\\]"
     # A command of LaTeX with what it applies to, and a reference of Pandoc or Quarto
+    r"|(?<!\\)\\begin\{(?P<environment>[A-Za-z]{1,20}\*?)\}.{1,1000}?\\end\{(?P=environment)\}"
     r"|(?<!\\)\\[A-Za-z]{1,40}\*?"
     r"(?:\[[^\[\]\n]{0,300}\]|\{(?:[^{}\n]|\{[^{}\n]{0,300}\}){0,300}\}){1,9}"
     r"|(?<![\w@#&/.=?%+~-])-?@(?:\{[^{}\n]{1,200}\}|[A-Za-z0-9_\u00c0-\u024f]"

@@ -191,6 +191,7 @@ def said(source: str) -> str:
             "A \\textbf{RED *ONE*} AND \\href{http://a.b}{OLD} X\n",
         ),
         ("an old cat\\footnote{It is red.}\n", "AN OLD CAT\\footnote{IT IS RED.}\n"),
+        ("so \\begin{math}a = red\\end{math} is\n", "SO \\begin{math}a = red\\end{math} IS\n"),
         ("a \\\\ref(red) x\n", "A \\\\REF(RED) X\n"),
         ("see @fig-plot, @fig:one and @sec-a.\n", "SEE @fig-plot, @fig:one AND @sec-a.\n"),
         ("as @doe99 says (-@doe99; @x)\n", "AS @doe99 SAYS (-@doe99; @x)\n"),
