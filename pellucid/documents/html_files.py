@@ -7,7 +7,6 @@ file names in its first bytes, as browsers read that.
 
 import codecs
 import dataclasses
-import html
 import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
@@ -15,8 +14,10 @@ from typing import TypeAlias
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_groups import groups, with_opaque
+from pellucid.documents.html_listings import mark_listings
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_rules import PAGE, TagRules
+from pellucid.documents.html_templates import SourceLiterals
 from pellucid.documents.html_tokens import Token, tokens_of
 from pellucid.documents.segments import Alone, Close, Languages, Open, Piece, Segment, joined
 from pellucid.text.corpus.dialects import byte_order_mark
@@ -109,6 +110,8 @@ class _Place:
     raw: _Source
     sources: dict[int, tuple[_Source, _Source]]
     """By mark: what opens and what closes it; what stands alone has the first only."""
+    texts: tuple[str, ...]
+    """The texts of it in the source."""
 
 
 class HtmlDocument:
@@ -122,12 +125,12 @@ class HtmlDocument:
         self._depth = 0
         """How many marks are around what is read, whose texts are translated by themselves."""
         self._parts: list[str | int | _Place] = []
-        tokens = tokens_of(source, rules)
+        tokens = list(tokens_of(source, rules))
         if rules.finds_outline:
-            read = list(tokens)
-            _mark_outline(read)
-            tokens = iter(read)
-        self._add_all(tokens, 0)
+            _mark_outline(tokens)
+        if not rules.is_xml:
+            mark_listings(tokens)
+        self._add_all(iter(tokens), 0)
 
     def text_with(self, translated: Sequence[Segment]) -> str:
         """The source with other segments."""
@@ -141,9 +144,10 @@ class HtmlDocument:
         if translated[place.number] == self.segments[place.number]:
             return "".join(self._source_with(place.raw, translated))
         written: list[str] = []
+        literals = SourceLiterals(place.texts)
         for piece in translated[place.number].pieces:
             if isinstance(piece, str):
-                written.append(html.escape(piece, quote=False))
+                written.append(literals.escaped(piece))
             else:
                 source = place.sources[piece.number][isinstance(piece, Close)]
                 written += self._source_with(source, translated)
@@ -160,7 +164,7 @@ class HtmlDocument:
                 continue
             raw, is_quoted = self._attributes[part]
             if translated[part] != self.segments[part]:
-                value = html.escape(translated[part].text)
+                value = SourceLiterals((raw,)).escaped(translated[part].text, quote=True)
                 raw = value if is_quoted else f'"{value}"'
             yield raw
 
@@ -225,7 +229,8 @@ class HtmlDocument:
         written = [self._source_of(token) for token in tokens]
         pieces, sources = _read(tokens, written)
         inner = tuple(part for source in written for part in source)
-        place = _Place(len(self.segments), inner, sources)
+        texts = tuple(token.raw for token in tokens if token.kind == "text")
+        place = _Place(len(self.segments), inner, sources, texts)
         self.segments.append(Segment(tuple(pieces)))
         self._parts += [head, place, tail]
 

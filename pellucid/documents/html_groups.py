@@ -6,6 +6,7 @@ An element that is not translated is one token there, as is one that holds texts
 import dataclasses
 from collections.abc import Iterator, Sequence
 
+from pellucid.documents.html_formulas import divided_at_formulas
 from pellucid.documents.html_roles import READ_AS_WORDS
 from pellucid.documents.html_rules import (
     BLOCKS,
@@ -124,7 +125,11 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
         _follow(token, around, rules)
         if token.name in KEEPS_LINES:
             lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
-        yield _of_sentence(token, lines > 0, rules)
+        read = _of_sentence(token, lines > 0, rules)
+        if read.kind == "text" and not rules.is_xml:
+            yield from divided_at_formulas(read)
+        else:
+            yield read
 
     if kept is not None:  # it is never closed
         one = _joined(kept.tokens, rules, depth, is_closed=False)

@@ -17,17 +17,18 @@ _PRIVATE_USE = range(0xE000, 0xF900)
 class PlacedParser(HTMLParser):
     """Parses a whole text, and knows the place of each event in it."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, read_as: str | None = None) -> None:
+        """``read_as`` is parsed in place of the source, and has the same places and line ends."""
         super().__init__(convert_charrefs=False)
         self.source = source
         # One character that the text lacks stands for the "#", so that every place stays.
         self._number_sign = "#"
-        self._fed = source
-        if _NO_REFERENCE.search(source):
-            used = set(source)
+        self._fed = source if read_as is None else read_as
+        if _NO_REFERENCE.search(self._fed):
+            used = {*source, *self._fed}
             unused = (chr(code) for code in _PRIVATE_USE if chr(code) not in used)
             self._number_sign = next(unused, " ")
-            self._fed = _NO_REFERENCE.sub(f"&{self._number_sign}", source)
+            self._fed = _NO_REFERENCE.sub(f"&{self._number_sign}", self._fed)
 
         self._line_starts = [0]
         at = source.find("\n")

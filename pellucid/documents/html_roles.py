@@ -27,6 +27,20 @@ _PAGES = frozenset(("pagebreak", "doc-pagebreak", "page-list", "doc-pagelist"))
 """Roles of what holds numbers of pages of the printed book."""
 _NAMES = frozenset(("mention", "hashtag"))
 """Classes of links to people and tags in posts of Mastodon and its relatives."""
+_FORMULAS = frozenset(
+    (
+        *("katex", "katex-display", "arithmatex", "mathjax", "mathjax_display", "mathjax_preview"),
+        *("mathjax_svg", "mathjax_chtml", "mwe-math-element", "ltx_math"),
+    )
+)
+"""Classes of elements with a formula of TeX, or with what a program made of one."""
+_PICTURES_OF_FORMULAS = frozenset(
+    (
+        *("latex", "tex", "math", "mwe-math-fallback-image-inline"),
+        *("mwe-math-fallback-image-display",),
+    )
+)
+"""Classes of pictures that show a formula, whose description is its TeX."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,9 +65,21 @@ def element_says(tag: str, attributes: Sequence[tuple[str, str | None]]) -> Says
 
     translates = {"yes": True, "": True, "no": False}.get(values.get("translate", "-"))
     is_name = tag == "a" and bool(classes & _NAMES)
-    if translates is None and ("notranslate" in classes or is_name or roles & _PAGES):
+    is_kept = "notranslate" in classes or is_name or _is_formula(tag, classes)
+    if translates is None and (is_kept or roles & _PAGES):
         translates = False
     return Says(translates, _role(tag, values.get("style", ""), classes, roles))
+
+
+def _is_formula(tag: str, classes: set[str]) -> bool:
+    """Whether an element is a formula, or a word of code in the HTML of docutils."""
+    if classes & _FORMULAS or tag == "mjx-container":
+        return True
+    return (
+        (tag == "span" and "math" in classes)
+        or (tag == "img" and bool(classes & _PICTURES_OF_FORMULAS))
+        or (tag == "tt" and "literal" in classes)
+    )
 
 
 def _role(tag: str, style: str, classes: set[str], roles: set[str]) -> Kind:

@@ -13,6 +13,7 @@ from pellucid.documents.attributes import Attribute, readable_attributes
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.html_rules import TagRules
+from pellucid.documents.html_templates import without_signs
 from pellucid.documents.page_language import SAY_LANGUAGE, is_foreign, own_attributes
 from pellucid.documents.segments import Kind
 
@@ -25,6 +26,7 @@ _XHTML = re.compile(r"\A\s*<\?xml\s|<html\s[^>]*http://www\.w3\.org/1999/xhtml",
 _HEAD = 2048
 """Characters in which that is looked for."""
 
+_NAME_LANGUAGE = ("data-lang", "data-language", "lang")
 _Kind = Literal["text", "start", "end", "alone", "other"]
 
 
@@ -49,6 +51,10 @@ class Token:
     """Whether a start tag has its element translated; None if it does not say."""
     role: Kind = "format"
     """The role of its element in a sentence."""
+    classes: frozenset[str] = frozenset()
+    """The classes of a start tag, in lower case."""
+    code_language: str = ""
+    """The language that a start tag names, which may be one of programs."""
     inner: "Sequence[Token | Sequence[Token]]" = ()
     """The tokens of an element that is one mark; in those that are lists, texts are translated."""
 
@@ -64,7 +70,7 @@ class _Reader(PlacedParser):
     """Collects the tokens of a text."""
 
     def __init__(self, source: str, rules: TagRules) -> None:
-        super().__init__(source)
+        super().__init__(source, read_as=without_signs(source))
         self._rules = rules
         self._found: list[tuple[int, Token]] = []
         self._is_xml = rules.is_xml or bool(_XHTML.search(source, 0, _HEAD))
@@ -123,6 +129,7 @@ class _Reader(PlacedParser):
         languages = self._rules.languages
         if says.translates is None and is_foreign(tag, attrs, languages):
             says = dataclasses.replace(says, translates=False)
+        start = self.as_written(self.get_starttag_text() or "")
 
         read: list[Attribute] = []
         if (
@@ -130,14 +137,27 @@ class _Reader(PlacedParser):
             and says.translates is not False
             and not self._is_opaque(tag)
         ):
-            written = self.as_written(self.get_starttag_text() or "")
-            read = readable_attributes(tag, written, attrs)
+            read = [self._as_in_source(each) for each in readable_attributes(tag, start, attrs)]
 
-        token = Token(kind, "", tag, attributes=read, translates=says.translates, role=says.role)
+        values = {name: (value or "").lower() for name, value in reversed(attrs)}
+        token = Token(
+            kind,
+            "",
+            tag,
+            attributes=read,
+            translates=says.translates,
+            role=says.role,
+            classes=frozenset(values.get("class", "").split()),
+            code_language=next((values[name] for name in _NAME_LANGUAGE if values.get(name)), ""),
+        )
         if languages.target and (tag == "html" or any(name in SAY_LANGUAGE for name, _ in attrs)):
-            start = self.as_written(self.get_starttag_text() or "")
             token.own = own_attributes(tag, start, languages)
         self._add(token)
+
+    def _as_in_source(self, attribute: Attribute) -> Attribute:
+        """The attribute with its value as the source has it, with the statements of templates."""
+        start, end = self.place + attribute.start, self.place + attribute.end
+        return dataclasses.replace(attribute, value=html.unescape(self.source[start:end]))
 
     def _is_opaque(self, tag: str) -> bool:
         """Whether the attributes of an element are not read either."""

@@ -1,0 +1,211 @@
+"""What is code in a page: statements of templates, listings of programs, and formulas of TeX."""
+
+import html
+import re
+import time
+
+import pytest
+
+from pellucid.documents.html_files import HtmlDocument, HtmlFile
+from pellucid.documents.html_rules import PAGE
+from pellucid.documents.html_templates import without_signs
+from pellucid.documents.markup import translate_segments
+from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import Swapping, translated
+
+
+def read(source: str) -> list[str]:
+    translator = Swapping()
+    translate_document(source.encode(), translator, "a.html")
+    return translator.seen
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "<%= name %>",
+        '<%= link("a", "<b>") %>',
+        "<% if a > b && c %>",
+        "{% if n > 1 %}",
+        "{% if a < b %}",
+        "{{ a && b }}",
+        '{{ "a"|default("x > y") }}',
+        "{{ 'a &lt; b' }}",
+        "{{ a &amp;&amp; b }}",
+        "${a < 3 && b}",
+        "{a && b}",
+        "&lt;%= name %&gt;",
+        "https://a.b/?c=1&d=2",
+        "https://a.b/?c=1&amp;d=2",
+        "{{\n a > b\n}}",
+        "<?php if ($n > 1): ?>",
+        "<?= $a->b ?>",
+    ],
+)
+def test_a_statement_of_a_template_is_bit_equal(statement: str):
+    for source in (f"<p>red house {statement} old cat</p>", f"<pre>red house {statement}\nx</pre>"):
+        found = translated(source, "a.html")
+        assert found.count(statement) == 1
+        assert "HOUSE" in found
+    if statement.startswith("<?"):
+        return
+    for rules in ({}, {"rules": PAGE}):  # the server reads a text without attributes
+        document = HtmlDocument(f"red {statement} &amp; &lt;cat", **rules)
+        written = document.text_with(translate_segments(document.segments, Swapping()))
+        assert statement in written
+        assert "&amp;" in written.replace(statement, "")
+        assert "&lt;" in written.replace(statement, "")
+
+
+def test_two_ways_to_write_an_address_stay_two():
+    first, second = "https://a.b/?c=1&d=2", "https://a.b/?c=1&amp;d=2"
+    found = translated(f"<p>see {first} or see {second} here</p>", "a.html")
+    assert 0 < found.index(first) < found.index(second)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (
+            '<div {% if x > 1 %}class="a"{% endif %}>red house</div>',
+            '<div {% if x > 1 %}class="a"{% endif %}>HOUSE RED</div>',
+        ),
+        (
+            "<option <%= 'selected' if n > 1 %>>red house",
+            "<option <%= 'selected' if n > 1 %>>HOUSE RED",
+        ),
+        (
+            '<a href="<%= link("x") %>" title="red house">old</a>',
+            '<a href="<%= link("x") %>" title="HOUSE RED">OLD</a>',
+        ),
+        (
+            '<img alt="red {{ a && "b" }}" {% if a < b %}x{% endif %}>',
+            '<img alt="RED {{ a && "b" }}" {% if a < b %}x{% endif %}>',
+        ),
+        (
+            "<p><?php if ($n > 1): ?>red house<?php endif ?></p>",
+            "<p><?php if ($n > 1): ?>HOUSE RED<?php endif ?></p>",
+        ),
+        (
+            "<code>{{</code> red <b>house</b> <code>}}</code>",
+            "<code>{{</code>RED <b>HOUSE</b><code>}}</code>",
+        ),
+        ("<!-- {{ --> red house }}", "<!-- {{ --> HOUSE RED}}"),
+        ('<p title="{{">red house }}</p>', '<p title="{{">HOUSE RED}}</p>'),
+    ],
+)
+def test_tags_and_templates_are_told_apart(source: str, found: str):
+    assert translated(source, "a.html") == found
+
+
+def test_statements_that_never_end_are_read_in_linear_time():
+    started = time.process_time()
+    for each in ("{{", "<% ", "{% <a", "<?="):
+        source = each * 200_000
+        assert without_signs(source) == source
+    assert time.process_time() - started < 10
+
+
+LISTINGS = [
+    '<pre class="{}">red house</pre>'.format(name)  # noqa: UP032
+    for name in (
+        *("programlisting", "literal-block", "screen", "prettyprint lang-c", "brush: java"),
+        *("src src-emacs-lisp", "sourceCode", "python", "wp-block-code", "crayon-plain-tag"),
+        *("highlight-source-js", "language-rust", "hljs", "verbatim", "Highlight"),
+    )
+] + [
+    '<pre lang="python">red house</pre>',
+    '<pre data-lang="c++">red house</pre>',
+    '<div class="highlight"><pre><span></span>red house</pre></div>',
+    '<div class="listingblock"><div class="content"><pre>red house</pre></div></div>',
+    '<figure class="highlight"><table><tr><td class="code"><pre>red house</pre></table></figure>',
+    '<div class="highlight-python"><pre>red house</pre></div>',
+    '<pre><span class="k">red</span> house</pre>',
+    '<pre><span class="hljs-keyword">red</span> house</pre>',
+    '<pre><b><span class="kw">red</span></b> house</pre>',
+    "<pre>int main(void) {\n  red house\n}</pre>",
+    "<pre>import re\nred = house(old)\nprint(red)</pre>",
+    "<pre>$ git clone red\n$ cd red</pre>",
+    "<pre>&lt;red&gt;\n  &lt;house/&gt;\n&lt;/red&gt;</pre>",
+]
+
+
+@pytest.mark.parametrize("listing", LISTINGS)
+def test_a_listing_is_not_translated(listing: str):
+    source = f"<p>old cat</p>{listing}<p>old cat</p>"
+    assert translated(source, "a.html") == f"<p>CAT OLD</p>{listing}<p>CAT OLD</p>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<pre>red house,\nold cat;\n  dogs</pre>",
+        '<pre class="verse">red house</pre>',
+        '<pre lang="de">red house</pre>',
+        "<pre>From: Ann\nTo: Bob\n\nred house\n> old cat\n* dogs</pre>",
+        "<pre>let us go then\nfrom red house\nimport of cats\nclass of old</pre>",
+        '<pre><span class="author">red house</span></pre>',
+        "<pre>red {{ house }}\nold {% cat %}</pre>",
+        '<div class="highlight"><p>red house</p></div>',
+        '<div class="highlight"><p>old</p></div><pre>red house</pre>',
+        '<pre class="code" translate="yes">red house</pre>',
+    ],
+)
+def test_a_text_in_lines_is_translated(text: str):
+    words = "".join(read(text))
+    assert "red" in words
+    assert "HOUSE" in translated(text, "a.html") or "{{" in text
+
+
+FORMULAS = [
+    r"\(v = at\)",
+    r"\( a_1 \)",
+    r"\(x\)",
+    r"\[a &lt; b\]",
+    "$$x = \\text{the speed}$$",
+    "$$\nx = y\n$$",
+    "$x^2$",
+    r"$\alpha$",
+    "$a + b$",
+    r"\begin{align} speed &amp;= mass \end{align}",
+    '<span class="math inline">speed</span>',
+    '<span class="katex"><b>speed</b></span>',
+    "<mjx-container>speed</mjx-container>",
+    '<span class="mwe-math-element"><img alt="speed is"></span>',
+    '<img class="latex" alt="speed is x">',
+    '<tt class="docutils literal">speed</tt>',
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_formula_is_not_translated(formula: str):
+    found = translated(f"<p>red house {formula} old cat. dogs</p>", "a.html")
+    assert found.count(formula) == 1
+    assert "HOUSE" in found
+    book = HtmlFile(f"<p>{formula}</p>".encode(), "a.xhtml")
+    assert not any(segment.has_words for segment in book.segments)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it costs $5 and $6",
+        "between $10 and $20 or $30",
+        "from US$5/A$6 to $7=$8 dollars",
+        r"between \( and \) we",
+        "we write $$ and $$ here",
+        r"\(the red house\)",
+        "$HOME/red and $PATH",
+    ],
+)
+def test_a_price_is_no_formula(text: str):
+    [segment] = HtmlDocument(f"<p>{text}</p>").segments
+    assert segment.pieces == (text,)
+
+
+def test_a_page_of_formulas_that_stay_is_the_same():
+    source = "".join(f"<p>red {each} house</p>" for each in (*FORMULAS, *LISTINGS))
+    document = HtmlDocument(source)
+    assert document.text_with(document.segments) == source
+    shown = re.sub(r"<[^>]*>", "", "".join(segment.text for segment in document.segments))
+    assert "speed" not in html.unescape(shown)
