@@ -1,19 +1,56 @@
 """OpenDocument text (odt): paragraphs and headings of the body, of headers and of footers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.mixed import MixedText, Role, read_mixed
+from pellucid.documents.office_strings import ShownString
 from pellucid.documents.opendocument_language import say_language
 from pellucid.documents.segments import Alone, Kind, Languages, Piece, Range, Segment
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+_PARAGRAPHS = (f"{_TEXT}p", f"{_TEXT}h")
 _PARTS = ("content.xml", "styles.xml")
-_PAIRS = frozenset(("span", "a", "meta", "ruby-base"))
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_FORM = "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}"
+_SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
+_PAIRS = frozenset(("span", "a", "meta", "ruby", "ruby-base", "text-input", "placeholder"))
 _BREAKS = frozenset(("line-break", "tab"))
+_UNREAD = frozenset(
+    (
+        *("ruby-text", "bibliography-mark", "note-ref", "hidden-text", "script", "number"),
+        *("s", "list-level-label"),
+    )
+)
+"""Elements whose text is no word of the sentence: readings, references, numbers of headings."""
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_DESCRIPTIONS = (
+    *(f"{_SVG}title", f"{_SVG}desc", f"{_TABLE}title", f"{_TABLE}desc"),
+    f"{_TEXT}index-title-template",
+)
+"""Elements that hold a text alone: the title and the description of a picture, a shape or a table,
+which are read aloud, and the heading of an index."""
+_SHOW_ATTRIBUTES = frozenset(("conditional-text", "hidden-text"))
+"""Fields that show one of their attributes."""
+_INDEX = ("string-value", "key1", "key2")
+_ATTRIBUTES = {
+    f"{_TEXT}conditional-text": (
+        f"{_TEXT}string-value-if-true",
+        f"{_TEXT}string-value-if-false",
+    ),
+    f"{_TEXT}hidden-text": (f"{_TEXT}string-value",),
+    f"{_TEXT}a": (f"{_OFFICE}title",),
+    **{
+        f"{_TEXT}{name}": tuple(f"{_TEXT}{attribute}" for attribute in _INDEX)
+        for name in ("alphabetical-index-mark", "alphabetical-index-mark-start", "toc-mark")
+    },
+}
+"""By element, the attributes that people read: of fields, links and entries of an index."""
+_LABEL = f"{_FORM}label"
+"""The text of a button or of a box to check."""
 
 
 class OpenDocument:
@@ -38,7 +75,7 @@ class OpenDocument:
             raise DataError(f"{what} holds macros, which are programs", hint="save it without them")
 
         self._roots: dict[str, Element] = {}
-        self._texts: list[MixedText] = []
+        self._texts: list[MixedText | ShownString] = []
         for name in names:
             if name in _PARTS:
                 self._roots[name] = parse_xml(self._archive.read(name), f"{what}: {name}")
@@ -50,13 +87,22 @@ class OpenDocument:
             return "script" if element.get(f"{_TEXT}style-name") in scripts else "format"
 
         for root in self._roots.values():
-            for element in root.iter(f"{_TEXT}p", f"{_TEXT}h"):
-                if any(local_name(each) == "deletion" for each in element.iterancestors()):
-                    continue  # what a tracked change took out
-                text = read_mixed(element, _role_of, range_of=_range_of, kind_of=kind_of)
-                if text.segment.has_words:
-                    self._texts.append(text)
-        self.segments = [_spaced(text) for text in self._texts]
+            for element in _kept(root):
+                texts: Iterable[MixedText | ShownString] = _strings_of(element)
+                if element.tag in _PARAGRAPHS:
+                    texts = [
+                        read_mixed(
+                            element,
+                            _role_of,
+                            range_of=_range_of,
+                            kind_of=kind_of,
+                            read_as=_shown_by,
+                        )
+                    ]
+                self._texts += (text for text in texts if text.segment.has_words)
+        self.segments = [
+            _spaced(text) if isinstance(text, MixedText) else text.segment for text in self._texts
+        ]
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
@@ -65,7 +111,7 @@ class OpenDocument:
         changed = set()
         for text, before, after in zip(self._texts, self.segments, translated, strict=True):
             if before != after:
-                text.write(after)
+                _write(text, after)
                 changed.add(text.element.getroottree().getroot())
         if changed:
             changed |= {
@@ -73,6 +119,41 @@ class OpenDocument:
             }
         parts = {name: write_xml(root) for name, root in self._roots.items() if root in changed}
         return self._archive.written(parts)
+
+
+def _kept(root: Element) -> Iterator[Element]:
+    """The elements of a part, without those that a tracked change took out."""
+    for element in root.iter("*"):
+        is_text = element.tag in _PARAGRAPHS
+        if not is_text or not any(local_name(e) == "deletion" for e in element.iterancestors()):
+            yield element
+
+
+def _strings_of(element: Element) -> Iterator[ShownString]:
+    """The texts without formatting that an element holds."""
+    if element.tag in _DESCRIPTIONS:
+        yield ShownString(element)
+    names = (*_ATTRIBUTES.get(element.tag, ()), *((_LABEL,) if _LABEL in element.attrib else ()))
+    for name in names:
+        yield ShownString(element, name)
+
+
+def _write(text: MixedText | ShownString, segment: Segment) -> None:
+    """Write another text, also into a field that shows it."""
+    before = text.segment.text
+    text.write(segment)
+    element = text.element
+    if local_name(element) in _SHOW_ATTRIBUTES and element.text == before:
+        element.text = segment.text
+
+
+def _shown_by(element: Element) -> str:
+    """The text of a computed field, which is read as a word: the 3 of "page 3"."""
+    if not element.tag.startswith(_TEXT) or local_name(element) in _UNREAD:
+        return ""
+    if any(local_name(child) != "label" for child in element):
+        return ""  # a note; a list to choose from has a label for each choice
+    return "".join([element.text or "", *(child.tail or "" for child in element)])
 
 
 def _styles_of_scripts(root: Element) -> Iterator[str]:

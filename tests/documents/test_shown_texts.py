@@ -131,3 +131,96 @@ def test_an_entry_of_an_index_that_cannot_be_read_is_told():
     entry = f"{begin}<w:r><w:instrText> XE red </w:instrText></w:r>{end}"
     assert docx(f"{run('dogs')}{entry}")[2] == ["1 entry of an index not translated"]
     assert docx(f"{entry}{entry}")[2] == ["2 entries of an index not translated"]
+
+
+SPACES = {
+    "office": "office:1.0",
+    "text": "text:1.0",
+    "draw": "drawing:1.0",
+    "table": "table:1.0",
+    "svg": "svg-compatible:1.0",
+    "form": "form:1.0",
+}
+
+
+def odt(body: str) -> tuple[list[str], str]:
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{value}"'
+        for name, value in SPACES.items()
+    )
+    source = f"<office:document-content {spaces}>{body}</office:document-content>"
+    seen, found, _ = said("a.odt", "content.xml", source)
+    inner = found[found.index(">", found.index("<office:document-content")) + 1 :]
+    return seen, inner.removesuffix("</office:document-content>")
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "read", "found"),
+    [
+        (
+            "the <text:ruby><text:ruby-base>cat</text:ruby-base><text:ruby-text>x</text:ruby-text>"
+            "</text:ruby> sleeps",
+            "the cat sleeps",
+            "<text:ruby><text:ruby-base>CAT</text:ruby-base><text:ruby-text>x</text:ruby-text>"
+            "</text:ruby> THE SLEEPS",
+        ),
+        (
+            "see <text:text-input>reports</text:text-input> here",
+            "see reports here",
+            "<text:text-input>REPORTS</text:text-input> SEE HERE",
+        ),
+        (
+            "see <text:placeholder>reports</text:placeholder> here",
+            "see reports here",
+            "<text:placeholder>REPORTS</text:placeholder> SEE HERE",
+        ),
+    ],
+)
+def test_elements_of_odt_that_hold_text_are_read(paragraph: str, read: str, found: str):
+    assert odt(f"<text:p>{paragraph}</text:p>") == ([read], f"<text:p>{found}</text:p>")
+
+
+@pytest.mark.parametrize(
+    ("field", "shown"),
+    [
+        ("<text:page-number>3</text:page-number>", "3"),
+        ("<text:author-name>Bob</text:author-name>", "Bob"),
+        ("<text:bookmark-ref>Red</text:bookmark-ref>", "Red"),
+        ('<text:drop-down><text:label text:value="x"/>Red</text:drop-down>', "Red"),
+        ("<text:bibliography-mark>[1]</text:bibliography-mark>", ""),
+        ("<text:ruby-text>x</text:ruby-text>", ""),
+        ("<text:hidden-text>x</text:hidden-text>", ""),
+    ],
+)
+def test_a_field_of_odt_is_read_as_what_it_shows(field: str, shown: str):
+    seen, found = odt(f"<text:p>we see {field} here</text:p>")
+    assert seen[0] == f"we see {shown} here"
+    assert field in found
+
+
+@pytest.mark.parametrize(
+    ("element", "found"),
+    [
+        ("<svg:title>red house</svg:title>", "<svg:title>HOUSE RED</svg:title>"),
+        ("<svg:desc>red house</svg:desc>", "<svg:desc>HOUSE RED</svg:desc>"),
+        ("<table:title>red house</table:title>", "<table:title>HOUSE RED</table:title>"),
+        ('<text:a office:title="red house"/>', '<text:a office:title="HOUSE RED"/>'),
+        ('<form:button form:label="red house"/>', '<form:button form:label="HOUSE RED"/>'),
+        (
+            '<text:alphabetical-index-mark text:string-value="red house"/>',
+            '<text:alphabetical-index-mark text:string-value="HOUSE RED"/>',
+        ),
+        (
+            '<text:hidden-text text:string-value="red house">red house</text:hidden-text>',
+            '<text:hidden-text text:string-value="HOUSE RED">HOUSE RED</text:hidden-text>',
+        ),
+        (
+            '<text:conditional-text text:string-value-if-true="red house"'
+            ' text:string-value-if-false="old cat">old cat</text:conditional-text>',
+            '<text:conditional-text text:string-value-if-true="HOUSE RED"'
+            ' text:string-value-if-false="CAT OLD">CAT OLD</text:conditional-text>',
+        ),
+    ],
+)
+def test_what_odt_shows_outside_of_its_text_is_translated(element: str, found: str):
+    assert odt(f"<text:p>dogs {element}</text:p>")[1] == f"<text:p>DOGS {found}</text:p>"
