@@ -22,6 +22,7 @@ from pellucid.serve.queued import QueuedSearch
 from pellucid.serve.schema import TextAnswer, TranslateRequest
 from pellucid.serve.server.errors import DeadlineError
 from pellucid.serve.service import Served, Service, glossary_of, search_settings
+from pellucid.text.sentence_ends import hard_lines
 
 if TYPE_CHECKING:
     from pellucid.decoding.attention import AttentionWeights
@@ -135,7 +136,7 @@ class _PlainText:
     def __init__(self, text: str, *, split: bool) -> None:
         self._around: list[tuple[str, str]] = []
         self.segments: list[Segment] = []
-        for line in text.splitlines(keepends=True) if split else [text]:
+        for line in hard_lines(text) if split else [text]:
             words = line.strip()
             start = line.index(words)
             self._around.append((line[:start], line[start + len(words) :]))

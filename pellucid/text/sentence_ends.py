@@ -568,6 +568,11 @@ _BREAK = re.compile(r"[\v\f\x1c-\x1e\x85\u2028]\s*")
 _BULLET = re.compile(r"[•‣◦▪●○·*–—-]\s")
 
 
+def hard_lines(text: str) -> list[str]:
+    """The lines of a text with their ends, of which a soft break is none."""
+    return _HARD_LINE.findall(text)
+
+
 def lines_of(text: str, language: str) -> Iterator[str]:
     """The lines of a text with their ends.
 
@@ -575,7 +580,7 @@ def lines_of(text: str, language: str) -> Iterator[str]:
     normalization reads it as a space. It ends a line in front of a capital, of a letter of a script
     without case and of a bullet, and where it is doubled. A word such as ``the`` ends no line.
     """
-    for line in _HARD_LINE.findall(text):
+    for line in hard_lines(text):
         start = 0
         for found in _BREAK.finditer(line):
             if _ends_line(line, start, found, language):

@@ -164,8 +164,8 @@ def test_subtitles_keep_times_and_the_number_of_lines():
 
 
 def test_a_subtitle_keeps_what_separates_words_and_is_divided_in_linear_time():
-    found = translated("1\n00:00:01,000 --> 00:00:02,000\nred\u2028house\n", "a.srt")
-    assert found.endswith("\nRED\u2028HOUSE\n")
+    found = translated("1\n00:00:01,000 --> 00:00:02,000\nred.\u2028house\n", "a.srt")
+    assert found.endswith("\nRED.\u2028HOUSE\n")
     head = "1\n00:00:01,000 --> 00:00:02,000\n"
     lines = translated(head + "a b\n" * 20_000, "a.srt").removeprefix(head)
     assert lines.count("\n") == 20_000
