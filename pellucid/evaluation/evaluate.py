@@ -134,13 +134,13 @@ def evaluate(
     warnings = Counter(kind for each in translations for kind in kinds_of(each.warnings))
     hypotheses = [translation.text for translation in translations]
 
-    said = [hypotheses[row] for row in rows]
-    sides = {"translations": said, "references": list(itertools.chain(*right))}
+    outputs = [hypotheses[row] for row in rows]
+    sides = {"translations": outputs, "references": list(itertools.chain(*right))}
     problem = "" if pronunciations else tokenized_problem(sides, scoring)
     if problem:
         _log.warning("%s", problem)
 
-    output = scoring.output(said, right)
+    output = scoring.output(outputs, right)
     found = {name: metric.score(output) for name, metric in METRICS.items()}
     scores = {name: score for name, score in found.items() if score is not None}
 
@@ -161,7 +161,7 @@ def evaluate(
             for name, each in lines.items()
         }
 
-    texts = [sources[row] for row in rows], said, [line[0] for line in right]
+    texts = [sources[row] for row in rows], outputs, [line[0] for line in right]
     judged = {name: each.judge(*texts) for name, each in judges.items()}
     for name, scored in judged.items():
         if by_sentence is not None:
@@ -222,14 +222,14 @@ def other_form_problem(translator: Translator, references: Sequence[Sequence[str
 
     count = counted(len(references), "line")
     problems = []
-    apart = _numbers(
+    decomposed = _numbers(
         not all(unicodedata.is_normalized("NFC", each) for each in line) for line in references
     )
-    if apart:
+    if decomposed:
         problems.append(
-            f"the references of {len(apart):,} of {count} have accents apart from their letters"
-            f" (not NFC), first in line {apart[0]}; translations have them composed, so the scores"
-            " are too low: pellucid check --fix composes"
+            f"the references of {len(decomposed):,} of {count} have accents apart from their"
+            f" letters (not NFC), first in line {decomposed[0]}; translations have them composed,"
+            " so the scores are too low: pellucid check --fix composes"
         )
 
     foreign = [_never_written(line) for line in references]
@@ -246,6 +246,7 @@ def other_form_problem(translator: Translator, references: Sequence[Sequence[str
 
 
 _MOST_NAMED = 3
+"""Characters that a warning names."""
 
 
 def _numbers(holds: Iterable[bool]) -> list[int]:

@@ -113,6 +113,7 @@ RIGHT = (
     "AMANHÃ…",
     "DE MANHÃ\xa0À NOITE",
     "“CAFÉ”",
+    "É–É…",
     "the CAFÉ’s door",
     "CAFÉ–BAR",
     "NIÑO… NIÑO… NIÑO…",

@@ -137,7 +137,6 @@ def test_case_is_kept_unless_asked_otherwise():
     assert kept.fingerprint != lower.fingerprint
 
 
-@pytest.mark.by_hand
 def test_the_small_letter_of_the_turkish_i_with_a_dot_is_one_character():
     config = TokenizerConfig(kind="wordpiece", vocabulary_size=40, lowercase=True)
     tokenizer = train_wordpiece(["İstanbul istanbul Izmir"], config)
@@ -147,6 +146,7 @@ def test_the_small_letter_of_the_turkish_i_with_a_dot_is_one_character():
     assert tokenizer.unknown_characters("İ") == []
 
 
+@pytest.mark.by_hand
 def test_decoding_drops_pad_start_and_stop_and_joins_pieces():
     """EQ: 12."""
     tokenizer = WordPieceTokenizer(Vocabulary.of(["##b", "a", "#"]))
