@@ -13,6 +13,7 @@ from pellucid.backends import ComputeType, EngineName
 from pellucid.backends.hub import folder_of
 from pellucid.backends.load import load_parts
 from pellucid.bundle import Bundle, StoredModel
+from pellucid.core.installation import has_torch
 from pellucid.decoding.cache import TranslationCache
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
@@ -179,8 +180,11 @@ def open_model(place: ModelPlace, cache: TranslationCache | None = None) -> Load
         translator = translator.with_cache(cache)
 
     model = LoadedModel(place, translator, bundle)
-    # The first pass is slow, as kernels are chosen and memory is allocated: not for a client.
-    model.translate(["a"], model.settings.having(beam_size=1, max_length=1))
+    # The first pass is slow, as kernels are chosen and memory is allocated: not for a client. Not
+    # with the model's own settings, which may need a beam or a longer translation.
+    model.translate(["a"], DecodingConfig(beam_size=1, max_length=1))
+    if has_torch() and model.needs_open(model.settings):
+        model.open()
     return model
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from pellucid.core.installation import has_torch
 from pellucid.decoding.cache import TranslationCache
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, contradictions
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Alternative as DecodedAlternative
@@ -337,6 +337,7 @@ class Service:
         served = self.find(request.model)
         glossary_of(served, request.glossary)
         require_quality(served, request.below)
+        search_settings(served.model, request, self.limits)  # refused before any answer begins
         limit = served.model.source_limit(self.limits.max_source_tokens)
         try:
             async with asyncio.timeout(max(deadline - time.monotonic(), 0)):
@@ -531,28 +532,63 @@ def _with_terms(text: str, glossary: Glossary | None) -> str | Request:
 def search_settings(
     model: LoadedModel, request: TranslateRequest, limits: Limits
 ) -> DecodingConfig:
-    """The search settings of a request: the model's own, overridden by it, within the limits."""
+    """The search settings of a request: the model's own, overridden by it, within the limits.
+
+    Raises InvalidError for what the request asks for and the model's own settings exclude.
+    """
     own = model.settings
     wanted = max(request.n_best or 1, request.alternatives + 1)  # the best one is no alternative
     beam_size = max(request.beam_size or own.beam_size, wanted)
-    max_length = request.max_new_tokens or own.max_length
+    if request.beam_size is None:
+        beam_size = _in_groups(beam_size, own.diverse_groups, limits.max_beam_size)
+    lengths = model.bounded_lengths(request.max_new_tokens or own.max_length, limits.max_new_tokens)
+    min_length = own.min_length
+    if request.max_new_tokens is None and lengths["max_length"] is not None:
+        min_length = min(min_length, lengths["max_length"])  # the limits are no fault of a request
 
-    return own.model_copy(
+    settings = own.model_copy(
         update={
             "beam_size": min(beam_size, limits.max_beam_size),
             "n_best": wanted,
+            "min_length": min_length,
             "length_penalty": own.length_penalty
             if request.length_penalty is None
             else request.length_penalty,
             # Without them CTranslate2 need not read its translations again; shares need them.
             "token_log_probs": own.token_log_probs or wanted > 1 or request.confidences,
-            **model.bounded_lengths(max_length, limits.max_new_tokens),
+            **lengths,
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
             "align": request.alignment and model.has_attention,
             "below": own.below if request.below is None else request.below,
             "doubtful": own.doubtful if request.below is None else request.doubtful,
         }
     )
+    _refuse([_contradiction(problem, request) for problem in contradictions(settings)])
+    return settings
+
+
+def _in_groups(beam_size: int, groups: int, most: int) -> int:
+    """The least beam from ``beam_size`` on that ``groups`` divide, or the largest within limits."""
+    return min(-(-beam_size // groups), most // groups) * groups or beam_size
+
+
+_MEANT = {
+    "beam_size": ("beam_size",),
+    "n_best": ("n_best", "beam_size"),
+    "alternatives": ("n_best", "beam_size"),
+    "max_new_tokens": ("max_length",),
+    "alignment": ("align",),
+}
+"""The settings that a field of a request changes, by the field."""
+
+
+def _contradiction(problem: str, request: TranslateRequest) -> FieldProblem:
+    """What a request asks for and the model's own settings exclude, with the field that asks."""
+    given = [name for name in _MEANT if name in request.model_fields_set]
+    meant = [name for name in given if any(each in problem for each in _MEANT[name])]
+    field = (meant or given or ["model"])[0]
+    rule = f"does not go with the settings of this model: {problem}"
+    return FieldProblem(field, rule, shown(getattr(request, field)))
 
 
 def _refuse(problems: Sequence[FieldProblem]) -> None:
