@@ -343,7 +343,22 @@ MARIAN_FILES = Backend(
         "activation": _only("relu", "swish"),
         "decoder": _only("self-attention", "ssru"),
     },
-    search=MARIAN.search,
+    # Its configuration of the decoder has a beam, the exponent of a length, and little else.
+    search={
+        **_NO_CONSTRAINTS,
+        **_SPEED_ALONE,
+        **_ABOUT_A_TRANSLATION,
+        **_all_any("beam_size", "length_penalty", "forced_stop"),
+        # Of a beam that ends at the first beam_size finished hypotheses a bound loses nothing.
+        **_all_any("stop_bound", "diversity_strength"),
+        **_all_any("copy_symbols", "mark_terms"),
+        "length_penalty_kind": _only("gnmt", "power"),
+        "recase": _only(None, False),
+        **_at_default(*_OF_QUALITY),
+        **_at_default("n_best", "patience", "min_length", "no_repeat_ngram"),
+        **_at_default("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
+        **_at_default("coverage_penalty", "mbr", "replace_unknown"),
+    },
 )
 """``pellucid export marian``: the files of Marian itself and of Firefox's engine."""
 

@@ -378,13 +378,16 @@ def _write_files(folder: Path, order: Order, say: Callable[[str], None]) -> None
     from pellucid.backends.marian_files.write import export_marian
     from pellucid.bundle import load_bundle
     from pellucid.core.errors import BundleError
+    from pellucid.decoding.config import DecodingConfig
     from pellucid.text.corpus.lines import iterate_lines
 
     say("3 of 4: files of 8 bits for Firefox and Bergamot")
     with contextlib.closing(iterate_lines(Path(order.source))) as every:
         lines = list(itertools.islice(filter(str.strip, every), _CALIBRATION_LINES))
     try:
-        export_marian(load_bundle(folder / _RUN), folder / _FILES, "int8", lines)
+        # a student is for greedy search, which needs no length penalty
+        greedy = DecodingConfig(beam_size=1, length_penalty=1.0, length_penalty_kind="power")
+        export_marian(load_bundle(folder / _RUN), folder / _FILES, "int8", lines, search=greedy)
     except BundleError as error:
         # a copy has the settings of its teacher, which Marian may lack
         if not order.from_teacher:

@@ -1,5 +1,6 @@
 """Marian's own files and those of Firefox's engine: written, read again, and a stranger's."""
 
+import dataclasses
 import io
 import os
 import random
@@ -30,6 +31,7 @@ from pellucid.backends.marian_files.write import NAMES, export_marian
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import BundleError, CorruptError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
+from pellucid.decoding.config import DecodingConfig
 from pellucid.model.build import build_model
 from pellucid.model.trace import Trace
 from pellucid.text.config import TokenizerConfig
@@ -46,6 +48,7 @@ STUDENT = {
     "scale_embeddings": True,
 }
 TEXTS = sentences(6)
+GREEDY = DecodingConfig(beam_size=1)
 by_kind = pytest.mark.parametrize("kind", NAMES)
 
 
@@ -293,13 +296,64 @@ def test_marian_can_express_any_preset_with_the_options_of_the_hint(preset: str)
     assert MARIAN_FILES.model_problems(read_config(preset, settings).model) == []
 
 
+@pytest.mark.parametrize(
+    ("own", "beam", "exponent", "lost"),
+    [
+        ({"beam_size": 1}, 1, 0.3, []),
+        ({"beam_size": 1, "patience": 0.5}, 1, 0.3, []),
+        ({"beam_size": 5, "length_penalty": 0.0}, 5, 0.0, []),
+        (
+            {"beam_size": 6, "length_penalty": 1.5, "length_penalty_kind": "power"},
+            6,
+            1.5,
+            [],
+        ),
+        (
+            {"beam_size": 5, "length_penalty": 2.0},
+            5,
+            1.0,
+            ["length_penalty=2 of length_penalty_kind='gnmt' (Marian has length^α alone, and"
+             " gets the nearest, α=1)"],
+        ),
+        (
+            {"beam_size": 1, "min_length": 3, "banned": ["chat"], "max_length": 9, "below": 0.5},
+            1,
+            0.3,
+            ["max_length=9", "min_length=3", 'banned=["chat"]', "below=0.5"],
+        ),
+        (
+            {"beam_size": 2, "length_penalty": 0.0, "n_best": 2, "patience": 2.0, "mbr": True},
+            2,
+            0.0,
+            ["n_best=2", "patience=2.0", "mbr=true"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_models_own_search_goes_with_it_and_what_marian_lacks_is_named(
+    own: dict[str, object],
+    beam: int,
+    exponent: float,
+    lost: list[str],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+):
+    bundle = student()
+    bundle = dataclasses.replace(bundle, settings={**bundle.settings, "decoding": own})
+    caplog.clear()
+    export_marian(bundle, tmp_path / "out", "npz")
+    text = (tmp_path / "out" / "decoder.yml").read_text()
+    assert f"beam-size: {beam}\nnormalize: {exponent}\n" in text
+    begin = "not exported of the search settings, as Marian has none like them: "
+    assert caplog.messages == ([begin + ", ".join(lost)] if lost else [])
+
+
 def test_a_tokenizer_that_firefox_would_cut_otherwise_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     """The tokenizer of the small bundle is bpe: its engine would read it as a unigram model."""
-    export_marian(student(), tmp_path / "for marian", "npz")
+    export_marian(student(), tmp_path / "for marian", "npz", search=GREEDY)
     assert caplog.text == ""
-    export_marian(student(), tmp_path / "for firefox", "bin")
+    export_marian(student(), tmp_path / "for firefox", "bin", search=GREEDY)
     assert "Firefox's engine cuts text by unigram models alone" in caplog.text
 
     caplog.clear()
@@ -315,7 +369,7 @@ def test_a_tokenizer_that_firefox_cuts_as_it_was_trained_gives_no_warning(
     size = unigram.vocabulary_size
     model = build_model(student().config, size, size, seed=0).eval()
     bundle = Bundle(model, unigram, unigram, student().settings, {})
-    export_marian(bundle, tmp_path / "out", "bin")
+    export_marian(bundle, tmp_path / "out", "bin", search=GREEDY)
     assert caplog.text == ""
 
 

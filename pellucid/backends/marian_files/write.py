@@ -9,7 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.backends.capability import MARIAN_FILES, SENTENCES, advice_to_export
+from pellucid.backends.capability import (
+    MARIAN_FILES,
+    SENTENCES,
+    advice_to_export,
+    shown_setting,
+)
+from pellucid.backends.ctranslate2.search import EXPONENTS
 from pellucid.backends.marian.tensors import features_to_marian
 from pellucid.backends.marian.vocabulary import SubwordTokenizer
 from pellucid.backends.marian_files.archive import read_archive, write_archive
@@ -38,6 +44,7 @@ from pellucid.backends.marian_files.vocabulary import (
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.files import refuse_to_overwrite, write_folder
+from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import TransformerConfig
 
 _log = logging.getLogger("pellucid")
@@ -57,13 +64,15 @@ def export_marian(
     kind: FileKind,
     text: Sequence[str] = (),
     shortlist: Shortlist | Iterable[tuple[str, str]] | None = None,
+    search: DecodingConfig | None = None,
 ) -> None:
     """Write ``bundle`` to the new folder ``out`` for Marian, or for Firefox's engine.
 
     ``text`` are sentences of the source language, which ``int8`` needs: they are translated, and
     the factors of the activations are taken from what occurs. Blank ones do not count. The files
     are read again and compared with the model before they are written. ``shortlist`` is a lexical
-    shortlist, or pairs of sentences from which one is learned.
+    shortlist, or pairs of sentences from which one is learned. ``decoder.yml`` has the beam and the
+    length penalty of ``search``, by default the bundle's own; a warning names what Marian lacks.
 
     Raises BundleError with every reason why Marian cannot express the model, or for a shortlist of
     another vocabulary, OutputExistsError if ``out`` holds something, WriteError.
@@ -91,6 +100,15 @@ def export_marian(
         raise BundleError(
             "int8 needs sentences of the source language, by which activations are scaled",
             hint="pass a file of some hundred sentences with --text",
+        )
+
+    if search is None:
+        search = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
+    lost = _lost(search)
+    if lost:
+        _log.warning(
+            "not exported of the search settings, as Marian has none like them: %s",
+            ", ".join(lost),
         )
 
     source, target = numbered
@@ -126,7 +144,7 @@ def export_marian(
         (folder / NAMES[kind]).write_bytes(content)
         for name, model in vocabularies.items():
             (folder / name).write_bytes(model)
-        decoder = _decoder_yaml(kind, [*vocabularies])
+        decoder = _decoder_yaml(kind, [*vocabularies], search)
         if shortlist is not None:
             (folder / shortlist.name).write_bytes(write_shortlist(shortlist))
             decoder += f"shortlist:\n  - {shortlist.name}\n  - true\n"
@@ -141,11 +159,31 @@ def _vocabulary_files(source: FileVocabulary, target: FileVocabulary) -> dict[st
     return {"source.spm": source.model, "target.spm": target.model}
 
 
-def _decoder_yaml(kind: FileKind, vocabularies: list[str]) -> str:
+def _lost(search: DecodingConfig) -> list[str]:
+    """The search settings that Marian's configuration of the decoder cannot have, for a person."""
+    is_greedy = search.beam_size == 1
+    if is_greedy:  # patience ends a beam search, and a greedy one never
+        search = search.model_copy(update={"patience": 1.0})
+    lost = [shown_setting(name, getattr(search, name)) for name in MARIAN_FILES.lacking(search)]
+    if not is_greedy and search.length_penalty_kind == "gnmt" and search.length_penalty != 0:
+        lost.append(
+            f"length_penalty={search.length_penalty:g} of length_penalty_kind='gnmt' (Marian has"
+            f" length^α alone, and gets the nearest, α={_exponent(search):g})"
+        )
+    return lost
+
+
+def _exponent(search: DecodingConfig) -> float:
+    """The exponent of the length by which Marian is to divide a log-probability."""
+    return EXPONENTS[search.length_penalty_kind] * search.length_penalty
+
+
+def _decoder_yaml(kind: FileKind, vocabularies: list[str], search: DecodingConfig) -> str:
     source, target = vocabularies[0], vocabularies[-1]
     return (
         f"relative-paths: true\nmodels:\n  - {NAMES[kind]}\nvocabs:\n  - {source}\n  - {target}\n"
-        "beam-size: 1\nnormalize: 1.0\nword-penalty: 0\nmax-length-factor: 2.0\n"
+        f"beam-size: {search.beam_size}\nnormalize: {_exponent(search)}\nword-penalty: 0\n"
+        "max-length-factor: 2.0\n"
     )
 
 
