@@ -80,7 +80,6 @@ _written_lines_option = click.option("-o", "--out", required=True, help=_OUT_HEL
 @click.option(
     "--measure",
     type=click.Choice(("chrf", "bleu")),
-    default="chrf",
     help="How near a translation is to the reference.  [default: chrf]",
 )
 @search_options
@@ -102,7 +101,7 @@ def distill(
     engine: Choices,
     others: tuple[str, ...],
     reference: Path | None,
-    measure: str,
+    measure: str | None,
 ) -> int:
     """Write TEACHER's translation of every line of the file SOURCE, for a student to learn from.
 
@@ -128,6 +127,7 @@ def distill(
         )
     if from_teacher and others:
         raise click.UsageError("--from-teacher copies one teacher, so it excludes --with")
+    _check_choice(reference, measure, search)
 
     for model in (teacher, *others):
         require_model(model)
@@ -142,10 +142,12 @@ def distill(
         settings = settings.having(n_best=1)
     elif settings.n_best == 1:
         # Only a list of hypotheses has one that is nearest to the reference.
+        if settings.beam_size == 1:
+            raise click.UsageError("--reference needs several translations: --beam-size 2 or more")
         settings = settings.having(n_best=settings.beam_size)
 
     translator = translator.with_settings(settings)
-    finish = Finish(reference=reference, measure=measure)
+    finish = Finish(reference=reference, measure=measure or "chrf")
     quiet = obj["quiet"]
     if student is None:
         assert out is not None
@@ -172,6 +174,17 @@ def distill(
         return _write(translator, source, str(path), finish, quiet=quiet)
 
     return make_student(translator, order, student, write_taught, quiet=quiet)
+
+
+def _check_choice(reference: Path | None, measure: str | None, search: Choices) -> None:
+    """Raise UsageError for options that choose among translations where there is no choice."""
+    n_best = search.get("n_best", 1)
+    if reference is None and (measure is not None or n_best > 1):
+        raise click.UsageError("--measure and --n-best go with --reference")
+    if reference is not None and "n_best" in search and n_best == 1:
+        raise click.UsageError("--reference needs several translations: --n-best 2 or more")
+    if reference is not None and search.get("beam_size") == 1:
+        raise click.UsageError("--reference needs several translations: --beam-size 2 or more")
 
 
 @click.command()

@@ -2,6 +2,7 @@
 several teachers, refusals."""
 
 import contextlib
+import dataclasses
 import gzip
 import json
 import os
@@ -16,6 +17,7 @@ from commands import Running, pellucid, running
 from pellucid import phrasebook
 from pellucid.backends.load import load
 from pellucid.bundle import load_bundle, save_bundle
+from pellucid.evaluation.metrics import nearest
 from pellucid.text.corpus.lines import iterate_lines
 from pellucid.training.synthesis import add_text_noise
 
@@ -238,6 +240,62 @@ def test_options_that_would_do_nothing_are_refused(
     result = pellucid("backtranslate", tiny_run, short, "--out", tmp_path / "out", *options)
     assert result.code == 2
     assert message in result.err
+
+
+ONE = "--reference needs several translations: "
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--measure", "bleu"), "--measure and --n-best go with --reference"),
+        (("--measure", "chrf"), "--measure and --n-best go with --reference"),
+        (("--n-best", 3), "--measure and --n-best go with --reference"),
+        (("--measure", "bleu", "--n-best", 3), "--measure and --n-best go with --reference"),
+        (("--reference", "R", "--beam-size", 8, "--n-best", 1), f"{ONE}--n-best 2 or more"),
+        (("--reference", "R", "--n-best", 1), f"{ONE}--n-best 2 or more"),
+        (("--reference", "R", "--beam-size", 1), f"{ONE}--beam-size 2 or more"),
+        (("--reference", "R"), f"{ONE}--beam-size 2 or more"),  # the model is a greedy one
+    ],
+)
+def test_a_choice_without_alternatives_is_refused(
+    options: tuple[object, ...], message: str, short: Path, tiny_run: Path, tmp_path: Path
+):
+    bundle = load_bundle(tiny_run)
+    own = {**bundle.settings, "decoding": {"beam_size": 1}}
+    save_bundle(tmp_path / "m", dataclasses.replace(bundle, settings=own), card="", details={})
+    options = tuple(short if each == "R" else each for each in options)
+    result = pellucid("distill", tmp_path / "m", short, "--out", tmp_path / "out", *options)
+    assert result.code == 2
+    assert message in result.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("given", [("--n-best", 1), ("--beam-size", 3)])
+def test_without_a_reference_the_best_is_written(
+    given: tuple[object, ...], short: Path, tiny_run: Path, tmp_path: Path
+):
+    result = pellucid("distill", tiny_run, short, "--out", tmp_path / "out", *given)
+    wanted = pellucid("translate", tiny_run, short, "--no-split", *given)
+    assert (result.code, (tmp_path / "out").read_text()) == (0, wanted.out), result.err
+
+
+@pytest.mark.parametrize(("given", "count"), [((), 3), (("--n-best", 2), 2)])
+def test_of_so_many_translations_the_nearest_is_taken(
+    given: tuple[object, ...], count: int, short: Path, tiny_run: Path, tmp_path: Path
+):
+    """The third of a beam of three is taken, or the nearest of the two that were asked for."""
+    lines = short.read_text().splitlines()
+    asked = load(tiny_run).translate(lines, beam_size=3, n_best=3)
+    thirds = [each.n_best[-1].text if each.n_best else "" for each in asked]
+    reference = tmp_path / "reference"
+    reference.write_text("".join(f"{line}\n" for line in thirds))
+    options = ("--reference", reference, "--beam-size", 3, *given)
+    result = pellucid("distill", tiny_run, short, "--out", tmp_path / "out", *options)
+    assert result.code == 0, result.err
+    for line, each in zip((tmp_path / "out").read_text().splitlines(), asked, strict=True):
+        texts = [found.text for found in each.n_best[:count]] or [""]
+        assert line == texts[nearest(texts, each.n_best[-1].text if each.n_best else "", "chrf")]
 
 
 def test_what_is_there_is_kept(short: Path, tiny_run: Path, tmp_path: Path):
