@@ -482,6 +482,33 @@ def _not_in_range(settings: DecodingConfig) -> list[str]:
     return problems
 
 
+_OF_TRANSLATIONS = (
+    "prefix",
+    "target_code",
+    "must",
+    "coverage_penalty",
+    "mbr",
+    "align",
+    "replace_unknown",
+    "recase",
+    "mark_terms",
+    "below",
+)
+
+
+def continuation_problems(settings: DecodingConfig) -> list[str]:
+    """Why a model that continues text cannot have these settings: it has no source."""
+    fields = DecodingConfig.model_fields
+    names = [
+        name
+        for name in _OF_TRANSLATIONS
+        if getattr(settings, name) not in (fields[name].default, False)
+    ]
+    if not names:
+        return []
+    return [f"a model that continues text has no translation, and takes no {' or '.join(names)}"]
+
+
 def length_limits(
     source_lengths: list[int], settings: DecodingConfig, model_limit: int | None
 ) -> list[int]:

@@ -8,9 +8,10 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError, ConfigError, DataError
 from pellucid.core.special import EOS_ID, MASK_ID, SPECIAL_COUNT
 from pellucid.core.texts import check_texts
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, continuation_problems
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.search import inference, search
+from pellucid.decoding.spelling import spell_banned
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 
@@ -89,10 +90,11 @@ def continue_text(
 ) -> list[str]:
     """``prompt`` with continuations of at most ``new_tokens`` tokens, the likeliest first.
 
-    The searches are those of a translator; the prompt is a forced prefix.
+    The searches are those of a translator; the prompt is a forced prefix. ``min_length`` counts new
+    tokens alone, at most ``new_tokens``, and ``banned`` phrases are not continued.
 
     EQ: 123, 138.  Raises BundleError for a bundle of another kind, DataError for what is not
-    text, ConfigError if the model cannot number so many tokens.
+    text, ConfigError if the model cannot number so many tokens, or for settings of a translation.
     """
     model = bundle.model
     if not isinstance(model, DecoderOnly):
@@ -100,13 +102,23 @@ def continue_text(
             f"{bundle.path} holds a model of kind {model.config.kind}; a text is continued by a"
             " decoder"
         )
+    problems = continuation_problems(settings)
+    if problems:
+        raise ConfigError("; ".join(problems))
     check_texts([prompt], 1)
 
     prefix = tuple(bundle.target_tokenizer.encode(prompt))
-    wanted = settings.changed({"max_length": len(prefix) + new_tokens})
+    # the lengths of a search count the prompt too
+    least = min(settings.min_length, new_tokens)
+    lengths = {
+        "max_length": len(prefix) + new_tokens,
+        "min_length": len(prefix) + least if least else 0,
+    }
+    wanted = settings.changed(lengths)
+    banned = spell_banned(settings.banned, bundle.target_tokenizer)
     device = next(model.parameters()).device
     # the model reads no source; the search takes the size of the batch and the device from it
     source = torch.tensor([[*prefix, EOS_ID]], device=device)
     with inference(model):
-        [found] = search(model, source, wanted, Constraints(prefixes=(prefix,)))
+        [found] = search(model, source, wanted, Constraints(banned, prefixes=(prefix,)))
     return [bundle.target_tokenizer.decode(hypothesis.ids) for hypothesis in found]

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pellucid import phrasebook
 from pellucid.core.config import Config
 from pellucid.core.errors import ConfigError
-from pellucid.decoding.config import DecodingConfig, length_limits
+from pellucid.decoding.config import DecodingConfig, continuation_problems, length_limits
 from pellucid.equations.choices import Schedule
 from pellucid.model.config import ModelSection, TransformerConfig, TranslatorSettings
 from pellucid.text.config import (
@@ -609,6 +609,8 @@ class RunConfig(Config):
                 f"model.kind={kind} learns from plain text: name it by data.text, not by"
                 " data.source and data.target"
             )
+        if kind == "decoder":
+            problems += [f"decoding: {each}" for each in continuation_problems(self.decoding)]
         if not self.tokenizer.shared:
             problems.append(f"model.kind={kind} has one side: tokenizer.shared must be true")
         if self.tokenizer.sampling_sides != "both":

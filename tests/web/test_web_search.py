@@ -189,12 +189,14 @@ def test_an_encoder_fills_masks(opened: Opened):
     ]
 
 
+@pytest.mark.parametrize("least", [0, 3, 9])
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_decoder_continues_a_text(opened: Opened, beam_size: int):
+def test_a_decoder_continues_a_text(opened: Opened, beam_size: int, least: int):
     bundle = text_bundle("decoder")
-    [expected] = continue_text(bundle, "a b", DecodingConfig(beam_size=beam_size), 6)
+    options = {"beam_size": beam_size, "min_length": least}
+    [expected] = continue_text(bundle, "a b", DecodingConfig.parse(options), 6)
     found = opened(bundle).evaluate(
-        "([options]) => model.continueText('a b', 6, options)", [{"beam_size": beam_size}]
+        "([options]) => model.continueText('a b', 6, options)", [options]
     )
     assert found["text"] == expected
 

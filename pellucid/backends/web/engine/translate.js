@@ -199,9 +199,12 @@ export function fillMasks(model, text, count) {
 
 /** A text continued by at most `newTokens` tokens (a decoder's; EQ-138). */
 export function continueText(model, prompt, newTokens, { onToken, ...asked } = {}) {
-  const settings = searchSettings(model.header, asked);
+  const own = searchSettings(model.header, asked);
   const prefix = model.target.encode(prompt);
   const longest = model.header.max_length;
+  // the lengths of a search count the prompt too
+  const least = Math.min(own.min_length, newTokens);
+  const settings = { ...own, min_length: least ? prefix.length + least : 0 };
   const most = prefix.length + newTokens;
   const rules = { settings, prefix, limit: longest === null ? most : Math.min(most, longest - 1), kernel: model.kernel };
   const watch = { onToken: (ids) => onToken?.(model.target.decode(ids)) };
