@@ -692,8 +692,10 @@ def translate_lines(
 def settings_of_search(settings: DecodingConfig) -> DecodingConfig:
     """The settings for the engine, without those that are applied to its result."""
     is_reranked = settings.mbr or settings.coverage_penalty
-    # reranking chooses among all hypotheses of the beam, not among the n best
-    count = max(settings.n_best, settings.beam_size) if is_reranked else settings.n_best
+    # reranking chooses among all hypotheses of the beam, not among the n best; the best of many
+    # samples would be no sample, so more than n best are drawn for the Bayes risk alone
+    widens = is_reranked and (settings.sampling is None or settings.mbr)
+    count = max(settings.n_best, settings.beam_size) if widens else settings.n_best
     # replaced by the defaults, so that no engine refuses what it need not support
     later = DecodingConfig()
     changes = {name: getattr(later, name) for name in _DONE_AFTERWARDS}

@@ -85,6 +85,27 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
     assert all(-50 < each <= 0 for each in only.token_log_probs)
 
 
+@pytest.mark.parametrize("max_length", [1, 2, 3, 40])
+def test_with_the_mask_a_forced_stop_is_free_where_it_is_for_greedy_search(max_length: int):
+    """Of translations that are cut, and of those that end by themselves."""
+    for seed in range(3):
+        scores = []
+        for repredict in (False, True):
+            plain = {"beam_size": 1, "max_length": max_length, "repredict": repredict}
+            for forced_stop in ("counted", "free"):
+                wanted = DecodingConfig.parse({**plain, "forced_stop": forced_stop})
+                with torch.inference_mode():
+                    model, batch = tiny_model(seed=seed), sources(5, 3, 4)
+                    each = search(model, batch, wanted, NO_CONSTRAINTS)
+                scores.append([(only.ids, only.token_log_probs) for [only] in each])
+        for greedy, again in zip(scores[:2], scores[2:], strict=True):
+            for (ids, log_probs), (other_ids, others) in zip(greedy, again, strict=True):
+                assert other_ids == ids
+                assert others == pytest.approx(log_probs)
+        for ids, log_probs in scores[3]:
+            assert (log_probs[-1] == 0.0) == (len(ids) == max_length)
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [

@@ -108,6 +108,22 @@ def test_each_sentence_has_its_own_random_numbers():
     assert [h.ids for h in first] != [h.ids for h in second]
 
 
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_a_coverage_penalty_draws_no_more_than_the_samples_asked_for(n_best: int):
+    """The best of a whole beam of samples would be no sample."""
+    table = {"beam_size": 6, "n_best": n_best, "sampling": {"seed": 5, "temperature": 2.0}}
+    bundle = small_bundle()
+    drawn, ranked = (
+        Translator(bundle, DecodingConfig.parse({**table, **more})).translate(list(SENTENCES))
+        for more in ({}, {"coverage_penalty": 0.5})
+    )
+    for plain, other in zip(drawn, ranked, strict=True):
+        assert len(other.n_best) == (n_best if plain.source.strip() else 1)
+        assert sorted(each.text for each in other.n_best) == sorted(
+            each.text for each in plain.n_best
+        )
+
+
 def test_samples_obey_prefixes_and_bans():
     constraints = Constraints(banned=((C,),), prefixes=((B,), ()))
     wanted = DecodingConfig(beam_size=20, n_best=20, max_length=4)

@@ -188,14 +188,17 @@ def _repredict(
         allowed = log_probs.clone()
         allowed[:, [PAD_ID, BOS_ID]] = -torch.inf
         tokens = most_likely(allowed)
-        if len(tokens) > limit:  # as in every search, EOS is forced then, and counts
+        is_longest = len(tokens) > limit
+        if is_longest:  # as in every search, EOS is forced then
             tokens[-1] = EOS_ID
 
         # argmax of zeros and ones is the first EOS; without one it is 0, which the test excludes
         length = int((tokens == EOS_ID).long().argmax()) + 1
         if tokens[length - 1] == EOS_ID:
-            values = log_probs.gather(-1, tokens[:, None])[:length, 0]
-            return make_hypothesis(tokens[:length].tolist(), values.tolist(), settings.penalty)
+            values = log_probs.gather(-1, tokens[:, None])[:length, 0].tolist()
+            if is_longest and length == len(tokens) and settings.forced_stop == "free":
+                values[-1] = 0.0
+            return make_hypothesis(tokens[:length].tolist(), values, settings.penalty)
 
         # BOS, then all the tokens just predicted: one more than at the step before
         prefix = torch.cat([prefix[:, :, :1], tokens[None, None]], dim=-1)
