@@ -379,6 +379,8 @@ def _mixture(config: DataConfig, sizes: list[int], seed: int) -> Mixture | None:
     """The shares that the config asks for, if any. Raises DataError for a file without pairs."""
     if not config.weights and config.temperature is None:
         return None
+    if len(sizes) == 1:  # all of one corpus, in the order that it has without a share
+        return None
     if 0 in sizes:
         names = config.source or config.text
         raise DataError(f"no usable pair in {names[sizes.index(0)]}, so it cannot have a share")

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tiny_runs import ONE_LAYER, SETTINGS
 
+from pellucid import phrasebook
 from pellucid.bundle import load_any_bundle
 from pellucid.model.config import KINDS
 from pellucid.training.config import RunConfig
@@ -14,12 +15,16 @@ from pellucid.training.train import train
 
 _ENDS = ["training.max_steps=3"]
 _OTHER_VALUES = {
+    "data.temperature": 2.0,
     "data.leave_out_validated": True,
     "data.glossary": "terms.tsv",
     "tokenizer.sampling_sides": "source",
     "tokenizer.sampling_epochs": 1,
     "tokenizer.character_coverage": 0.99,
     "tokenizer.training_lines": 200,
+    "model.norm_affine": False,
+    "model.max_positions": 9,
+    "model.start_position": 1,
     "model.relative_clip": 2,
     "model.position_hidden": 3,
     "training.decay_share": 0.9,
@@ -35,6 +40,39 @@ _OTHER_VALUES = {
     "training.teacher_temperature": 9.0,
     "training.alignment_weight": 9.0,
 }
+_NETWORK = ["model.positions=rotary", "model.norm_kind=l2", "training.optimizer=sgd"]
+_NEVER_BETTER = ["training.schedule=plateau", "training.patience=2", "training.validate_every=1"]
+_VECTORS = ["phrasebook.pairs=300", "phrasebook.held_out=8", "training.batch_tokens=256"]
+_AS_A_PRESET = ["phrasebook.pairs=60000", "phrasebook.held_out=1000"]
+_CASES = {
+    "by themselves": ("demo", [*SETTINGS, *ONE_LAYER, *_NETWORK, *_ENDS], _OTHER_VALUES),
+    "beside a file": (
+        "demo",
+        [*SETTINGS, *ONE_LAYER, *_ENDS, 'data.source="a.tsv"'],
+        {
+            "data.weights": [3.0],
+            "phrasebook.pairs": 5,
+            "phrasebook.held_out": 3,
+            "phrasebook.seed": 1,
+        },
+    ),
+    "temperature of a file": (
+        "demo",
+        [*SETTINGS, *ONE_LAYER, *_ENDS, 'data.source="a.tsv"', *_AS_A_PRESET],
+        {"data.temperature": 5.0},
+    ),
+    "a plateau after the end": (
+        "demo",
+        [*SETTINGS, *ONE_LAYER, *_NEVER_BETTER, "training.max_steps=6"],
+        {"training.plateau_patience": 2, "training.plateau_factor": 0.1},
+    ),
+    "negatives": (
+        "skipgram",
+        [*_VECTORS, "training.max_steps=5"],
+        {"training.label_smoothing": 0.5},
+    ),
+}
+"""A preset with settings, and further settings that change nothing beside them."""
 
 
 def config_with(**settings: object) -> RunConfig:
@@ -67,6 +105,19 @@ def test_the_setting_and_what_it_needs_are_named():
          "model": {"share_embeddings": False}},
         {"model": {"positions": "relative", "relative_clip": 4}},
         {"model": {"embedding": "mlp", "position_hidden": 4}},
+        {"model": {"positions": "learned", "max_positions": 999}},
+        {"model": {"positions": "sinusoidal", "max_positions": 99, "start_position": 1}},
+        {"model": {"positions": "sinusoidal_t2t", "start_position": 1}},
+        {"model": {"norm_kind": "rms", "norm_affine": False}},
+        {"model": {"kind": "rnn", "encoder_layers": 1, "decoder_layers": 1}},
+        {"model": {"kind": "skipgram", "negatives": 0}, "training": {"max_steps": 1,
+         "label_smoothing": 0.2}},
+        {"data": {"text": ["a", "b"], "weights": [3, 1]}, "model": {"kind": "decoder"}},
+        {"data": {"text": ["a", "b"], "temperature": 5.0}, "model": {"kind": "decoder"}},
+        {"training": {"max_steps": 1, "schedule": "plateau", "patience": 4,
+         "plateau_factor": 0.1}},
+        {"training": {"max_steps": 1, "patience": 2}},
+        {"phrasebook": {"pairs": 5, "seed": 3}},
         {},
     ],
 )  # fmt: skip
@@ -77,6 +128,48 @@ def test_a_setting_with_what_it_needs_is_not_named(settings):
 @pytest.mark.parametrize("preset", [each for each in preset_names() if each != "finetune"])
 def test_presets_set_nothing_in_vain(preset):
     assert idle_settings(read_config(preset)) == []
+    config = read_config(preset)
+    files = {"text": "a.en"} if not config.model.translates else {"source": "a.tsv"}
+    table = config.to_table()
+    beside_files = RunConfig.parse({**table, "data": {**table["data"], **files}})
+    assert idle_settings(beside_files) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        (
+            {"model": {"positions": "rotary", "max_positions": 99}},
+            "model.max_positions=99 changes nothing without model.positions=learned, one_hot, joint"
+            " or summed",
+        ),
+        (
+            {"model": {"positions": "alibi", "start_position": 1}},
+            "model.start_position=1 changes nothing without model.positions=sinusoidal or"
+            " sinusoidal_t2t",
+        ),
+        (
+            {"model": {"norm_kind": "l2_centered", "norm_affine": False}},
+            "model.norm_affine=false changes nothing without model.norm_kind=layer or rms",
+        ),
+        (
+            {"data": {"text": "a", "weights": [3]}, "model": {"kind": "decoder"}},
+            "data.weights=[3.0] changes nothing without several files of data.source or data.text",
+        ),
+        (
+            {"training": {"max_steps": 1, "schedule": "plateau", "patience": 3}},
+            "training.plateau_patience=3 changes nothing without a training.patience above"
+            " training.plateau_patience, or none",
+        ),
+        (
+            {"data": {"source": "a.tsv"}, "phrasebook": {"pairs": 5}},
+            "phrasebook.pairs=5 changes nothing without the phrasebook, whose place data.source or"
+            " data.text takes",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(settings, line):
+    assert idle_settings(config_with(**settings)) == [line]
 
 
 @pytest.mark.parametrize("path", _NEEDED)
@@ -86,15 +179,25 @@ def test_every_path_is_that_of_a_setting(path):
     assert any(name in kind.model_fields for kind in kinds)
 
 
-def test_a_run_with_every_idle_setting_learns_the_same(tmp_path):
-    plain = read_config("demo", [*SETTINGS, *ONE_LAYER, "training.optimizer=sgd", *_ENDS])
+def test_every_setting_has_a_run_that_it_changes_nothing_in():
+    tried = {path for _, _, others in _CASES.values() for path in others}
+    assert tried == set(_NEEDED)
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_a_run_with_every_idle_setting_learns_the_same(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pairs = phrasebook.split(60, 8, 0).train
+    (tmp_path / "a.tsv").write_text("".join(f"{each.source}\t{each.target}\n" for each in pairs))
+    preset, settings, others = _CASES[case]
+    plain = read_config(preset, settings)
     table = plain.to_table()
-    for path, value in _OTHER_VALUES.items():
+    for path, value in others.items():
         section, name = path.split(".")
         table[section][name] = value
     crowded = RunConfig.parse(table, origin="x")
     named = [line.partition("=")[0] for line in idle_settings(crowded)]
-    assert named == list(_NEEDED) == list(_OTHER_VALUES)
+    assert named == list(others)
 
     models = []
     for name, config in ("plain", plain), ("crowded", crowded):
