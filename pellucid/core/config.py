@@ -157,7 +157,8 @@ def write_toml(table: Mapping[str, Any]) -> str:
 def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """Set values by dotted path, each ``section.key=value``, over a copy of ``table``.
 
-    A value is read as TOML (``3e-4``, ``true``, ``[1, 2]``); what is not TOML is a string.
+    A value is read as TOML (``3e-4``, ``true``, ``[1, 2]``); what is not TOML is a string. Of a
+    section that is given as a table, ``section={key=value}``, the other values stay.
     Raises ConfigError for one that has no ``=`` or reaches through a value.
     """
     result = copy.deepcopy(dict(table))
@@ -179,8 +180,23 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
                 raise ConfigError(
                     f"{shown(override)} reaches into {key!r}, which is a value, not a section"
                 )
-        target[keys[-1]] = _parse_value(value.strip())
+        parsed, held = _parse_value(value.strip()), target.get(keys[-1])
+        if isinstance(parsed, dict) and isinstance(held, dict):
+            parsed = _laid_over(held, parsed)
+        target[keys[-1]] = parsed
 
+    return result
+
+
+def _laid_over(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``table`` with the values of ``changes``, section by section."""
+    result = dict(table)
+    for key, value in changes.items():
+        held = result.get(key)
+        if isinstance(value, dict) and isinstance(held, dict):
+            result[key] = _laid_over(held, value)
+        else:
+            result[key] = value
     return result
 
 

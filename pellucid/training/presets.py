@@ -32,6 +32,7 @@ def read_config(
 
     # A bundle that is named here may be another than the one whose hash the file has.
     named = {each.partition("=")[0].strip() for each in overrides}
+    named |= by_dotted_name(apply_overrides({}, overrides)).keys()  # also those in a table
     table = _without_old_hashes(table, named | ({"training.init"} if init else set()))
     training = table.get("training")
     init = init or (training.get("init") if isinstance(training, dict) else None)
@@ -159,10 +160,10 @@ def _keys(section: Any) -> list[str]:
 
 def _for_kind(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """``table`` without settings that the kind of model named by ``overrides`` does not have."""
-    kinds = [each for each in overrides if each.partition("=")[0].strip() == "model.kind"]
+    given = apply_overrides({}, overrides).get("model")
     own = table.get("model")
-    if not kinds or not isinstance(own, dict):
+    if not isinstance(given, dict) or "kind" not in given or not isinstance(own, dict):
         return table
-    config = kind_of(apply_overrides({}, kinds)["model"])
+    config = kind_of({"kind": given["kind"]})
     # parsing says that there is no such kind
     return table if config is None else {**table, "model": own_settings(config, own)}

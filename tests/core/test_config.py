@@ -192,6 +192,27 @@ def test_overrides_leave_the_table_they_are_applied_to_alone():
     assert table == {"engine": {"power": 1}, "wheels": [4]}
 
 
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["a={x=9}"], {"a": {"x": 9, "y": {"p": 2, "q": 3}}, "b": 4}),
+        (["a={z=9}"], {"a": {"x": 1, "y": {"p": 2, "q": 3}, "z": 9}, "b": 4}),
+        (["a={y={p=9}}"], {"a": {"x": 1, "y": {"p": 9, "q": 3}}, "b": 4}),
+        (["a.y={r=9}", "a.y.q=0"], {"a": {"x": 1, "y": {"p": 2, "q": 0, "r": 9}}, "b": 4}),
+        (["a={}"], {"a": {"x": 1, "y": {"p": 2, "q": 3}}, "b": 4}),
+        (["c={x=9}"], {"a": {"x": 1, "y": {"p": 2, "q": 3}}, "b": 4, "c": {"x": 9}}),
+        (["b={x=9}"], {"a": {"x": 1, "y": {"p": 2, "q": 3}}, "b": {"x": 9}}),
+        (["a=9"], {"a": 9, "b": 4}),
+    ],
+)
+def test_a_section_that_is_given_as_a_table_keeps_its_other_values(
+    overrides: list[str], expected: dict[str, object]
+):
+    table = {"a": {"x": 1, "y": {"p": 2, "q": 3}}, "b": 4}
+    assert apply_overrides(table, overrides) == expected
+    assert table == {"a": {"x": 1, "y": {"p": 2, "q": 3}}, "b": 4}
+
+
 @pytest.mark.parametrize("table", [{"data": {"source": "caf\udce9.fr"}}, {"caf\udce9": 1}])
 def test_half_a_character_which_no_file_of_settings_can_hold_is_refused(table: dict[str, object]):
     with pytest.raises(ConfigError, match=r"must have text in Unicode .*, got 'caf"):

@@ -150,8 +150,15 @@ def test_the_card_and_the_config_name_the_parent(tiny_run: Path, tmp_path: Path)
     assert again.to_table() == bundle.settings
 
 
-def test_what_the_bundle_decides_cannot_be_set(tiny_run: Path):
-    wrong = ["model.d_model=32", "model.norm=post", "tokenizer.vocabulary_size=9", "model.heads=2"]
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["model.d_model=32", "model.norm=post", "tokenizer.vocabulary_size=9", "model.heads=2"],
+        ['model={d_model=32, norm="post", heads=2}', "tokenizer={vocabulary_size=9}"],
+    ],
+    ids=["one by one", "as tables"],
+)
+def test_what_the_bundle_decides_cannot_be_set(tiny_run: Path, wrong: list[str]):
     with pytest.raises(ConfigError) as caught:
         read_config("demo", steps(1, *wrong), tiny_run)
     assert str(caught.value) == (

@@ -10,7 +10,7 @@ from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.model.config import KINDS
 from pellucid.training.config import RunConfig, TrainingConfig, validation_search
 from pellucid.training.preset_names import preset_names
-from pellucid.training.presets import read_config
+from pellucid.training.presets import config_text, read_config
 from pellucid.training.train import train
 
 TEXT_KINDS = [name for name, each in KINDS.items() if not each.translates]
@@ -96,6 +96,28 @@ def test_overrides_go_over_the_preset():
     assert config.model.d_model == 64
     assert config.training.adam_betas == (0.8, 0.9)
     assert config.model.d_ff == 256
+
+
+@pytest.mark.parametrize("preset", ["tiny", "demo", "rnn"])
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (["model={dropout=0.3}"], ["model.dropout=0.3"]),
+        (
+            ["training={max_steps=5, adam_betas=[0.8, 0.9]}"],
+            ["training.max_steps=5", "training.adam_betas=[0.8, 0.9]"],
+        ),
+        (["decoding={sampling={top_k=3}}"], ["decoding.sampling.top_k=3"]),
+        (['model={kind="rnn-attention"}'], ["model.kind=rnn-attention"]),
+        (
+            ['model={kind="transformer", encoder_layers=2}'],
+            ["model.kind=transformer", "model.encoder_layers=2"],
+        ),
+    ],
+)
+def test_a_table_of_settings_is_each_of_them(preset: str, given: list[str], same: list[str]):
+    assert read_config(preset, given) == read_config(preset, same)
+    assert config_text(preset, given) == config_text(preset, same)
 
 
 def test_an_unknown_preset_gets_the_nearest_one_and_the_list():
