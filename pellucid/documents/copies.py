@@ -163,7 +163,9 @@ def _with_surroundings(text: str, literals: Sequence[Span]) -> list[Span]:
         stop = end
         while stop < limit and text[stop].isascii() and text[stop].isalnum():
             stop += 1
-        if stop - end <= _LONGEST_UNIT and not is_of_word(text[stop : stop + 1]):
+        # A brace that opens stands before a sentence, not before a unit.
+        is_unit = stop - end <= _LONGEST_UNIT and text[end - 1] != "{"
+        if is_unit and not is_of_word(text[stop : stop + 1]):
             end = stop
         first = whole[number - 1][1] if number else 0
         is_quoted = first < start and end < limit and _QUOTES.get(text[start - 1]) == text[end]

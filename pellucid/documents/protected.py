@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pellucid.documents.ordinary_signs import are_around_prose, are_quoted, is_amount
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, Span, joined
 from pellucid.text.scripts import is_of_word, is_wide
 
@@ -29,6 +30,10 @@ _CODE = r"(?:[^`'\n]|(?<=[(\[{=,: ])'[^`'\n]{0,60}')"
 _OF_ALPHABET = r"[^\W\u0590-\u1dff\u2000-\U0010ffff]"
 """A letter of an alphabet with capitals, or a digit. One that touches a backtick makes it an
 apostrophe (don`t); Korean and Japanese have particles behind code."""
+_BULLET = "[-–—*+•·▪◦‣○●→■□◆◇▶▸►➤✓✔✗✘☐☑☒]"
+"""A sign before an item of a list, or before a line of speech."""
+# Most forms begin with their first sign, and what must not be before it comes next: so every other
+# character is passed over at once.
 FORMS = (
     Form(
         "addresses",
@@ -65,6 +70,7 @@ FORMS = (
     Form("ERB, EJS", r"<%(?![=%-])[^\n]{0,300}?%>", "<% end %>", "statement"),
     Form("ERB, EJS", r"<%[^\n]{0,300}?%>", "<%= name %>"),
     Form("Jinja, Django, Liquid", r"\{%[^\n]{0,300}?%\}", "{% url home %}"),
+    Form("Template Toolkit", r"\[%[-+=~]?\s[^\]\n]{1,300}?\s[-+=~]?%\]", "[% name %]"),
     Form("Vue I18n", r"(?<!')\{'[^'\n]{1,40}'\}(?!')", "{'@'}"),
     Form(
         "Python, JavaScript, Ruby and others: up to the brace that closes it",
@@ -73,6 +79,15 @@ FORMS = (
         "braces",
     ),
     Form("Symfony, Windows", r"%[A-Za-z_]\w{1,60}%(?![\w%])", "%name%", "program"),
+    Form("WordPress", r"%(?<!%%)%[A-Za-z_]\w{1,60}%%(?![\w%])", "%%title%%", "program"),
+    # "%sold", "%lufiles" and "%limin" are one of C and a word; "50 %igen" and "%ages" are none.
+    Form(
+        "Drupal",
+        r"%(?<![\w%)\]}.,-]%)(?<!\d[ \u00a0\u202f]%)"
+        r"(?![ds]|[lhjzqt][dsuxc]|li(?!ce|mit|n[ek]|st)|ll|hh|ig|ages?\b)[a-z]{4}[a-z_]{0,60}(?![\w%])",
+        "%count",
+        "program",
+    ),
     Form(
         "Python",
         r"%\([A-Za-z_][\w.-]{0,60}\)[-+ 0#]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]",
@@ -86,6 +101,14 @@ FORMS = (
         "program",
     ),
     Form(".stringsdict", r"%\d{1,2}\$#@\w{1,60}@|%#@\w{1,60}@", "%#@name@", "program"),
+    Form("Go", r"%\[\w{1,60}\][-+0#]*\d{0,4}(?:\.\d{1,4})?[a-zA-Z]", "%[1]d", "program"),
+    Form(
+        "Windows",
+        r"%\d{1,2}![-+0#]{0,3}[\d.*]{0,8}(?:I64|I32|[hlw])?[a-zA-Z]!",
+        "%1!d!",
+        "program",
+    ),
+    Form("Steam", r"%s[1-9](?![\w.,]*\d|[A-Za-z])", "%s1", "program"),
     # With a number or with a width no letter behind it is part of a word.
     Form(
         "C, numbered",
@@ -112,7 +135,7 @@ FORMS = (
         "%lld",
         "program",
     ),
-    Form("C, no word", r"%[-+0#,(']*[iouxXeEfFgGaAcpn](?![a-z])", "%u", "program"),
+    Form("C, no word", r"%[-+0#,(']*(?:[iouxXeEfFgGaAcpnv]|ws)(?![a-z])", "%u", "program"),
     Form(
         "strftime",
         r"%(?::{1,3}z|[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ])(?![^\W\d_]{2})",
@@ -129,13 +152,25 @@ FORMS = (
     ),
     Form("Mailchimp", r"\*\|[A-Za-z][\w:]{0,60}\|\*", "*|FNAME|*", "program"),
     Form("Thymeleaf, Twig", r"\[\[ ?[$#@]?\{?[A-Za-z][\w.]{0,60}\}? ?\]\]", "[[count]]", "program"),
-    Form("e-mail templates", r"(?<![\w#])##[A-Za-z]\w{0,60}##(?![\w#])", "##order##", "program"),
+    Form(
+        "e-mail templates",
+        r"#(?<![\w#]#)#?[A-Za-z]\w{0,60}#{1,2}(?![\w#])",
+        "##order##",
+        "program",
+    ),
     Form("e-mail templates", r"\[[A-Z][A-Z0-9]{0,30}_[A-Z0-9_]{1,60}\]", "[FIRST_NAME]", "program"),
+    Form(
+        "shells, installers",
+        r"\$\((?!US|CAN|AUS|NZ|HK)\^?[A-Za-z_][\w.]{0,60}\)",
+        "$(name)",
+        "program",
+    ),
+    Form("autoconf, Ant", r"@(?<![\w@]@)@?[A-Za-z_]\w{0,60}@{1,2}(?![\w@])", "@NAME@", "program"),
     Form("i18next", r"\$t\([^()\n]{1,200}\)", "$t(key)", "program"),
     Form(
         "shells, browsers' add-ons",
         r"(?<![\w$])\$(?:(?!(?:US|USD|CAN|AUS|NZ|HK)\b)[A-Za-z_]\w{0,60}(?:@\w{1,60})?\$?"
-        r"|[1-9](?![\w.,]*\d|[-–]\d))",
+        r"(?:(?:\.|->)[a-z_]\w{0,60}){0,4}|[1-9](?![\w.,]*\d|[-–]\d))",
         "$NAME$",
         "program",
     ),
@@ -145,6 +180,14 @@ FORMS = (
         "@:key",
     ),
     Form(
+        "Android", r"@(?<![\w@]@)(?:[a-z]\w{0,60}:)?[a-z]{2,20}/[a-z]\w{0,60}", "@string/app_name"
+    ),
+    Form(
+        "reStructuredText, roles",
+        r":(?<![\w:`]:)[a-z][\w.+-]{0,40}(?::[a-z][\w.+-]{0,40}){0,2}:`(?!\s)[^`\n]{1,200}(?<!\s)`(?!`)",
+        ":ref:`the guide <guide>`",
+    ),
+    Form(
         "Laravel, emoji",
         r"(?<![\w:/.)\]}@%‰°§€$£])(?<!\w[\"'”’»])"
         rf":[A-Za-z_]{_OF_ALPHABET}{{0,60}}:?(?!{_OF_ALPHABET}|:)",
@@ -152,8 +195,19 @@ FORMS = (
     ),
     Form(
         "social networks, Drupal",
-        r"(?<![\w@#&/.])[@#][A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+)?",
+        r"(?<![\w@#&/.])(?:#[A-Za-z_]\w{0,60}"
+        r"|@[A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+|(?:\.[A-Za-z_]\w{0,60}){1,4})?)",
         "@name",
+    ),
+    Form(
+        "reStructuredText, links",
+        r"`(?<![\w`]`)(?![\s`])(?:[^`\n]{1,200}<[^<>`\n]{1,300}>`_{0,2}|[^`'\n]{1,100}(?<!\s)`__?)(?![\w`])",
+        "`the guide <https://example.org>`_",
+    ),
+    Form(
+        "reStructuredText, substitutions",
+        r"\|(?<![\w|]\|)[a-z][a-z\d_.-]{2,40}\|_{0,2}(?![\w|])",
+        "|version|",
     ),
     Form(
         "Markdown",
@@ -168,7 +222,8 @@ FORMS = (
     ),
     Form(
         "signs before a line",
-        r"(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)|[-–—](?=[^\W\d_]))",
+        rf"(?m:^)(?:>(?:[ \t]{{0,3}}>)*(?=\s|\Z|[^\W_]|[\"'“„«¿¡(])(?:[ \t]*{_BULLET}(?=\s))?"
+        rf"|{_BULLET}(?=\s)|[-–—](?=[^\W\d_]))",
         "•",
         "bullet",
     ),
@@ -445,10 +500,15 @@ def _placeholders(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
     pattern = _pattern(keep_numbers=keep_numbers)
     closing = closing_braces(text)
     known: dict[str, bool] = {}
+    of_prose = -1
+    """Where braces around words close that are not kept."""
     at = 0
 
     while found := pattern.search(text, at):
         start, end, kind = found.start(), found.end(), found.lastgroup
+        if 0 <= of_prose < start:
+            yield of_prose, of_prose + 1, None
+            of_prose = -1
         before = text[at:start]
         at = end
 
@@ -461,7 +521,11 @@ def _placeholders(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
                 continue
             if not is_nested and "\n" in text[end:close]:
                 continue
-            if _are_quoted(text, start, end, close):
+            if are_quoted(text, start, end, close):
+                continue
+            if not is_nested and are_around_prose(text, start, end, close):
+                yield start, end, None
+                of_prose = close
                 continue
 
             end = close + 1
@@ -470,12 +534,15 @@ def _placeholders(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
                 start, end = start - 1, end + 1
             at = end
             kind = "program"
-        elif _is_amount(text, before, found, known):
+        elif is_amount(text, before, found, known):
             continue
         elif kind is None:
             at = end = _with_brackets(text, found)
 
         yield start, end, kind
+
+    if of_prose >= 0:
+        yield of_prose, of_prose + 1, None
 
 
 def _with_brackets(text: str, found: re.Match[str]) -> int:
@@ -489,99 +556,3 @@ def _with_brackets(text: str, found: re.Match[str]) -> int:
         while unclosed > 0 and text[end : end + 1] == ")":
             end, unclosed = end + 1, unclosed - 1
     return end
-
-
-def _is_amount(text: str, before: str, found: re.Match[str], known: dict[str, bool]) -> bool:
-    """Whether a sign is a percentage's or a price's. ``known`` is that of ``_is_percentage``."""
-    match found[0][0]:
-        case "%":
-            return _is_percentage(text, before, found[0], known)
-        case "$":
-            return _is_price(text, found, known)
-        case _:
-            return False
-
-
-def _are_quoted(text: str, start: int, end: int, close: int) -> bool:
-    """Whether two braces are quoted signs with words between: ``between "{" and "}"``."""
-    before = text[max(0, start - 2) : start].rstrip()[-1:]
-    behind = text[close + 1 : close + 3].lstrip()[:1]
-    inside = text[end:close].strip()
-    if len(inside) < 2 or before not in _OPENING or behind not in _CLOSING:
-        return False
-    return "" not in (before, behind) and inside[0] in _CLOSING and inside[-1] in _OPENING
-
-
-_OPENING, _CLOSING = "\"'`“‘„‚«»", "\"'`”’“‘»«"
-"""Quotation marks of all languages, of which some open in one and close in another."""
-_AMOUNT = re.compile(
-    r"[ \u00a0-]?(?:[Mm]illion|[Mm]ill?iard|billion|trillion|thousand|hundred|bucks?\b|bills?\b)"
-    r"|(?:[kKmMB]|[mb]n|tn)\b"
-)
-
-
-def _is_price(text: str, found: re.Match[str], known: dict[str, bool]) -> bool:
-    """Whether ``$5`` is an amount: a program that fills in the fifth text has four before it."""
-    number = found[0][1:]
-    if not number.isdigit():
-        return False
-    if _AMOUNT.match(text, found.end()):
-        return True
-    if found[0] not in known:
-        lower = range(1, int(number))
-        known[found[0]] = not all(re.search(rf"\${each}(?!\d)", text) for each in lower)
-    return known[found[0]]
-
-
-_OTHER_ARGUMENT = re.compile(r"(?<!\d)(?<!\d[ \u00a0\u202f])%(?:[sdiu@]|l[sdux])(?![A-Za-z])")
-"""A placeholder that stands behind no number, such as "%s files"."""
-_ANY_ARGUMENT = re.compile(r"(?<!\d)(?<!\d[ \u00a0\u202f])%[-_0^#EO]?[A-Za-z@({]")
-"""The same of any program, such as a part of a date."""
-_ENDING = re.compile(r"%[-'][A-Za-z]\Z")
-"""The first letter of an ending or of a word behind a percent sign: 5%-os, 50%'e, 20%-Satz."""
-_NUMBER_AT_END = re.compile(r"(?<![\w~])\d[\d.,]*[ \u00a0\u202f]?\Z")
-"""A number, and no name that ends with one: "SHA1 %s"."""
-
-
-def _is_percentage(text: str, before: str, found: str, known: dict[str, bool]) -> bool:
-    """Whether a percent sign is that of a number: ``50 %d`` of German, ``%50`` of Turkish, the
-    ``5%-os`` of Hungarian.
-
-    ``before`` is the text from the last placeholder on. ``known`` keeps what the whole text says of
-    a placeholder, which is read once for each kind and not for each place.
-    """
-    if _NUMBER_AT_END.search(before[-20:]) and _ENDING.match(found):
-        if not before[-1:].isspace():
-            return True
-        if found not in known:
-            known[found] = not _ANY_ARGUMENT.search(text.replace(found, "", 1))
-        return known[found]
-    if re.match(r"%(?:%|\d{1,2}\$|\(|<|#@|\w+%)", found):
-        return False  # no percentage is written like these
-    if found not in known:
-        known[found] = _may_be_percentage(text, found)
-    if not known[found]:
-        return False
-
-    # From here on what stands beside it decides: %50 is a percentage, "50 %d" may be one.
-    if found[1:].isdigit() and found != "%1":
-        return True
-    if found[1:] in ("o", "x", "X") and re.search(r"(?<!\d)0\Z", before[-2:]):
-        return False  # 0%o and 0%x: octal and hexadecimal numbers
-    if re.search(r"(?<![\d.,])0\d+[ ]?\Z", before[-10:]):
-        return False  # "chmod 0700 %s"
-    return _NUMBER_AT_END.search(before[-20:]) is not None
-
-
-def _may_be_percentage(text: str, found: str) -> bool:
-    """Whether a text leaves open that this placeholder is the sign of a number."""
-    if found[1:].isdigit() and found != "%1":
-        # "%8U" of a program is no number by itself; Qt numbers its arguments from 1 on.
-        is_of_program = rf"|{found}[A-Za-z]" if len(found) == 2 else ""
-        return not re.search(rf"%1(?!\d){is_of_program}", text)
-    # %9.9s is one whatever is before it, and a text with one has more
-    return not (
-        len(found) > 2
-        or text.count(found) > 1
-        or _OTHER_ARGUMENT.search(text.replace(found, "", 1))
-    )
