@@ -55,7 +55,8 @@ prints a preset whole, with the meaning of every setting, as a file to begin wit
 - The value is read as TOML: `3e-4`, `true`, `[1, 2]`. What is not TOML is text, so
   `--set data.source=train.en` needs no quotes. A list of files does:
   `--set 'data.source=["a.en", "b.en"]'`.
-- A table inside a section is reached by one more dot: `--set decoding.sampling.top_k=10`.
+- A table inside a section is reached by one more dot: `--set decoding.sampling.top_k=10`. Of a
+  section given as a table, `--set 'model={dropout=0.2, norm="pre"}'`, the other settings stay.
 - File names count from the current folder, not from the config's.
 - A setting that a preset has set can be changed, but not unset: TOML has no word for "none". A
   limit such as `training.max_minutes` can be raised until it no longer matters.

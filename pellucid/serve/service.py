@@ -583,7 +583,7 @@ _MEANT = {
 
 
 def _contradiction(problem: str, request: TranslateRequest) -> FieldProblem:
-    """What a request asks for and the model's own settings exclude, with the field that asks."""
+    """The problem of a request that the model's own settings exclude, with the field that asks."""
     given = [name for name in _MEANT if name in request.model_fields_set]
     meant = [name for name in given if any(each in problem for each in _MEANT[name])]
     field = (meant or given or ["model"])[0]
