@@ -38,7 +38,7 @@ _ALIKE = {
 }
 """For each sign the signs that may stand for it, the nearest first."""
 _OPENING, _CLOSING = ('"', "„", "“", "«"), ('"', "”", "“", "»")
-"""What may stand for a double quotation mark that opens, or closes, a quotation."""
+"""Signs that may stand for a double quotation mark that opens, or closes, a quotation."""
 _OPENS_BEHIND = re.compile(r"[\s(\[{—–-]")
 
 _OF_WINDOWS = {
