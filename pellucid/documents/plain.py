@@ -307,6 +307,10 @@ _OF_FRAMEWORKS = re.compile(
 JSON files of Angular:
 ``{$startTagB}text{$closeTagB}``, ``{START_LINK}text{CLOSE_LINK}``."""
 _RUBY = re.compile(r"%<\w{1,60}>[-+0# ]*\d*(?:\.\d+)?[bcdeEfgGiosuxX](?![A-Za-z])")
+_OF_SPHINX = re.compile(
+    r":[\w.+:-]{1,40}:`[^`]{1,300}`|(?<!`)`(?!`)[^`<>]{0,200}<[^<>`]{1,300}>`__?(?!\w)"
+)
+"""Roles and links of reStructuredText, whose target is no tag: ``:ref:`text <target>```."""
 _OPAQUE = frozenset(("xliff:g", *READ_AS_WORDS, "rt", "rp"))
 """Around what translators must not change: the first in strings of Android, others as in HTML."""
 
@@ -316,7 +320,13 @@ def _tags_of(text: str) -> list[Tag]:
     reader = _TagReader(text)
     reader.read()
     closed = {tag.name for tag in reader.found if tag.kind == "end"}
-    tags = [tag for tag in reader.found if tag.name in closed or not _is_of_ruby(text, tag)]
+    targets = [each.span() for each in _OF_SPHINX.finditer(text)] if "`" in text else []
+    tags = [
+        tag
+        for tag in reader.found
+        if (tag.name in closed or not _is_of_ruby(text, tag))
+        and not any(start < tag.start < stop for start, stop in targets)
+    ]
     if others := [_tag_of(found) for found in _OF_FRAMEWORKS.finditer(text)]:
         tags = _without_overlaps(sorted([*others, *tags], key=lambda tag: tag.start))
     ends: dict[str, list[int]] = {}

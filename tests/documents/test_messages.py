@@ -82,10 +82,17 @@ def test_beside_a_plural_an_apostrophe_of_the_model_begins_no_quotation(text: st
         ("car | cars", "CAR | CARS"),
         ("|one|two|", "|ONE|TWO|"),
         ("a | one | b", "A | ONE | B"),
+        # targets are no tags
+        (
+            "See :ref:`the dog <dogs>` or :doc:`/cats` now.",
+            "SEE :ref:`the dog <dogs>` OR :doc:`/cats` NOW.",
+        ),
+        ("Read `a page <https://a.org>`_ now", "READ `a page <https://a.org>`_ NOW"),
+        ("an `old <b>tag</b>` here", "AN `OLD <b>TAG</b>` HERE"),
     ],
 )
-def test_a_substitution_between_bars_stays(text: str, found: str):
-    """Sphinx puts another text in its place."""
+def test_names_and_roles_of_sphinx_stay(text: str, found: str):
+    """Sphinx puts another text in their place."""
     quoted = json.dumps(text)
     source = f'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid {quoted}\n'
     written = translate_document(f'{source}msgstr ""\n'.encode(), Capitals(), "a.po").decode()
