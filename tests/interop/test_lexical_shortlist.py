@@ -183,5 +183,5 @@ def test_the_command_learns_one_or_takes_a_file(exported: Path, tmp_path: Path):
     ):
         result = pellucid(*words, "none", *wrong, folder=tmp_path)
         assert result.code != 0
-        assert result.err.startswith("error: ")
+        assert result.error_line
         assert not (tmp_path / "none").exists()

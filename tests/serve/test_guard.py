@@ -451,9 +451,12 @@ def test_the_log_has_one_line_for_a_request_without_its_text(client: TestClient,
     headers = {"authorization": "Bearer hush-hush-hush-hush"}
     client.post("/v1/translate?q=secret", json={"text": "confidential"}, headers=headers)
     client.get("/%1b[31mred%0aline%1b[2J")
-    lines = [_Lines().format(record) for record in caplog.records]
+    # beside the warnings of a model that has learned nothing
+    records = [each for each in caplog.records if each.levelno == logging.INFO]
+    lines = [_Lines().format(record) for record in records]
     assert len(lines) == 2
     assert "POST /v1/translate 200" in lines[0]
+    lines = [*lines, *map(_Lines().format, caplog.records)]
     for line in lines:
         assert line.isprintable()
     assert "\\x1b[31mred\\nline\\x1b[2J" in lines[1]
