@@ -3,7 +3,10 @@
 Emoji are taken out before the search and put back into the translation, because a model that has
 never seen one loses it or the words around it. A line in upper case or in Title Case can be read as
 the same line in lower case, because its words are cut into other pieces than those that the model
-has"""
+has learned. So can a single word in upper case, if the model knows it better in lower case. A sign
+that the vocabulary lacks, such as ’, is read as one that looks alike. A line without a letter is
+its own translation.
+"""
 
 import bisect
 import dataclasses
@@ -17,6 +20,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.text.edits import Edited, Offsets, composed, edited, moved
+from pellucid.text.languages import UNKNOWN, language_of_code
 from pellucid.text.letter_case import is_in_capitals, lower, upper
 from pellucid.text.normalization import CLASSES, check_text
 from pellucid.text.scripts import combining_marks, is_mark, is_wide
@@ -27,17 +31,18 @@ from pellucid.text.tokenizers.marian import MARIAN_KIND
 _SPACE = f"[ {CLASSES['spaces']}]"
 _PICTURE = (
     "(?:[\U0001f000-\U0001faff\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff\u3030\u303d\u3297\u3299]"
-    "|[\u2022\u2023\u2043\u25a0-\u25ff\uf0a7\uf0b7]"
-    "|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u24c2\u2934\u2935]\ufe0f"
+    "|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u25aa-\u25fe\u24c2\u2934\u2935]\ufe0f"
     "|[0-9#*]\ufe0f?\u20e3)"
 )
-"""A character that is a picture by itself, or by the sign that follows it; also bullets, of which
-Word writes two as private characters."""
+"""A character that is a picture by itself, or by the sign that follows it."""
 _EMOJI = f"{_PICTURE}[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
 """A picture with its variation, tone of skin or tags. Source: Unicode Technical Standard 51."""
 _JOINED = f"{_EMOJI}(?:\u200d{_EMOJI})*"
-EMOJI = f"{_JOINED}(?:{_SPACE}*{_JOINED})*"
-"""Emoji in a row, joined ones included; an expression that browsers read as well."""
+_BULLET = f"^[\u2022\u2023\u2043\u25a0-\u25ff\uf0a7\uf0b7](?={_SPACE})"
+"""A bullet at the start of a line; Word writes two as private characters. Elsewhere such a sign is
+part of the text, as in ▲5% and 二○○八."""
+EMOJI = f"{_JOINED}(?:{_SPACE}*{_JOINED})*|{_BULLET}"
+"""Emoji in a row, joined ones included, or a bullet; an expression that browsers read as well."""
 _SIGN = re.compile(EMOJI)
 _ONE_SIGN = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINED}")
 FINAL_MARKS = ".,;:!?…‥。、，；：！？．｡､؟،؛۔।॥։።။၊។།"
@@ -53,9 +58,10 @@ _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
 _LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
 _ANY_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*)+")
-_LEAST_WORD, _LEAST_LONG_WORD = 3, 7
-"""Letters of a single word in capitals, from which on it is read in lower case if that is one
-piece, or several: US is not us, and UNESCO is among the longest abbreviations."""
+_LEAST_ALONE, _LEAST_WORD, _LEAST_LONG_WORD = 3, 4, 7
+"""Letters of a single word in capitals, from which on it is read in lower case: if it is all the
+text, if that is one piece, and if it is several. US is not us, WHO is not who, and UNESCO is among
+the longest abbreviations."""
 _TITLE_WORDS, _LONG_WORD = 4, 4
 """Words of a title, at least, and the length from which all of its words begin in upper case."""
 
@@ -406,7 +412,8 @@ def _recased(
         # The first of equals: a word that is known in upper case too stays as it is.
         best = min((word, *small, *(word[0] + each[1:] for each in small)), key=cost)
         is_unsure = seen is None and recase is None and not is_whole
-        return word if is_unsure and _may_be_a_name(word, cost(best)[1]) else best
+        is_alone = len(word) == sum(map(str.isalpha, text))
+        return word if is_unsure and _may_be_a_name(word, cost(best)[1], is_alone) else best
 
     def cost(word: str) -> tuple[int, int, int]:
         ids = tokenizer.encode(word)
@@ -423,16 +430,23 @@ def _recased(
 def _in_lower_case(word: str, tokenizer: Tokenizer, language: str) -> list[str]:
     """The word in lower case; SS of capitals may be an ß."""
     small = lower(word, language)
-    if "SS" in word and "ß" in tokenizer.characters:
+    if "SS" in word and has_sharp_s(tokenizer, language):
         return [small, lower(word.replace("SS", "ß"), language)]
     return [small]
 
 
-def _may_be_a_name(word: str, pieces: int) -> bool:
+def has_sharp_s(tokenizer: Tokenizer, language: str) -> bool:
+    """Whether words of the source may have an ß, as far as its language is known."""
+    return "ß" in tokenizer.characters and language_of_code(language) in ("", UNKNOWN, "de")
+
+
+def _may_be_a_name(word: str, pieces: int, is_alone: bool) -> bool:
     """Whether a single word in capitals may be one, such as UNESCO, where the words of the training
-    text are not known: unless it is a single piece in another case, or long.
+    text are not known.
     """
-    return len(word) < (_LEAST_WORD if pieces == 1 else _LEAST_LONG_WORD)
+    if pieces > 1:
+        return len(word) < _LEAST_LONG_WORD
+    return len(word) < (_LEAST_ALONE if is_alone else _LEAST_WORD)
 
 
 def _grown(text: str) -> Offsets:

@@ -197,8 +197,9 @@ def german() -> Tokenizer:
         ("Ich LIEBE dich.", "Ich liebe dich.", "a cat"),
         ("Das ist SEHR nah.", "Das ist sehr nah.", "a cat"),
         # too short, or in several pieces in any case: perhaps an abbreviation
-        ("Das IST es.", "Das ist es.", "a cat"),
-        ("ES ist da.", "ES ist da.", "a cat"),
+        ("Das IST es.", "Das IST es.", "a cat"),
+        ("IST?", "ist?", "A CAT"),
+        ("ES", "ES", "a cat"),
         ("die UNESCO", "die UNESCO", "a cat"),
         ("die WELTSTRASSE", "die weltstraße", "a cat"),
         ("DIE STRASSE IST NAH", "die Straße ist nah", "A CAT"),
@@ -252,6 +253,29 @@ def test_what_is_banned_is_neither_copied_nor_written_in_capitals():
     for text, wanted in (("Ein Mann", "Ein Mann"), ("Ein Kind", "EIN KIND")):
         made = Translation(text, -1.0, (), (), (), line.plain.source)
         assert line.restored(made).text == wanted
+
+
+def test_ss_is_no_sharp_s_in_a_language_without_it():
+    for language, plain in (("de", "straße"), ("en", "strasse"), ("", "straße")):
+        languages = (language, "fr")
+        line = OddLine.of(Request("ICH STRASSE"), RECASE, german(), languages=languages)
+        assert line.plain.source.lower() == f"ich {plain}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "二○○八年",
+        "正解は○です",
+        "売上は▲5%です",
+        "Das Dreieck △ABC",
+        "25◦C",
+        "a ● b",
+        "约翰•史密斯",
+    ],
+)
+def test_a_sign_within_a_text_is_no_bullet(source: str):
+    assert restored(source, "x")[0] == source
 
 
 @pytest.mark.parametrize("bullet", ["•", "‣", "▪", "●", "■", "○", "►", "\uf0b7", "◦"])

@@ -177,3 +177,19 @@ def test_controls_that_are_characters_in_windows_1252_become_these(line, right):
     kind = "control" if right == "ab" else "windows_1252"
     found = scan_block(line.encode()).problems
     assert {name for name, rows in found.items() if len(rows)} == {kind}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A letra “Ã” tem til.",
+        "Chữ “Â” và “Ã”",
+        "Letras “ã”, “Ã”, “õ”",
+        "IRMÃ® é marca",
+        "A tecla Ã… e mais",
+        "Comprimento 1,5 Å± 0,1",
+    ],
+)
+def test_a_letter_and_the_mark_behind_it_are_no_mojibake(line: str):
+    assert not is_mojibake(line)
+    assert read_again(line) == line

@@ -13,7 +13,7 @@ from pellucid.backends.web.weights import WeightsType, as_stored, pack_tensors
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.odd_lines import EMOJI, FINAL_MARKS
+from pellucid.decoding.odd_lines import EMOJI, FINAL_MARKS, has_sharp_s
 from pellucid.decoding.suspicious import usual_of
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
@@ -106,7 +106,7 @@ def _odd_lines(source: Tokenizer, codes: tuple[str, str]) -> Mapping[str, Any]:
         "wide": wide_characters(),
         "final_marks": FINAL_MARKS,
         "look_alikes": {"signs": source.look_alikes.signs, "voiced": VOICED},
-        "has_sharp_s": "ß" in source.characters,
+        "has_sharp_s": has_sharp_s(source, codes[0]),
         "languages": [language_of_code(code) for code in codes],
     }
 

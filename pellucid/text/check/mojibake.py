@@ -93,6 +93,9 @@ _BEFORE_SIGN = "\xa0–—…“‘«"
 """Marks behind a letter that a price or a fraction may follow."""
 _CLOSING = "\xa0–—…“”‘’«»‹›™©®°²³¹·•†‡"
 
+_MARKS = "–—…“”‘’«»‹›™©®°±•†‡"
+"""Continuation bytes that are marks behind a letter, or a sign, in right text."""
+
 _WINDOWS_1252 = _Page(
     "cp1252",
     # Â ends no word, and Ã only words of Portuguese; Ø and × also stand with numbers.
@@ -178,7 +181,7 @@ _Found = tuple[int, int, str]
 
 def _mojibake(line: str, page: _Page) -> list[_Found]:
     found = list(_sequences(line, page))
-    if not found:
+    if not any(_is_likely(line, each) for each in found):
         return []
 
     certain = _are_certain(line, page, found)
@@ -190,6 +193,19 @@ def _mojibake(line: str, page: _Page) -> list[_Found]:
     beside = [one for one, other in itertools.pairwise(found) if one[1] == other[0]]
     enough = len(found) >= _LEAST_SEQUENCES or any(stop - start > 2 for start, stop, _ in beside)
     return found if is_whole and beside and enough else []
+
+
+def _is_likely(line: str, found: _Found) -> bool:
+    """Whether a sequence is no letter with a mark behind it, as in ``“Ã”`` and ``1,5 Å± 0,1``.
+
+    In a word it is none, but a small letter behind a capital is none of the same word: ``IRMÃ®``.
+    """
+    start, stop, made = found
+    if stop - start > 2 or not line[start].isalpha() or line[start + 1] not in _MARKS:
+        return True
+    before, behind = line[start - 1 : start], line[stop : stop + 1]
+    is_of_capitals = before.isupper() and (made.isupper() or made == "ß")
+    return behind.isalpha() or before.islower() or is_of_capitals
 
 
 def _are_certain(line: str, page: _Page, found: list[_Found]) -> list[bool]:

@@ -28,7 +28,8 @@ const isSpace = (character) => character !== undefined && SPACES.test(character)
 const isWord = (character) => character !== undefined && LETTER_OR_NUMBER.test(character);
 const isMark = (character) => /\p{M}/u.test(character) && character !== "\ufe0e" && character !== "\ufe0f";
 const DOTLESS = new Set(["az", "crh", "gag", "tr"]); // languages with two letters, i and ı (text/letter_case.py)
-const [LEAST_WORD, LEAST_LONG_WORD] = [3, 7]; // letters of a word in capitals that may be read in lower case
+// letters of a word in capitals that is read in lower case: if it is alone, is one piece, is several
+const [LEAST_ALONE, LEAST_WORD, LEAST_LONG_WORD] = [3, 4, 7];
 const OPENS_BEHIND = new RegExp(`^(?:${SPACE}|[(\\[{—–-])$`, "u");
 
 /** In lower case, with as many characters: İ alone would become two. */
@@ -115,7 +116,8 @@ function recased(text, recase, { tokenizer, seen, kind, language, hasSharpS }) {
     const [first] = word;
     const best = cheapest([word, ...small, ...small.map((each) => first + characters(each).slice(1).join(""))]);
     const isUnsure = seen === null && recase === null && !isWhole;
-    const least = cost(best)[1] === 1 ? LEAST_WORD : LEAST_LONG_WORD;
+    const ofOnePiece = characters(word).length === letterCount(text) ? LEAST_ALONE : LEAST_WORD;
+    const least = cost(best)[1] === 1 ? ofOnePiece : LEAST_LONG_WORD;
     return isUnsure && characters(word).length < least ? word : best;
   });
   return [made, recase && isWhole ? isUpper : made !== text && isInCapitals(text)];
