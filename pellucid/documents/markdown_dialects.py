@@ -144,6 +144,18 @@ _DEEPEST = 20
 _NOTHING = "<!---->"
 """A block without text, as the parser reads it."""
 
+_IN_KEY = r"[A-Za-z0-9_\u00c0-\u024f]"
+_CAPITAL = r"(?-i:[A-Z\u00c0-\u00de])"
+_KEY = (
+    r"(?:(?:fig|tbl|tab|sec|eqn?|lst|thm|lem|cor|prp|cnj|def|exm|exr|sol|rem|alg|app|chap?):"
+    rf"(?={_IN_KEY}))?{_IN_KEY}"
+    rf"(?:{_IN_KEY}|(?:[#+/-]|\\_)(?={_IN_KEY})"
+    rf"|\.(?!{_CAPITAL})(?={_IN_KEY})|\.(?={_IN_KEY}{{1,40}}\d)"
+    # The number of a source, or the server of a name: @doe:2020, @DBLP:conf/x/Doe20, @bob:chat.org
+    rf"|:(?=(?:{_IN_KEY}|[/.-]){{0,60}}\d)|:(?={_IN_KEY}{{1,40}}\.{_IN_KEY}{{2}})){{0,100}}"
+)
+"""The key of a source or of a place: ``doe2020``, ``fig:one``. Words behind it that only a sign
+divides from it are text: "@bob...great", "@bob:please", "@everyone.Please"."""
 _INLINE = re.compile(
     r"\$\$[^$]{1,1000}\$\$"
     r"|(?<![\w$\\])\$(?P<dollar>(?![\s$]|\d[\d.,]*(?:\s|\s?/\s?)\s*[A-Za-z]{2,})"
@@ -153,8 +165,8 @@ _INLINE = re.compile(
     r"|(?<!\\)\\begin\{(?P<environment>[A-Za-z]{1,20}\*?)\}.{1,1000}?\\end\{(?P=environment)\}"
     r"|(?<!\\)\\[A-Za-z]{1,40}\*?"
     r"(?:\[[^\[\]\n]{0,300}\]|\{(?:[^{}\n]|\{[^{}\n]{0,300}\}){0,300}\}){1,9}"
-    r"|(?<![\w@#&/.=?%+~-])-?@(?:\{[^{}\n]{1,200}\}|[A-Za-z0-9_\u00c0-\u024f]"
-    r"(?:(?:[A-Za-z0-9_\u00c0-\u024f:.\#+/-]|\\_){0,100}[A-Za-z0-9_\u00c0-\u024f])?)"
+    r"|(?<![\w@#&/.=?%+~-])-?@(?:\{[^{}\n]{1,200}\}|"
+    rf"{_KEY})"
     r"|!?\[\[[^\[\]\n]{1,200}\]\](?!\()|\[TOC\]|@\[[\w-]{1,40}\]\([^()\n]{0,300}\)"
     r"|\{\{[<%].{1,1000}?[>%]\}\}|\{\{[^{}\n]{1,300}\}\}|\{%[^\n]{1,300}?%\}|\{/\*.{1,500}?\*/\}"
     r"|\{[\w:+-]{1,40}\}`{1,2}[^`\n]{1,200}`{1,2}"  # a role of MyST

@@ -1,5 +1,6 @@
 """Plain text, and strings of programs that may hold tags."""
 
+import bisect
 import dataclasses
 import html
 import re
@@ -246,10 +247,19 @@ def _without_overlaps(tags: Sequence[Tag]) -> list[Tag]:
 
 
 _MODIFIER = r"(?:Ctrl|Control|Strg|Alt|AltGr|Shift|Cmd|Command|Meta|Super|Win|Opt|Option)"
+_LINE_ENDS = r"(?:(?:\\r)?\\n)+(?:\\t)*"
+_NO_LINE = (
+    r"[a-z'\"`)\]}*+,;:!?]|\.(?![.\w])|\\[nrt]"
+    r"|[ ](?:[a-z\u00df-\u00ff\u03ac-\u03ce\u0430-\u045f]|[,;:!?)\]}=|/*+]|\.(?![.\w])"
+    r"|[B-HJ-Z](?![\w'’]))"
+)
+"""The beginning of what stands behind a written line end in a text about line ends, as in
+"Matches a\\n or b\\n, c", and behind ``\\n`` in a path of Windows."""
 _WRITTEN = re.compile(
     # A line end in a program's words, and no name in a path of Windows or in a text about it
-    r"(?P<br>(?:\A|(?<=[^\s\\'\"`(\[/])(?<!\b[A-Za-z]:)|(?<=[.!?:;][ ]))(?:\\r)?\\n(?:\\t)*"
-    r"(?:(?![a-z'\"`)\]}*+])|(?<=[.!?…]\\n)))"
+    rf"(?P<br>(?<=[.!?…]){_LINE_ENDS}|(?<=\w\w[:;]){_LINE_ENDS}(?=[ ])"
+    r"|(?:\A|(?<=[^\s\\'\"`(\[/])(?<!\b[A-Za-z]:)(?<!\\[nr])|(?<=[.!?:;][ ]))"
+    rf"{_LINE_ENDS}(?!{_NO_LINE}))"
     # The keys for a command of a menu
     rf"|(?<!\t)(?<=\S)\t(?:{_MODIFIER}[ ]?[+-][ ]?|<{_MODIFIER}>|[⌃⌥⇧⌘]){{1,4}}"
     r"(?:[A-Z][A-Za-z]{1,9}|F\d{1,2}|[^\s\w]|\w)\Z"
@@ -324,8 +334,7 @@ def _tags_of(text: str) -> list[Tag]:
     tags = [
         tag
         for tag in reader.found
-        if (tag.name in closed or not _is_of_ruby(text, tag))
-        and not any(start < tag.start < stop for start, stop in targets)
+        if (tag.name in closed or not _is_of_ruby(text, tag)) and not _is_within(tag.start, targets)
     ]
     if others := [_tag_of(found) for found in _OF_FRAMEWORKS.finditer(text)]:
         tags = _without_overlaps(sorted([*others, *tags], key=lambda tag: tag.start))
@@ -354,6 +363,12 @@ def _tags_of(text: str) -> list[Tag]:
                     at += 1
         whole.append(tag)
     return whole
+
+
+def _is_within(place: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a place is inside one of the spans, which are in order and apart."""
+    before = bisect.bisect_left(spans, (place,))
+    return before > 0 and place < spans[before - 1][1]
 
 
 def _tag_of(found: re.Match[str]) -> Tag:

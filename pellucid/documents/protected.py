@@ -30,6 +30,29 @@ _CODE = r"(?:[^`'\n]|(?<=[(\[{=,: ])'[^`'\n]{0,60}')"
 _OF_ALPHABET = r"[^\W\u0590-\u1dff\u2000-\U0010ffff]"
 """A letter of an alphabet with capitals, or a digit. One that touches a backtick makes it an
 apostrophe (don`t); Korean and Japanese have particles behind code."""
+_LATIN = r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]"
+"""A letter that may go on with a word whose first letter looks like a placeholder: "50%für". One of
+another script stands behind a placeholder itself: "%H小时"."""
+_OBJECTS = (
+    r"(?:account|article|author|category|client|comment|company|config|contact|context|customer"
+    r"|data|event|file|form|group|invoice|item|loop|member|message|order|owner|page|params|payment"
+    r"|plan|post|product|project|props|recipient|request|self|sender|session|settings|shop|site"
+    r"|smarty|store|task|team|this|ticket|user)"
+)
+_PARTS = (
+    r"(?:(?:address|amount|code|count|date|description|email|firstname|id|index|label|lastname"
+    r"|length|name|number|path|phone|price|size|slug|status|subject|text|title|total|type|url"
+    r"|username|value)(?!\w)|[a-z]{1,60}(?:_|[A-Z])\w{0,60})"
+)
+"""Objects of templates and parts of them: ``$user.age`` and ``$x.name`` are whole, and of
+"$money.thanks" the first word."""
+_RESOURCES = (
+    r"(?:anim|animator|array|attr|bool|color|dimen|drawable|font|id|integer|layout|menu|mipmap"
+    r"|navigation|plurals|raw|string|style|transition|xml)"
+)
+"""Folders of an Android program's resources."""
+_AMOUNTS = "[%‰°€$£]"
+"""Signs behind a number, to which Finnish adds an ending: "50 %:n"."""
 _BULLET = "[-–—*+•·▪◦‣○●→■□◆◇▶▸►➤✓✔✗✘☐☑☒]"
 """A sign before an item of a list, or before a line of speech."""
 # Most forms begin with their first sign, and what must not be before it comes next: so every other
@@ -138,7 +161,8 @@ FORMS = (
     Form("C, no word", r"%[-+0#,(']*(?:[iouxXeEfFgGaAcpnv]|ws)(?![a-z])", "%u", "program"),
     Form(
         "strftime",
-        r"%(?::{1,3}z|[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ])(?![^\W\d_]{2})",
+        r"%(?::{1,3}z|[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ])"
+        rf"(?!{_LATIN}{{2}})",
         "%Y",
         "program",
     ),
@@ -169,8 +193,11 @@ FORMS = (
     Form("i18next", r"\$t\([^()\n]{1,200}\)", "$t(key)", "program"),
     Form(
         "shells, browsers' add-ons",
-        r"(?<![\w$])\$(?:(?!(?:US|USD|CAN|AUS|NZ|HK)\b)[A-Za-z_]\w{0,60}(?:@\w{1,60})?\$?"
-        r"(?:(?:\.|->)[a-z_]\w{0,60}){0,4}|[1-9](?![\w.,]*\d|[-–]\d))",
+        r"(?<![\w$])\$(?:(?!(?:US|USD|CAN|AUS|NZ|HK)\b)"
+        rf"(?:{_OBJECTS}(?:(?:\.|->)[a-z_]\w{{0,60}}){{1,4}}"
+        r"|[A-Za-z_]\w{0,60}(?:@\w{1,60})?\$?"
+        rf"(?:(?:(?:\.|->)[a-z_]\w{{0,60}}){{2,4}}|->[a-z_]\w{{0,60}}|\.{_PARTS})?)"
+        r"|[1-9](?![\w.,]*\d|[-–]\d))",
         "$NAME$",
         "program",
     ),
@@ -180,7 +207,9 @@ FORMS = (
         "@:key",
     ),
     Form(
-        "Android", r"@(?<![\w@]@)(?:[a-z]\w{0,60}:)?[a-z]{2,20}/[a-z]\w{0,60}", "@string/app_name"
+        "Android",
+        rf"@(?<![\w@]@)\+?(?:[a-z][\w.]{{0,60}}:)?{_RESOURCES}/[A-Za-z]\w{{0,60}}",
+        "@string/app_name",
     ),
     Form(
         "reStructuredText, roles",
@@ -189,14 +218,17 @@ FORMS = (
     ),
     Form(
         "Laravel, emoji",
-        r"(?<![\w:/.)\]}@%‰°§€$£])(?<!\w[\"'”’»])"
+        r"(?<![\w:/.)\]}@§])(?<!\w[\"'”’»])"
+        rf"(?<![\d%)\]}}]{_AMOUNTS})(?<!\d[ \u00a0\u202f]{_AMOUNTS})"
         rf":[A-Za-z_]{_OF_ALPHABET}{{0,60}}:?(?!{_OF_ALPHABET}|:)",
         ":name",
     ),
     Form(
         "social networks, Drupal",
         r"(?<![\w@#&/.])(?:#[A-Za-z_]\w{0,60}"
-        r"|@[A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+|(?:\.[A-Za-z_]\w{0,60}){1,4})?)",
+        r"|@(?:Model|ViewBag|ViewData|TempData|Html|Url|Context|Request|Resources|Localizer|item)"
+        r"(?:\.[A-Za-z_]\w{0,60}){1,4}"
+        r"|@[A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.(?![A-Z])[\w-]+)+|(?:\.[a-z_]\w{0,60}){1,4})?)",
         "@name",
     ),
     Form(
@@ -308,6 +340,8 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
                 continue
             if kind == "bullet" and start == 0 and not begins_line:
                 continue  # a sign behind a mark: "K+-ATPase"
+            if start == 0 and _COLON_NAME.fullmatch(piece[:end]) and _ends_word(pieces):
+                continue  # "@bob:please" of Markdown, where a mark stands for the first word
 
             number = -2 - len(kept)
             kept[number] = piece[start:end]
@@ -323,6 +357,14 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
         begins_line = begins_line and not piece.strip()
 
     return Segment(tuple(piece for piece in pieces if piece != "")), kept
+
+
+_COLON_NAME = re.compile(r":\w+")
+
+
+def _ends_word(pieces: Sequence[Piece]) -> bool:
+    """Whether the last of the pieces is a mark that is read as a word."""
+    return bool(pieces) and isinstance(pieces[-1], Alone) and pieces[-1].text[-1:].isalnum()
 
 
 def unprotect(pieces: Sequence[Piece], kept: dict[int, str]) -> Segment:

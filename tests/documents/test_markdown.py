@@ -199,6 +199,16 @@ def said(source: str) -> str:
         ("mail a@b.com, https://x.y/@red/old\n", "MAIL a@b.com, https://x.y/@red/old\n"),
         ("ask @red/old\\_cat now\n", "ASK @red/old\\_cat NOW\n"),
         ("@red<br>old\n", "@red<br>OLD\n"),
+        ("so @bob...red old.\n", "SO @bob...RED OLD.\n"),
+        ("ask @anna--she is red.\n", "ASK @anna--SHE IS RED.\n"),
+        ("hi @everyone.Please come.\n", "HI @everyone.PLEASE COME.\n"),
+        ("cc @bob:please read\n", "CC @bob:PLEASE READ\n"),
+        (
+            "see @doe2020, @doe:2020 and [@doe99, p. 3]\n",
+            "SEE @doe2020, @doe:2020 AND [@doe99, p. 3]\n",
+        ),
+        ("see @sec-intro, @conf:x/y/Doe17a.\n", "SEE @sec-intro, @conf:x/y/Doe17a.\n"),
+        ("@bob:chat.org, @Doe.Roe2020, @john.doe.\n", "@bob:chat.org, @Doe.Roe2020, @john.doe.\n"),
         # lines that stay apart
         ("red\nold\n: a\n  b\n: c\n", "RED\nOLD\n: A B\n: C\n"),
         ("red\nold\n\n:   a\n", "RED\nOLD\n\n:   A\n"),

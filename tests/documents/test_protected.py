@@ -57,6 +57,7 @@ def kept_of(text: str) -> list[str]:
         "3% de descuento, 100 % d'accord, 100% sûr, 5% p.a., 25 % des Umsatzes",
         "50%'e, 50%’ye, %50'si, %5'lik, %5-lik",
         "50 %:n, 50 %:sta, 50%:iin, 50 €:n",
+        "100%:text, 5 ‰:n, 20°:n, 5 §:n",
         "5%-10%, 50%, 60%, 99,9 %n",
         "le 50%des hommes et 30%des femmes, 50 %d'accord, 80 %d’eau, 5-10%des cas",
         "5%so viel, 100%ligne, 10%Leute",
@@ -71,6 +72,7 @@ def kept_of(text: str) -> list[str]:
         # endings of names, and quoted braces
         '"Nokia":n, Nokia”:lle, “Titanic”:in',
         "between \"{\" and \"}\", '{' and '}', « { » et « } », „{“ und „}“",
+        "50%für, 100%schön",
         # signs that are no quotation or bullet
         ">= 5, >:( no",
         ">:( no",
@@ -175,6 +177,40 @@ def test_a_placeholder_is_seen_whole(kept: str):
         ("%-dth of %B", ["%-d", "%B"]),
         ("%sold %lufiles %limin %dpx", ["%s", "%lu", "%li", "%d"]),
         ("50 %igen, %count", ["%count"]),
+        # a date before a letter of another script
+        ("%H小时%M分钟", ["%H", "%M"]),
+        ("%H時間%M分", ["%H", "%M"]),
+        ("%m月份", ["%m"]),
+        ("%y年度", ["%y"]),
+        ("%B년도", ["%B"]),
+        ("%H시간%m월요일", ["%H", "%m"]),
+        ("%Bмесяц", ["%B"]),
+        ("%Yལོ་ལ", ["%Y"]),
+        ("共%d小时，%H小时", ["%d", "%H"]),
+        # a name behind the sign of an amount
+        ("You paid $:amount today.", [":amount"]),
+        ("Price: €:price each", [":price"]),
+        ("£:total (was $:old_price)", [":total", ":old_price"]),
+        ("Progress: %:value", [":value"]),
+        ("US$:amount", [":amount"]),
+        ("{n}%:n, %d%%:n", ["{n}", "%d%%"]),
+        # words behind a name
+        ("Hello @everyone.Please come.", ["@everyone"]),
+        ("Hello @Everyone.Please come.", ["@Everyone"]),
+        ("Ask @john.doe.Please do.", ["@john.doe"]),
+        ("Ask @bob@chat.example.Please do.", ["@bob@chat.example"]),
+        ("I have $money.thanks for it.", ["$money"]),
+        (
+            "$user.age, $x.name, $x.last_seen, $a.b.c.",
+            ["$user.age", "$x.name", "$x.last_seen", "$a.b.c"],
+        ),
+        ("$order->total.", ["$order->total"]),
+        ("@home/work balance", ["@home"]),
+        ("Follow @news/today", ["@news"]),
+        (
+            "@string/x, @android:string/ok, @+id/name",
+            ["@string/x", "@android:string/ok", "@+id/name"],
+        ),
         # reStructuredText
         ("Use ``make all`` and ``make clean`` now.", ["``make all``", "``make clean``"]),
         ("Set ``x`` to ``y`` or ``z``.", ["``x``", "``y``", "``z``"]),

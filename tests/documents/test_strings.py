@@ -1,11 +1,13 @@
 """Values of JSON and YAML that are no text: names of files, versions, codes, sizes."""
 
 import json
+import time
 
 import pytest
 
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.names import format_of
+from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import notes_of
 from pellucid.documents.translate import translate_document
 from tests.documents.test_untouched_bytes import Capitals
@@ -171,6 +173,9 @@ def test_the_lines_of_a_block_of_yaml_stay(block: str):
         ("A dog\\nA man", "A DOG\\nA MAN"),
         ("Sure?\\nit is", "SURE?\\nIT IS"),
         ("A dog:\\n- red\\r\\n- old\\n", "A DOG:\\n- RED\\r\\n- OLD\\n"),
+        ("A dog\\n\\nA man\\r\\n\\r\\nA cat", "A DOG\\n\\nA MAN\\r\\n\\r\\nA CAT"),
+        ("Sure?\\n\\nit is.\\n so", "SURE?\\n\\nIT IS.\\n SO"),
+        ("A dog\\n Some men:\\n one\\n - two", "A DOG\\n SOME MEN:\\n ONE\\n - TWO"),
     ],
 )
 def test_keys_and_written_line_ends_stay(text: str, found: str):
@@ -183,8 +188,20 @@ def test_keys_and_written_line_ends_stay(text: str, found: str):
     [
         *("C:\\new\\Names", "dir\\name", "C:\\n", "use \\n for a line", 'the "\\n" sign'),
         *("a\\\\nB", "[^\\n]+", "a dog runs"),
+        *("Lines end with \\r\\n on Windows.", "Separate them by \\r\\n.", "Use \\r\\n\\r\\n The"),
+        *("Matches a.b\\n or c\\n D", "a dog ends in x\\n, and", "x\\n) is", "the end\\n."),
     ],
 )
 def test_a_backslash_before_an_n_is_not_always_a_line_end(text: str):
     [segment] = read_document(json.dumps({"a": f"{text} x"}).encode(), "json", "a.json").segments
     assert segment.pieces == (f"{text} x",)
+
+
+def test_time_for_tags_among_roles_grows_with_the_length_alone():
+    def seconds(count: int) -> float:
+        text = ":ref:`x <y>` <b>z</b> " * count
+        begun = time.process_time()
+        TaggedText(text)
+        return time.process_time() - begun
+
+    assert seconds(16_000) < 8 * min(seconds(4_000) for _ in range(2))
