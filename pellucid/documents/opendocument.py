@@ -122,11 +122,14 @@ class OpenDocument:
 
 
 def _kept(root: Element) -> Iterator[Element]:
-    """The elements of a part, without those that a tracked change took out."""
-    for element in root.iter("*"):
-        is_text = element.tag in _PARAGRAPHS
-        if not is_text or not any(local_name(e) == "deletion" for e in element.iterancestors()):
-            yield element
+    """The elements of a part, without a tracked change's deleted text and all that is in it."""
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if element.tag == f"{_TEXT}deletion":
+            continue
+        yield element
+        waiting += (each for each in reversed(element) if isinstance(each.tag, str))
 
 
 def _strings_of(element: Element) -> Iterator[ShownString]:

@@ -3,6 +3,7 @@ and positions stay to the byte.
 """
 
 import bisect
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -30,14 +31,16 @@ _SOUND = (
 )
 """The brackets around a sound, ``[music playing]``: no part of a sentence, which models of whole
 sentences read badly; what is in them is a text by itself."""
-_BLANK = r"(?P<blank>(?<!\b[A-Z]:)(?:\\[nh])+)"
-"""Hard spaces and soft line ends of SubStation Alpha, which programs leave in SubRip too, and no
-path of Windows."""
+_BLANK = r"(?P<blank>(?:\\[nh])+)"
+"""Hard spaces and soft line ends of SubStation Alpha."""
+_PATH = r"(?<!\b[A-Za-z]:)"
+_PATH = r"(?<![^\W_])[A-Za-z]:\\[^\s\\/:*?\"<>|{}]+(?:\\[^\s\\/:*?\"<>|{}]+)*\\?"
+"""A path of Windows, ``D:\\news\\here``, whose signs are no codes in SubRip."""
 _KEPT = {
     # {\i1}text{\i0}; {\an8}, {y:i}; a hard space
     "srt": re.compile(
         r"\{\\(?P<start>[bius])1\}|\{\\(?P<end>[bius])0\}"
-        rf"|{_BLANK}|\{{(?:\\|[A-Za-z]:)[^{{}}\n]{{0,200}}\}}|{_SPEAKER}|{_SOUND}",
+        rf"|(?<= ){_BLANK}|\{{(?:\\|[A-Za-z]:)[^{{}}\n]{{0,200}}\}}|{_SPEAKER}|{_SOUND}",
         re.MULTILINE,
     ),
     # In WebVTT: when what follows is spoken.
@@ -52,10 +55,15 @@ _KEPT = {
     ),
 }
 """The codes that stay within a text, beside tags."""
-_BLANKS = re.compile(rf" ?{_BLANK} ?")
+_BLANKS = {
+    "srt": re.compile(rf"{_PATH}| ?{_BLANK} ?"),
+    "ass": re.compile(rf" ?{_BLANK} ?"),
+}
+"""The codes that stand for spaces, with the spaces beside them. In SubRip a path may hold the same
+signs, in SubStation Alpha they are codes wherever they stand."""
 _CUTS = {
-    "srt": re.compile(r"(?<=(?<!\b[A-Z]:)\\N)(?=[^\r\n])"),
-    "vtt": re.compile(r"(?:(?<=</v>)|(?<=</v>[ \t])|(?<=[^>\s][ \t]))(?=<v[ .\t])"),
+    "srt": re.compile(rf"{_PATH}|\\N(?P<cut>)(?=[^\r\n])"),
+    "vtt": re.compile(r"(?:(?<=</v>)|(?<=</v>[ \t])|(?<=[^>\s][ \t]))(?P<cut>)(?=<v[ .\t])"),
 }
 """The places within a line of a file where a line of a subtitle ends: behind ``\\N``, which SubRip
 has from SubStation Alpha, and before the next speaker of WebVTT."""
@@ -181,13 +189,33 @@ class SubtitleDocument:
 
     def _cut(self, line: str) -> list[str]:
         """A line of the file as lines of a subtitle."""
-        return _CUTS[self._kind].split(line)
+        found = _CUTS[self._kind].finditer(line)
+        places = [0, *(each.end() for each in found if each["cut"] is not None), len(line)]
+        return [line[start:end] for start, end in itertools.pairwise(places)]
 
     def _text_of(self, number: int, translated: Segment) -> str:
         """A translated subtitle, with the codes for spaces as they were."""
         text = self._texts[number].text_with(translated)
         blanks = iter(self._blanks[number])
-        return _BLANKS.sub(lambda found: next(blanks, found[0]), text)
+
+        def as_it_was(found: re.Match[str]) -> str:
+            return next(blanks, found[0]) if found["blank"] else found[0]
+
+        return _BLANKS[self._kind].sub(as_it_was, text) if self._blanks[number] else text
+
+    def _spaced(self, source: str) -> tuple[str, list[str]]:
+        """A text with a space before each code for one, and these codes as they were."""
+        blanks: list[str] = []
+
+        def with_space(found: re.Match[str]) -> str:
+            if not found["blank"]:
+                return found[0]
+            blanks.append(found[0])
+            return f" {found['blank']}"
+
+        if self._kind == "vtt":
+            return source, blanks
+        return _BLANKS[self._kind].sub(with_space, source), blanks
 
     def _add(self, lines: Sequence[str]) -> None:
         if not lines:
@@ -201,9 +229,9 @@ class SubtitleDocument:
             groups[-1].append(line)
 
         source = "\n".join(" ".join(map(_words_of, group)) for group in groups)
-        blanks = [] if self._kind == "vtt" else [each[0] for each in _BLANKS.finditer(source)]
+        source, blanks = self._spaced(source)
         text = TaggedText(
-            _BLANKS.sub(r" \g<blank>", source) if blanks else source,
+            source,
             kept=_KEPT[self._kind],
             has_entities=self._kind == "vtt",
         )

@@ -1,5 +1,6 @@
 """What is code in a page: statements of templates, listings of programs, and formulas of TeX."""
 
+import dataclasses
 import html
 import re
 import time
@@ -90,12 +91,41 @@ def test_two_ways_to_write_an_address_stay_two():
             "<code>{{</code> red <b>house</b> <code>}}</code>",
             "<code>{{</code>RED <b>HOUSE</b><code>}}</code>",
         ),
+        (
+            """<a title="red house {{ old['cat'] }}">old</a>""",
+            """<a title="HOUSE RED {{ old['cat'] }}">OLD</a>""",
+        ),
+        (
+            '<a title="red house {{ t("x") }}">old</a>',
+            '<a title="HOUSE RED {{ t("x") }}">OLD</a>',
+        ),
+        (
+            '<a title="{% if a == "b" %}red house{% endif %}">old</a>',
+            '<a title="{% if a == "b" %}HOUSE RED{% endif %}">OLD</a>',
+        ),
         ("<!-- {{ --> red house }}", "<!-- {{ --> HOUSE RED}}"),
         ('<p title="{{">red house }}</p>', '<p title="{{">HOUSE RED}}</p>'),
     ],
 )
 def test_tags_and_templates_are_told_apart(source: str, found: str):
     assert translated(source, "a.html") == found
+
+
+@pytest.mark.parametrize("php", ["<?php echo $x['y'] ?>", '<?= $x["y"] ?>', "<?= $a && $b ?>"])
+@pytest.mark.parametrize(
+    ("answer", "written"),
+    [
+        ("{} ROTES <HAUS>", "{} ROTES &lt;HAUS&gt;"),
+        ("ROTES HAUS {}", "ROTES HAUS {}"),
+        ("ROTES HAUS", "{} red house"),
+    ],
+)
+def test_php_in_an_attribute_is_bit_equal(php: str, answer: str, written: str):
+    document = HtmlDocument(f'<input placeholder="{php} red house">', rules=PAGE)
+    [segment] = document.segments
+    translation = dataclasses.replace(segment, pieces=(answer.replace("{}", php.upper()),))
+    expected = written.replace("{}", php)
+    assert document.text_with([translation]) == f'<input placeholder="{expected}">'
 
 
 def test_statements_that_never_end_are_read_in_linear_time():
@@ -127,6 +157,19 @@ LISTINGS = [
     "<pre>import re\nred = house(old)\nprint(red)</pre>",
     "<pre>$ git clone red\n$ cd red</pre>",
     "<pre>&lt;red&gt;\n  &lt;house/&gt;\n&lt;/red&gt;</pre>",
+    '<div class="lang-python"><pre>red house</pre></div>',
+    '<div class="language-text"><pre>red house</pre></div>',
+    '<div class="highlight-source-js"><pre>red house</pre></div>',
+    '<pre class="code-block">red house</pre>',
+    '<pre class="language-js{1,3}">red house</pre>',
+    '<div class="fragment"><pre>red house\nold();</pre></div>',
+    '<pre class="src">red house\nold cat\ndogs = "two"</pre>',
+    '<div class="terminal"><pre>$ red\nhouse\nold cat</pre></div>',
+    "<pre>$ git pull\nred house\nold cat</pre>",
+    "<pre>let red = 5; // house\nlet old = cat;</pre>",
+    "<pre>red = 5\nhouse = red\nold.cat(red)</pre>",
+    "<pre>public class Red {\n  private int house;\n}</pre>",
+    "<pre>class Red:\n    def house(self):\n        return old</pre>",
 ]
 
 
@@ -149,6 +192,31 @@ def test_a_listing_is_not_translated(listing: str):
         '<div class="highlight"><p>red house</p></div>',
         '<div class="highlight"><p>old</p></div><pre>red house</pre>',
         '<pre class="code" translate="yes">red house</pre>',
+        '<html class="lang-en"><body><h1>old</h1><pre>red house</pre>',
+        '<html class="language-c"><body><pre>red house</pre>',
+        '<body class="language-en"><article><pre>red house</pre></article>',
+        '<body class="highlight"><pre>red house</pre>',
+        '<body class="src"><pre>Dear Ann,\nred house.</pre></body>',
+        '<div class="lang-fr"><pre>red house</pre></div>',
+        '<div class="highlight-box"><pre>red house</pre></div>',
+        '<pre class="language-de">red house</pre>',
+        '<pre class="literallayout">12 Main Street\nred house</pre>',
+        '<pre class="fragment">red house</pre>',
+        '<pre class="poem-screen">red house</pre>',
+        '<section class="fragment"><div><pre>red house</pre></div></section>',
+        '<section class="listing"><div><pre>red house\nold();</pre></div></section>',
+        '<div class="screen"><p>x</p><pre>Dear Ann,\nred house.</pre></div>',
+        '<div class="source"><pre>red house</pre></div>',
+        "<pre>Monday: red(house)\nTuesday: old(cat)\nWednesday: dogs</pre>",
+        "<pre>Red(house, old)\nOld(cat, dogs)\nred house</pre>",
+        "<pre>Total number of file(s) red\nThe item(s) house</pre>",
+        "<pre>Name = red\nAge = house\nCity = Rome</pre>",
+        "<pre>Name=red\nAge=house</pre>",
+        "<pre>$ 5 for red\n$ 10 for house</pre>",
+        "<pre>public red\nprivate house,\nclass war;\nlet love = win</pre>",
+        "<pre>make red\nmake house</pre>",
+        "<pre>red -> house\nCats -> dogs</pre>",
+        "<pre>red house\n=========\nOld cat\n=======</pre>",
     ],
 )
 def test_a_text_in_lines_is_translated(text: str):

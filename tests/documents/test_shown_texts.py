@@ -224,3 +224,24 @@ def test_a_field_of_odt_is_read_as_what_it_shows(field: str, shown: str):
 )
 def test_what_odt_shows_outside_of_its_text_is_translated(element: str, found: str):
     assert odt(f"<text:p>dogs {element}</text:p>")[1] == f"<text:p>DOGS {found}</text:p>"
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        "red house",
+        "<svg:title>red house</svg:title>",
+        "<svg:desc>red house</svg:desc>",
+        "<table:title>red house</table:title>",
+        '<text:a office:title="red house"/>',
+        '<form:button form:label="red house"/>',
+        '<text:alphabetical-index-mark text:string-value="red house"/>',
+        "<!-- red house --><text:span>red house</text:span>",
+    ],
+)
+def test_what_a_tracked_change_took_out_of_odt_stays(element: str):
+    deleted = f"<text:deletion><text:p>red {element}</text:p></text:deletion>"
+    tracked = f"<text:tracked-changes>{deleted}</text:tracked-changes>"
+    seen, found = odt(f"{tracked}<text:p>dogs</text:p><text:p>cats</text:p>")
+    assert seen == ["dogs", "cats"]
+    assert found == f"{tracked}<text:p>DOGS</text:p><text:p>CATS</text:p>"

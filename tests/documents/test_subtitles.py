@@ -165,6 +165,10 @@ def test_substation_alpha_keeps_commands_and_styles(text: str, found: str):
         (r"\h\hred\h\h\hhouse\Nhere", ["red house here"], r"\h\hRED\h\h\hHOUSE\NHERE"),
         (r"{\i1}red{\i0}\hhouse", ["red house"], r"{\i1}RED{\i0}\hHOUSE"),
         (r"red:\hhouse\h", ["red: house"], r"RED:\hHOUSE\h"),
+        (r"Q:\hred house?", ["red house?"], r"Q:\hRED HOUSE?"),
+        (r"A:\nred house", ["red house"], r"A:\nRED HOUSE"),
+        (r"Q:\nred\hhouse\NA:\hold", ["red house", "old"], r"Q:\nRED\hHOUSE\NA:\hOLD"),
+        (r"a:\hred", ["a: red"], r"A:\hRED"),
         (r"- red\hhouse\N- old\hcat", ["red house", "old cat"], r"- RED\hHOUSE\N- OLD\hCAT"),
     ],
 )
@@ -180,6 +184,9 @@ def test_hard_spaces_and_soft_line_ends_are_read_as_spaces(text: str, read: list
         (r"red\hhouse\Nby it.", ["red house by it."], r"RED\hHOUSE\NBY IT."),
         (r"- red house\N- old cat", ["red house", "old cat"], r"- RED HOUSE\N- OLD CAT"),
         ("♪ la ♪\\Nred\\N", ["la", "red"], "♪ LA ♪\\NRED\\N"),
+        (r"red D:\news\here", [r"red D:\news\here"], r"RED D:\NEWS\HERE"),
+        (r"c:\here\New is red", [r"c:\here\New is red"], r"C:\HERE\NEW IS RED"),
+        (r"D:\news is red\hhouse", [r"D:\news is red house"], r"D:\NEWS IS RED\hHOUSE"),
         (r"C:\New C:\house", [r"C:\New C:\house"], r"C:\NEW C:\HOUSE"),
     ],
 )
