@@ -96,6 +96,8 @@ _CODE_LINE = re.compile(
     rf"|[a-z_][\w.]*\({_NO_PLURAL}[^()]*,)"
     rf"|\w\(\)|\w\({_NO_PLURAL}[^()]*\)\s*(?:;\s*$|\{{)|\w\((?:[^()]*[\s,=])?['\"]|\w\([^()]*="
     rf"|\w\(\w+\.\w|\w\([^()]*\w\({_NO_PLURAL}|\w[._]\w+\({_NO_PLURAL}|\w\[\]|=\s*[\w.]+\({_NO_PLURAL}"
+    # An option of a command, a command of TeX.
+    r"|\s--?\w[\w-]*=\S|(?<![\w:\\])\\[a-z]{2,}"
     # A block, an assignment, an operator.
     r"|\{\s*$|(?<![}%])\}\s*$|\s[:+*/-]=\s|\w\s?=\s?['\"\[{]|^\s*\w+[._]\w+\s*=\s*\S"
     r"|\w\s=\s.*;\s*(?://.*)?$|[;{,)]\s*//|^\s*#\[\w|[\w)\]]\s?[=!]==?\s?[\w(\"'\[-]|[\w)]->\w|\)\s*=>|\w::\w|&&|[\w)]\s?\|\|\s?[\w(!]"

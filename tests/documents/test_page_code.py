@@ -165,6 +165,8 @@ LISTINGS = [
     '<div class="fragment"><pre>red house\nold();</pre></div>',
     '<pre class="src">red house\nold cat\ndogs = "two"</pre>',
     '<div class="terminal"><pre>$ red\nhouse\nold cat</pre></div>',
+    "<pre>red --house=old</pre>",
+    r"<pre>\frac{red}{house} = x</pre>",
     "<pre>$ git pull\nred house\nold cat</pre>",
     "<pre>let red = 5; // house\nlet old = cat;</pre>",
     "<pre>red = 5\nhouse = red\nold.cat(red)</pre>",
