@@ -4,23 +4,26 @@ import functools
 
 _Words = dict[str, str]
 """Words, without their last full stop, by the code of a language; those under ``""`` hold in all
-languages with Latin letters. A word in lower case stands for its other cases too."""
+languages with Latin letters. A word in lower case may begin a sentence with a capital too."""
 
 _BEFORE_WORDS: _Words = {
     "": "Mr Mrs Ms Dr Prof Dipl Ing bzgl",
     "ar": "د أ م ا أ.د ص ج ه م.م",
-    "bg": "г-н г-жа проф д-р доц инж ул бул гр с напр вкл т.нар ок св ген полк акад пл кв бл т.е",
+    "bg": (
+        "г-н г-жа проф д-р доц инж ул бул гр с напр вкл т.нар ок св полк акад пл кв бл т.е Проф "
+        "Доц Св Ул Инж Акад"
+    ),
     "bn": "ডা ড মি মো প্রফ",
-    "bs": "npr tj tzv dr prof sv ul mr sc ing gđa gđica odn tzn mag akad dipl doc prim gen",
+    "bs": ("npr tj tzv dr prof sv ul mr sc ing gđa gđica odn tzn mag akad dipl doc prim Sv Ul Gđa"),
     "ca": "Sr Sra Srta Dr Dra p.ex av ex St Sta Mn Excm",
     "cs": (
-        "např tzv tj tzn Ing Mgr Bc MUDr JUDr PhDr RNDr prof doc sv ul resp popř příp gen zvl p "
-        "mjr kpt plk pplk čs čj mj"
+        "např tzv tj tzn Ing Mgr Bc MUDr JUDr PhDr RNDr prof doc sv ul resp popř příp zvl p mjr "
+        "kpt plk pplk čs čj mj Sv Ul Gen Plk Kpt"
     ),
     "cy": "e.e h.y",
     "da": (
         "f.eks hr fr bl.a dvs dr prof sct skt pga ifm iht mht ift vedr evt inkl ekskl tlf gl ang "
-        "hhv hhvs jf ca fhv fx nuv afd"
+        "hhv hhvs jf ca fhv fx nuv afd Hr Fr Sct Skt"
     ),
     "de": (
         "Friedr Wilh Joh Seb Ferd Heinr Theod Abb Adr allg Anm Aufl bes bspw betr bzgl bzw ca dgl "
@@ -40,7 +43,7 @@ _BEFORE_WORDS: _Words = {
     ),
     "es": (
         "Sr Sra Srta Sres D Dña Dr Dra Prof Profa Av Avda Lic Ing Arq Gral Cnel Sto Sta p.ej ej "
-        "aprox Excmo Excma Ilmo Fr Mons Pdte Dir Cía Urb Ntra Ud Uds Vd Vds"
+        "aprox Excmo Excma Ilmo Fr Mons Pdte Dir Cía Urb Ntra"
     ),
     "et": "nt st s.t s.o dr prof hr mag lk v.a k.a sh sealh",
     "eu": "jn dk",
@@ -50,96 +53,96 @@ _BEFORE_WORDS: _Words = {
     ),
     "fr": (
         "M MM Mme Mmes Mlle Mlles Me Mgr Dr Pr Prof St Ste Cie env éd p.ex cf av bd boul apr hon "
-        "réf rédac coll préf Gal Col Cdt Cap Lt Sgt R.P"
+        "réf rédac coll préf Gal Col Cdt Lt Sgt R.P Av Bd"
     ),
     "gl": "Sr Sra Dr Dra Prof Av p.ex",
     "he": "פרופ גב ר",
-    "hi": "डॉ श्री श्रीमती प्रो पं कु मो सं ले मि सु इं एड कर्नल डा रु",
+    "hi": "डॉ श्री श्रीमती प्रो पं कु मो सं ले मि सु इं एड डा रु",
     "hr": (
-        "npr tj tzv dr prof sv ul mr sc ing dipl gđa gđica g gđ odn tzn mag akad doc red prim "
-        "primj gen bož usp str.ing blaž eng lat njem tal"
+        "npr tj tzv dr prof sv ul mr sc ing dipl gđa gđica g gđ odn tzn mag akad doc prim primj "
+        "bož usp str.ing blaž eng lat njem tal Sv Ul Gđa Mr"
     ),
     "hu": (
-        "dr ifj id özv ún pl kb ill ld vö prof gróf Szt szt br hrsz ti tk alez ezr ford szerk "
-        "főisk okl uo sz vmint"
+        "dr ifj id özv ún pl kb ill ld vö prof Szt szt br hrsz tk alez ezr szerk főisk okl uo sz "
+        "vmint Ifj Özv Id"
     ),
     "hy": "Դր պրոֆ",
-    "id": "PT CV Dr Drs Ir Prof H Hj Tn Ny Sdr Jl Bpk tgl pk yth a.n d.a d.h",
-    "is": "t.d þ.e hr fr dr prof skv ca u.þ.b sbr m.a þ.á.m t.a.m s.s f.h",
+    "id": "PT Dr Drs Ir Prof H Hj Tn Ny Sdr Jl Bpk tgl pk yth a.n d.a d.h",
+    "is": "t.d þ.e hr fr dr prof skv ca u.þ.b sbr m.a þ.á.m t.a.m s.s f.h Hr",
     "it": (
         "sig sigg sig.ra sig.na dott dott.ssa prof prof.ssa avv ing arch geom on ons mons rag av "
         "es ad.es p.es spett gent gent.mo egr ill ca sr cav comm gen cap magg P.zza c.so v.le fam "
-        "rev d.ssa s.lle f.lli cd cfr"
+        "rev d.ssa s.lle f.lli cfr Sig Sigg Sig.ra Sig.na Dott Dott.ssa Prof.ssa Avv Arch Geom On "
+        "Mons Rag Cav Gen Cap Spett Gent Egr"
     ),
     "ka": "მაგ ე.წ ბ-ნი ქ-ნი პროფ",
     "kk": "проф акад т.б мыс",
-    "lt": "dr prof pvz t.y g pl doc gen inž kun šv plg žr vad vyr mgr a.a p",
-    "lv": "dr prof piem t.i t.s t.sk doc inž sal sv kgs ģen",
-    "mk": "г пр проф д-р г-дин г-ѓа ул св т.е т.н бул",
+    "lt": "dr prof pvz t.y g pl doc gen inž kun šv plg žr vad vyr mgr a.a p Gen Šv",
+    "lv": "dr prof piem t.i t.s t.sk doc inž sal sv kgs ģen Sv",
+    "mk": "г пр проф д-р г-дин г-ѓа ул св т.е т.н бул Св Ул Проф",
     "ms": "Dr Prof Tn Pn En Hj Sdr",
     "nl": (
         "mevr mw dhr mr drs dr ir ing prof bijv bv d.w.z o.a m.b.t t.a.v ds st jhr ca incl excl "
         "m.i i.p.v z.g m.n resp evt vgl t.o.v n.a.v t.b.v i.v.m z.s.m zgn jl kol lt vnl nl weled "
-        "bc hr fam"
+        "bc hr fam Mevr Mw Dhr Drs Ir Ds St Jhr"
     ),
     "no": (
         "f.eks hr fr bl.a dvs dr prof ca pga ang evt inkl ekskl tlf adm dir jf hhv kfr st fhv mht "
-        "ift iht vedr jfr"
+        "ift iht vedr jfr Hr Fr St"
     ),
     "pl": (
-        "nast k np tzn tzw tj m.in ul al pl os prof dr hab inż mgr lek im św ks bp abp kard gen "
-        "płk mjr kpt ppłk sierż st tel woj ob zob wg ok red lic pt ww ds jw płn płd wsch zach łac "
-        "niem franc ros o gosp adw arch wyd przyp jn pn ewent względn zwł ppor dypl bł tłum w"
+        "nast k np tzn tzw tj m.in ul al pl os prof dr hab inż mgr św ks bp abp kard płk mjr kpt "
+        "ppłk sierż st tel woj ob zob wg red lic pt ww ds jw płn płd wsch zach łac niem franc ros "
+        "o gosp adw arch wyd przyp jn pn ewent względn zwł ppor dypl bł tłum w Św Ks Ul Al Bp Abp "
+        "Inż Mgr Gen Płk Kpt"
     ),
     "pt": (
         "Sr Sra Srs Sras Srta Dr Dra Drs Prof Profa Profª Av Eng Exmo Exma Ilmo Ilma Ex R Pe p.ex "
-        "aprox Gen Cel Maj Cap Ten Sto Sta Mons Dir Pça Tv Rod Trav Lda Fr Arq"
+        "aprox Gen Cel Maj Cap Ten Sto Sta Mons Dir Pça Rod Trav Lda Fr Arq"
     ),
     "ro": (
         "dl dna dra dnii d-l d-na dr prof ing acad arh av str bd sf şos șos ex d.ex de.ex conf "
-        "jud mun com gen col lt cpt apr aprox"
+        "jud mun com col lt cpt apr aprox Dl Dna Str Bd Sf Av Gen Col"
     ),
     "ru": (
-        "кн тов т.е т.к т.н г-н г-жа им ул просп пер пл наб бул проф доц акад инж д-р св напр см "
-        "ср др.-греч англ нем франц лат др-греч обл р-н пос дер стр-во зав зам ген полк подп кап "
-        "лейт серж чл канд филос экон юр гл ок прим ред изд мкр корп т.наз т.о преп"
+        "кн тов т.е т.к т.н г-н г-жа ул просп пер пл наб бул проф доц акад инж д-р св напр см ср "
+        "др.-греч англ франц лат др-греч обл р-н пос дер стр-во зав зам подп кап лейт серж чл "
+        "канд филос экон юр гл ок прим ред изд мкр корп т.наз т.о преп Проф Доц Акад Св Ул Инж"
     ),
-    "sh": "npr tj tzv dr prof sv ul mr ing odn tzn",
-    "sk": "napr tzv tj tzn Ing Mgr Bc MUDr JUDr PhDr RNDr prof doc sv ul resp príp p gen",
-    "sl": "npr tj tzv dr prof sv ul mag dipl inž oz gdč g t.i t.j akad doc prim gen",
+    "sh": "npr tj tzv dr prof sv ul mr ing odn tzn Sv Ul",
+    "sk": "napr tzv tj tzn Ing Mgr Bc MUDr JUDr PhDr RNDr prof doc sv ul resp príp p Sv Ul Gen",
+    "sl": "npr tj tzv dr prof sv ul mag dipl inž oz gdč g t.i t.j akad doc prim Sv Ul Mag",
     "sq": "z znj dr prof p.sh dmth d.m.th rr inxh av",
     "sr": (
         "г npr tj tzv dr prof sv ul mr gđa gđica g odn tzn нпр тј тзв др проф св ул мр гђа гђица "
-        "одн тзн инж доц ген акад"
+        "одн тзн инж доц акад Sv Ul Св Ул Проф Др"
     ),
     "sv": (
         "t.ex bl.a dvs d.v.s s.k f.d ca hr fr dr prof st inkl exkl fr.o.m t.o.m m.fl.a tel p.g.a "
-        "m.a.o eg f.n f.ö resp ung ev jfr uppl tekn t.f ang o.s.a"
+        "m.a.o eg f.n f.ö resp ev jfr uppl tekn t.f ang o.s.a Hr Fr St"
     ),
     "sw": "Bw Bi Dkt Prof Mh",
-    "ta": "திரு திருமதி டாக்டர் செல்வி",
+    "ta": "திரு திருமதி",
     "th": (
         "ดร ศ รศ ผศ นพ พญ ทพ น.ส ด.ช ด.ญ จ อ ต ถ ซ พล.อ พล.ต.อ พล.ท พล.ต พ.อ ร.ต.อ พ.ต.อ บมจ หจก "
         "บจก โทร ม.ร.ว ม.ล รศ.ดร ผศ.ดร ศ.ดร ร.ต ร.อ"
     ),
     "tr": (
         "Dr Prof Doç Yrd Av Sn Bn örn Op Uzm Öğr Gör Arş Cad Sok Mah Bul Apt Alb Org Gen Yzb Müh "
-        "Mim Hz Üni bkz krş Blv Tğm Bşk"
+        "Mim Üni bkz krş Blv Tğm Bşk"
     ),
     "uk": (
         "тов т.е т.зв п ім вул просп пров пл бул проф доц акад інж д-р св напр див обл р-н смт "
-        "буд кв пос ген полк англ нім лат юр канд зав заст ред вид т.б наприкл о"
+        "буд кв пос англ нім лат юр канд зав заст ред т.б наприкл о Проф Доц Акад Св Вул Інж"
     ),
-    "ur": "ڈاکٹر پروفیسر",
     "vi": (
-        "TP Tp TX Tx TT Q P TS Ts ThS Ths PGS GS BS Bs KS Ks LS ĐH THCS THPT NXB GS.TS PGS.TS "
-        "TSKH NSND NSƯT"
+        "TP Tp TX Tx TT Q P TS Ts ThS Ths PGS GS BS Bs KS Ks LS NXB GS.TS PGS.TS TSKH NSND NSƯT"
     ),
 }
 """Titles and the like, behind which a sentence goes on, whatever the case of the next word."""
 
 _BEFORE_NUMBERS: _Words = {
-    "": "nr fig figs p pp pag pg approx ca max tel fax v vv",
+    "": "nr fig figs p pp pag pg approx ca max tel v vv",
     "ar": "ص ج ت م ق رقم ه",
     "bg": "стр т бр чл ал ок г",
     "bs": "br str čl st god sv tab sl",
@@ -147,8 +150,8 @@ _BEFORE_NUMBERS: _Words = {
     "cs": "č str s sv čl odst kap obr tab cca roč r max min tř písm př Sb vyd",
     "da": "nr s kl stk bd ca pct kap art pkt max tlf årg fig",
     "de": (
-        "Nr S Bd Bde Abs Art Kap Abb Tab Str Ziff Rn Rdnr Rz Anm Aufl Jg Tel Zi max min ca ab Pkt "
-        "lit Beil Fig Bl Vers Lfd Kl Stk Satz Ver Teil"
+        "Nr S Bd Bde Abs Art Kap Abb Tab Str Ziff Rn Rdnr Rz Anm Aufl Jg Tel Zi max min ca Pkt "
+        "lit Beil Fig Bl Lfd Kl Stk Ver"
     ),
     "el": "σελ αρ τ άρθ αριθ τηλ εικ πίν κεφ παρ περ σ έτ",
     "en": (
@@ -157,13 +160,13 @@ _BEFORE_NUMBERS: _Words = {
         "dec ref refs No Nos"
     ),
     "es": (
-        "pág págs núm núms n art arts cap vol fig tel aprox máx mín tomo t inc párr ed fol c ene "
-        "feb abr jun jul ago sept oct nov dic No"
+        "pág págs núm núms n art arts cap vol fig tel aprox máx mín t inc párr ed fol c ene feb "
+        "abr jun jul ago sept oct nov dic No"
     ),
     "et": "lk nr p lg kd u ca tab",
     "eu": "or zk art",
     "fa": "ص ج ش س",
-    "fi": "s n nro klo ks os kpl kuva taul luku mom ed v noin max min",
+    "fi": "s n nro klo ks os kpl taul mom ed v max min",
     "fr": (
         "p pp n no art vol chap fig t éd env col ch tél al § janv févr avr juil sept oct nov déc "
         "num"
@@ -171,7 +174,7 @@ _BEFORE_NUMBERS: _Words = {
     "he": "עמ מס ס",
     "hi": "सं पृ रु क्र ई",
     "hr": "br str čl st god sl tab sv r max min cca tel toč",
-    "hu": "kb old sz u max min ld tel fsz em pl köt évf cca vö ca ábra",
+    "hu": "kb old sz u max min ld tel fsz em pl köt évf cca vö ca",
     "id": "no hal hlm tgl pk vol ps ay th No",
     "is": "nr bls kl gr mgr ca u.þ.b",
     "it": (
@@ -182,8 +185,7 @@ _BEFORE_NUMBERS: _Words = {
     "lv": "nr lpp l p plkst tel tab att",
     "mk": "бр стр чл ст т год",
     "nl": (
-        "nr nrs blz p pag hfst afb fig ca max min tel bd deel jrg bijl jan feb apr aug sept okt "
-        "nov dec"
+        "nr nrs blz p pag hfst afb fig ca max min tel bd jrg bijl jan feb apr aug sept okt nov dec"
     ),
     "no": "nr s kl ca bd kap art pkt max tlf årg fig",
     "pl": "nr s str ok godz art ust par pkt poz t rys tab tel r max min vol lok ul rozdz cz ks l p",
@@ -191,9 +193,7 @@ _BEFORE_NUMBERS: _Words = {
         "pág págs pag n núm art arts cap vol fig tel aprox máx mín t p pp inc séc km jan fev abr "
         "jun jul ago set out nov dez"
     ),
-    "ro": (
-        "nr pag p art alin vol cap fig tel max min aprox lit sec ian feb apr aug sept oct noi dec"
-    ),
+    "ro": "nr pag p art alin vol cap fig tel max min aprox lit sec ian feb apr aug sept oct dec",
     "ru": "стр с т рис табл гл п пп ст ч тел ок прибл макс мин вып разд кв д корп оф абз",
     "sk": "č str s čl ods kap obr tab cca r max min písm",
     "sl": "št str čl odst pogl sl tab r max min ok cca tel",
@@ -203,7 +203,7 @@ _BEFORE_NUMBERS: _Words = {
     "th": (
         "พ.ศ ค.ศ จ.ศ ร.ศ ฮ.ศ โทร น มาตรา ม.ค ก.พ มี.ค เม.ย พ.ค มิ.ย ก.ค ส.ค ก.ย ต.ค พ.ย ธ.ค ม ป ข้อ"
     ),
-    "tr": "No no s sf sy c m md bkz tel M.Ö M.S kat cilt böl şek tab maks min",
+    "tr": "No no s sf sy c m md bkz tel M.Ö M.S böl şek tab maks min",
     "uk": "стор с т рис табл гл п ст ч тел бл макс мін вип розд буд кв",
     "vi": "Q P tr t ĐT T Đ k",
 }
@@ -219,6 +219,7 @@ _LIST_ENDS: _Words = {
     "de": "usw usf etc",
     "el": "κ.λπ κλπ κ.τ.λ κτλ κ.ά κ.α κ.ο.κ κοκ",
     "en": "etc",
+    "es": "Ud Uds Vd Vds",
     "et": "jne jms jm jmt",
     "fi": "jne yms ym tms",
     "fr": "etc",
@@ -255,19 +256,19 @@ _UNITS: _Words = {
     "da": "kr mio mia årh e.Kr f.Kr min sek pct tkr",
     "de": (
         "Art EG Mio Mrd Tsd Jh Jhd Jhdt Jahrh Std Min Sek Chr n.Chr v.Chr Stck Stk Pers MwSt km "
-        "Ex Nachm vorm nachm p.a Exempl i.R a.D"
+        "Ex Nachm vorm nachm p.a Exempl i.R a.D Seb Ferd"
     ),
     "el": "μ.Χ π.Χ π.μ μ.μ χλμ εκ αι",
     "en": (
         "May LA Al SEC a.m p.m A.M P.M Inc Ltd Corp Co Bros Jr Sr U.S U.K U.N E.U U.S.A D.C B.C "
         "A.D Ph.D M.D B.A M.A Esq min sec hr hrs lb lbs oz ft mil yd mph sq Ave Blvd Rd Ln Hwy "
-        "L.A N.Y LLC"
+        "L.A N.Y LLC St Ste Mt Ft Chas"
     ),
     "es": "a.C d.C a.m p.m EE.UU UU S.A S.L min seg km h hs",
     "et": "a saj eKr pKr m.a.j e.m.a milj mln mld min sek tk eur",
     "eu": "K.a K.o m.e",
     "fi": "eKr jKr milj mrd min sek v kpl vs tuh s.l",
-    "fr": "J.-C J.C av.J.-C S.A min sec h s ap",
+    "fr": "J.-C J.C av.J.-C S.A min sec h s ap St Ste",
     "hr": "god g st n.e pr.Kr po.Kr min sek tis mil mlrd kn",
     "hu": "e.u d.u i.e i.sz Kr.e Kr.u mp évf Ft Kft Rt Zrt Bt",
     "is": "f.Kr e.Kr kr millj m.kr",
@@ -357,17 +358,24 @@ _STARTS: _Words = {
 
 _REAL_WORDS: _Words = {
     "ca": "art mar no",
-    "cs": "tu nám",
+    "cs": "tu nám gen",
     "da": "din med ned to var",
-    "de": "mich mag Bart OK BSE",
+    "de": "ab Satz Teil Vers mich mag Bart OK BSE",
     "en": "me OK ok ill art may miss no con ID",
     "es": "art bien mar no nos",
     "fr": "art vol",
+    "hr": "gen red",
     "it": "art fa ha mai me no po sa so te va via",
     "nl": "art me",
+    "pl": "gen lek",
     "pt": "art",
-    "sk": "tu nám",
-    "sv": "art hon med min ord ut",
+    "ro": "gen",
+    "ru": "нем полк ген",
+    "sk": "tu nám gen",
+    "sl": "gen",
+    "sr": "gen",
+    "sv": "art hon med min ord ut ung",
+    "uk": "вид ген полк",
 }
 """Words that sentencex takes for abbreviations, such as that of Maine. Of 164,471 English lines of
 Tatoeba 2,800 end with ``me``."""

@@ -384,6 +384,8 @@ def _decoded(text: str) -> tuple[str, Sequence[int]]:
     parts, places, end = [], [], 0
     for found in _ENTITY.finditer(text):
         character = html.unescape(found[0])
+        if len(character) > 1 and character.endswith(";"):
+            continue  # no name of HTML, or only the beginning of it is one
         parts += [text[end : found.start()], character]
         places += [*range(end, found.start()), *[found.start()] * len(character)]
         end = found.end()
@@ -401,11 +403,19 @@ def _begins(text: str, start: str, *, whole: bool) -> bool:
     return text == start if whole else text.startswith(start)
 
 
-_SHARP_S = re.compile("(?<=[aä]u|ei|eu|ie)ß|ß(?![aeiouyäöü])")
-"""The ß that is ss in other times or countries: behind a diphthong (weiß, weiss in Switzerland),
-and before no vowel (Ausschuß, until 1996). Between other vowels it makes another word."""
-_SHARP_S_OF_STEM = re.compile("(?<=[aä]u|ei|eu|ie)ß|ß(?![aeiouyäöü]|$)")
-"""The same in a stem, whose last letter may have a vowel behind it."""
+_OTHER_WITH_SS = frozenset(
+    (
+        *("masse", "massen", "busse", "bussen", "flosse", "flossen", "russe", "russen"),
+        *("trosse", "trossen", "müssen"),
+    )
+)
+"""Words of German, in lower case, that are others with ß: Masse and Maße, Busse and Buße. In all
+others ß and ss are spellings of Germany and Switzerland (Straße, Strasse) or of before and after
+1996 (Ausschuß, Ausschuss)."""
+_OTHER_STEMS_WITH_SS = frozenset(
+    ("mass", "buss", "floss", "russ", "tross", "pass", "bass", "fass", "nass", "ross", "hass")
+)
+"""Stems with which other words begin if their ß is ss: Maß and Massage, Paß and Passagier."""
 
 
 def _folded(word: str) -> str:
@@ -426,21 +436,23 @@ def _is_read_as(own: str, wanted: str, *, whole: bool) -> bool:
 
     In capitals ß is SS, and I is a capital of ı too, as Turkish and Azerbaijani have it.
     """
-    in_capitals = own.isupper() or wanted.isupper()
-    sharp = re.compile("ß") if in_capitals else _SHARP_S
-    of_stem = sharp if whole or in_capitals else _SHARP_S_OF_STEM
+    has_spellings = (
+        own.isupper()
+        or wanted.isupper()
+        or not (_key(own) in _OTHER_WITH_SS or (not whole and _key(wanted) in _OTHER_STEMS_WITH_SS))
+    )
     return any(
         _begins(mine, theirs, whole=whole)
-        for mine in _readings(own, sharp)
-        for theirs in _readings(wanted, of_stem)
+        for mine in _readings(own, has_spellings=has_spellings)
+        for theirs in _readings(wanted, has_spellings=has_spellings)
     )
 
 
-def _readings(word: str, sharp: re.Pattern[str]) -> set[str]:
+def _readings(word: str, *, has_spellings: bool) -> set[str]:
     """A word without its case: as most languages read its capitals, as Turkish does, and with ss
-    for each ß that may be so written.
+    for ß if the two are spellings of one word.
     """
     readings = {_folded(word)}
     if "I" in word:
         readings.add(_folded(word.replace("I", "ı")))
-    return readings | {sharp.sub("ss", each) for each in readings}
+    return {each.replace("ß", "ss") for each in readings} if has_spellings else readings

@@ -94,8 +94,27 @@ class Place:
         return any(f"{word}." in known for word in self.last_words)
 
     def is_behind(self, words: Set[str]) -> bool:
-        """Whether the last word is one of those, which have no full stop."""
+        """Whether the last word is one of those, which have no full stop, in any case."""
         return any(word in words or word.lower() in words for word in self.last_words)
+
+    def is_behind_as_written(self, words: Set[str]) -> bool:
+        """Whether the last word is one of those; a capital is for the first word of a sentence.
+
+        With a capital elsewhere it is another word: ``WG``, ``Schweiz``, ``OK``.
+        """
+        is_first = _FIRST_WORD.search(self.left) is not None
+        return any(
+            word in words or (is_first and word.istitle() and word.lower() in words)
+            for word in self.last_words
+        )
+
+    def is_behind_number_word(self, words: Set[str]) -> bool:
+        """Whether the last word is one of those, in title case too, and in a text of capitals."""
+        is_loud = self.left.isupper() and " " in self.left
+        return self.is_behind_as_written(words) or any(
+            (word.istitle() or is_loud) and len(word) > 1 and word.lower() in words
+            for word in self.last_words
+        )
 
     @functools.cached_property
     def begins_sentences(self) -> bool:
@@ -104,6 +123,7 @@ class Place:
         return word[:1].isupper() and word.lower() in starts(self.language)
 
 
+_FIRST_WORD = re.compile(r"(?:^|[.!?:;(\[\"'„“”«»‘’¿¡]\s*)[^\W\d_]+(?:\.[^\W\d_]+)*\.$")
 _CASED = re.compile(rf"[{re.escape(_OPENING)}\s]*([^\W\d_])")
 _NEXT_WORD = re.compile(
     rf"[{re.escape(_OPENING)}]*([^\W\d_][{_IN_WORD}]*(?:['’][{_IN_WORD}]+)?)(.?)"
@@ -166,20 +186,36 @@ def _is_before_word(place: Place) -> bool:
     A word in lower case may be another word of the language too (``im.`` of Polish: a pronoun), so
     a word that begins sentences is no part of it.
     """
-    if not place.is_behind(before_words(place.language)):
+    known = before_words(place.language)
+    if _NAMED_AFTER.search(place.left) and place.next_letter.isupper():
+        return not place.begins_sentences
+    if not place.is_behind_as_written(known):
         return False
-    if _BEHIND_A_NUMBER.search(place.left[-24:]) and place.is_behind(units(place.language)):
+    is_unit = place.is_behind(units(place.language))
+    if is_unit and (place.begins_sentences or _BEHIND_A_NUMBER.search(place.left[-24:])):
         return False
-    is_title = any(word[:1].isupper() for word in place.last_words)
+    is_title = any(word[:1].isupper() and word in known for word in place.last_words)
     return is_title or not place.begins_sentences
 
+
+_NAMED_AFTER = re.compile(
+    r"(?:школ|университет|институт|завод|театр|площад|улиц|парк|библиотек|музе|станци|метро|колхоз"
+    r"|стадион|академи|больниц|фабрик|консерватори|филармони|училищ|лице|гимнази|дворец|центр|фонд"
+    r"|преми|орден|канал|аэропорт|szko|uniwersytet|instytut|teatr|plac|bibliote|muze|stadion|akademi"
+    r"|szpital|lice|gimnazj|fundacj|nagrod|ulic|rond|most|park|centr|przedszk|zespół|politechnik|dom)"
+    r"[^\W\d_]*\s+(?:им|im)\.$",
+    re.IGNORECASE,
+)
+"""Places and institutions with the name of a person, in Russian and Polish; elsewhere ``им`` and
+``im`` are pronouns."""
 
 _ORDINAL = re.compile(r"(?:^|[\s(\[„“«»\"'–—./-])\d{1,4}\.$")
 _SHORT_ORDINAL = re.compile(r"(?:^|[\s(\[„“«»\"'–—/-])\d{1,2}\.$")
 """Longer numbers are years and amounts mostly, and a noun of German behind them a new sentence."""
 _ROMAN = re.compile(r"(?:^|[\s(\[„“«»\"'–—/-])[IVXLCDM]{1,8}\.$")
-_ROMAN_OF_NEXT = re.compile(r"(?:^|[^\W\d_A-Z]\s|\b[^\W\d_]\s|[.!?,;:]\s)[IVXLCDM]{2,8}\.$")
-"""Behind a name, such as ``Karel IV.``, the number belongs to the name in front."""
+_ROMAN_OF_NEXT = re.compile(r"(?:^|[^\W\d_A-Z]\s|\b[^\W\d_]\s|[.!?,;:]\s)[IVXL]{2,8}\.$")
+"""Without C, D and M, of which ``CD`` and ``DVD`` are made. Behind a name, such as ``Karel IV.``,
+the number belongs to the name in front."""
 _RANGE = re.compile(r"[-–—]\s?\d")
 
 
@@ -225,7 +261,8 @@ def _is_in_a_date(place: Place) -> bool:
     )
 
 
-_NUMBER = re.compile(r"[(\[~±<>§#№+-]?\s?(?:\d|(?!I\b)[IVXLC]{1,8}\b)")
+_NUMBER = re.compile(r"[(\[~±<>§#№+-]?\s?(?:\d|(?!I\b)[IVXLC]{1,8}\b(?!['’]))")
+"""A numeral with an apostrophe is a word of French: ``C'est``."""
 _BEHIND_A_NUMBER = re.compile(r"\d\.?\s?[^\W\d_]+\.$")
 _LOWER_LETTER = re.compile(r"(?:^|[\s(\[])[^\W\d_A-Z]\.$")
 
@@ -238,7 +275,7 @@ def _is_before_number(place: Place) -> bool:
     if left.endswith(" ."):  # of a tokenized text
         return not before_numbers(place.language).isdisjoint(left[:-2].split()[-1:])
     is_letter = _LOWER_LETTER.search(left) is not None and place.right[0].isdigit()
-    return is_letter or place.is_behind(before_numbers(place.language))
+    return is_letter or place.is_behind_number_word(before_numbers(place.language))
 
 
 _QUOTE_ENDS = re.compile(r"[.!?…][\"'”“’‘»«›‹]+$")
@@ -445,7 +482,7 @@ def _is_glued(place: Place) -> bool:
     if before is None or behind is None:
         return False
     first, second, then = before[1], behind[1], behind[2]
-    if place.is_behind(before_words(language)):
+    if place.is_behind_as_written(before_words(language)):
         return False
     if _is_uncased(second[0]) or _is_uncased(first[-1:]):
         is_thai = language == "th" and sum(map(str.isalpha, first)) == 1
@@ -462,8 +499,26 @@ def _is_glued(place: Place) -> bool:
     if is_start and len(first) > 1 and not (first.isupper() and second.isupper()):
         return True
     is_name = second.isupper() and len(second) > 1
+    if text_before[-1:].isspace() and _are_glued_names(place, first, second):
+        return True
     is_word = first.isdigit() or (len(first) > 1 and first.islower())
     return is_word and not is_name and bool(_OF_TEXT.search(text_before))
+
+
+_NAME_AND_WORD = re.compile(rf"{_LETTER}+,?\s")
+
+
+def _are_glued_names(place: Place, first: str, second: str) -> bool:
+    """Whether a noun ends a sentence and a name begins one: ``ein Haus.Tom wohnt``.
+
+    Two letters are the end of an address more often: ``Amazon.De``.
+    """
+    if not (first.istitle() and second.istitle() and len(first) > 2 and len(second) > 2):
+        return False
+    language = place.language
+    if any(map(place.is_behind, (before_numbers(language), units(language)))):
+        return False
+    return _NAME_AND_WORD.match(place.right) is not None
 
 
 _PART = re.compile(rf"\.{_LETTER}{{1,3}}\.$")
@@ -510,7 +565,7 @@ def _is_missed(kind: str | None, place: Place) -> bool:
         case "note":
             return _can_begin(place) and _is_note_end(place)
         case "stop":
-            return _can_begin(place) and _is_stop_end(place)
+            return _is_before_amount(place) or (_can_begin(place) and _is_stop_end(place))
     return True
 
 
@@ -554,6 +609,19 @@ def _is_stop_end(place: Place) -> bool:
     if place.left.rfind("(") > place.left.rfind(")") or _is_time_of(place):
         return False
     return place.begins_sentences or (language != "de" and place.next_word[:1].isupper())
+
+
+_AMOUNT = re.compile(r"\d+\s[A-ZÄÖÜ][a-zäöüß]")
+
+
+def _is_before_amount(place: Place) -> bool:
+    """Whether a sentence of German begins with a number and a noun: ``ab. 20 Minuten``.
+
+    sentencex ends none there. Only words that are surely no abbreviations are looked at.
+    """
+    if place.language != "de" or not place.right[:1].isdigit():
+        return False
+    return bool(_AMOUNT.match(place.right)) and place.last_words[0] in real_words("de")
 
 
 def _can_begin(place: Place) -> bool:

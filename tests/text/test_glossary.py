@@ -103,6 +103,22 @@ def test_terms_are_whole_words_the_longest_first(glossary, text, expected):
         ("mußten", "sie mussten", "mussten"),
         ("weiß", "weiss", "weiss"),
         ("draussen", "draußen", "draußen"),
+        ("Straße", "die Strasse", "Strasse"),
+        ("Strasse", "die Straße", "Straße"),
+        ("Straßen", "die Strassen", "Strassen"),
+        ("Größe", "die Grösse", "Grösse"),
+        ("große", "die grosse", "grosse"),
+        ("grosser", "die großer", "großer"),
+        ("Füße", "die Füsse", "Füsse"),
+        ("Grüße", "die Grüsse", "Grüsse"),
+        ("dermaßen", "die dermassen", "dermassen"),
+        ("genießen", "die geniessen", "geniessen"),
+        ("Straße*", "die Strassen", "Strassen"),
+        ("straß*", "die Strassenbahn", "Strassenbahn"),
+        ("Rußland", "die Russland", "Russland"),
+        ("Maßnahme", "die Massnahme", "Massnahme"),
+        ("Maß", "die Mass", "Mass"),
+        ("Bußgeld", "die Bussgeld", "Bussgeld"),
         ("Maß*", "das Maß", "Maß"),
         ("Maß*", "des Maßes", "Maßes"),
         ("Maß*", "MASSE", "MASSE"),
@@ -134,6 +150,15 @@ def test_a_term_is_found_in_each_spelling_that_is_read_as_it(term, text, expecte
         ("Masse", "Die Maße sind klein."),
         ("Maß*", "Die Massen"),
         ("Buße", "Die Busse"),
+        ("Busse", "Die Buße"),
+        ("Maßen", "Die Massen"),
+        ("Bußen", "Die Bussen"),
+        ("Flosse", "Die Floße"),
+        ("rußen", "Die Russen"),
+        ("Maß*", "Die Massage"),
+        ("Buß*", "Die Bussard"),
+        ("Paß*", "Die Passagier"),
+        ("Floß*", "Die Flossen"),
         ("ılık", "ilik"),
         ("ılık", "İLİK"),
         ("خانه", "در کتاب‌خانه"),
@@ -149,6 +174,21 @@ def test_a_term_is_found_in_each_spelling_that_is_read_as_it(term, text, expecte
 )
 def test_a_term_is_not_found_in_another_word(term, text):
     assert found(text, Glossary([Term((term,), ("x",))])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("R&foo; x", (2, 5)),
+        ("R&ampfoo; foo", (10, 13)),
+        ("&foo; x", (1, 4)),
+        ("&amp;foo; x", (5, 8)),
+        ("&semi;foo", (6, 9)),
+    ],
+)
+def test_a_term_within_what_is_no_entity_is_found_at_its_place(text, place):
+    [match] = Glossary([Term(("foo",), ("X",))]).matches(text)
+    assert (match.start, match.end) == place
 
 
 def test_case_counts_in_other_spellings_too():

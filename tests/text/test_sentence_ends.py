@@ -302,3 +302,96 @@ def test_a_word_that_a_user_adds_ends_no_sentence_even_before_a_new_one(
 
 def test_languages_with_ordinals_have_two_or_three_letters():
     assert all(code.isalpha() and len(code) in (2, 3) for code in HAVE_ORDINALS)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", "Ich wohne in der Schweiz. |Das gefällt mir."),
+        ("de", "Ich wohne in einer WG. |Wir sind zu dritt."),
+        ("de", "Mein Freund ist Bayer. |Er kommt aus München."),
+        ("de", "Das ist Phil. |Er ist mein Bruder."),
+        ("de", "Das ist Seb. |Er ist mein Bruder."),
+        ("de", "Er kam. |Vgl. Kapitel 3."),
+        ("de", "Er kam. |Siehe Fig. 3 und NR. 5 und Tel. 030."),
+        ("fr", "Il lit une BD. |Elle regarde la télé."),
+        ("pl", "Wszystko jest OK. |Możemy iść."),
+        ("pl", "Wszystko ok. |Możemy iść."),
+        ("hu", "Ez egy Ford. |Nagyon jó autó."),
+        ("hu", "Ő egy gróf. |Nagyon gazdag."),
+        ("ru", "Я дал им. |Петр ушёл."),
+        ("ru", "Это был полк. |Люди шли."),
+        ("ru", "Мы говорили о нем. |Петр ушёл."),
+        ("ru", "Это ген. |Петр ушёл."),
+        ("uk", "Це гарний вид. |Петро пішов."),
+        ("uk", "Це полк. |Люди йшли."),
+        ("sv", "Han är ung. |Anna är gammal."),
+        ("hr", "To je red. |Ana je tu."),
+        ("hr", "To je gen. |Ana je tu."),
+        ("hr", "Crkva Sv. Marka je tu."),
+        ("pl", "To jest gen. |Ania wie."),
+        ("pl", "Powiedziałem im. |Tomek poszedł."),
+        ("pl", "To dobry lek. |Mama jest chora."),
+        ("sl", "To je gen. |Ana ve."),
+        ("ta", "அவர் ஒரு டாக்டர். |அவள் வந்தாள்."),
+        ("ta", "அவள் பெயர் செல்வி. |அவள் வந்தாள்."),
+        ("tr", "Frekans 50 Hz. |Bu çok."),
+        ("tr", "Bu değer Hz. |Ali geldi."),
+        ("fr", "Il habite au Cap. |Paul est là."),
+        ("vi", "Em học THPT. |Anh đi làm."),
+        ("id", "Saya kirim CV. |Budi datang."),
+        ("es", "Gracias a Ud. |Mañana vamos."),
+        ("es", "Ud. es bueno."),
+        ("en", "He lives on Main St. |The house is big."),
+        ("en", "He went to St. Peter in St. Louis."),
+        ("fr", "Il vit à St. |Elle part."),
+        ("fr", "Il vit à St. Paul."),
+        ("it", "Il Sig. Rossi e la Dott.ssa Bianchi."),
+        ("ru", "Школа им. Ленина и завод им. Кирова."),
+        ("cs", "To je gen. |Pavel je tu."),
+        ("sk", "To je gen. |Pavel je tu."),
+        ("ro", "Este un gen. |Maria este."),
+    ],
+)
+def test_a_word_of_the_language_or_a_name_ends_a_sentence_like_others(language: str, expected: str):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("fr", "Il aime l'art. |C'est sa passion."),
+        ("fr", "Il aime l'art. |L'artiste est là."),
+        ("fr", "Il aime l'art. |C’est sa passion."),
+        ("de", "Ich kaufe eine DVD. |Morgen sehen wir sie an."),
+        ("de", "Ich kaufe eine CD. |Morgen hören wir sie."),
+        ("pl", "Kupiłem DVD. |Jutro je obejrzymy."),
+        ("pl", "Kupiłem CD. |Jutro je obejrzymy."),
+        ("en", "I have no fax. |3 people do."),
+        ("de", "Der Zug fährt ab. |20 Minuten später war er da."),
+        ("de", "Der Zug fährt ab. |Tom war da."),
+        ("de", "Das ist der erste Teil. |20 Minuten später war er da."),
+        ("de", "Das ist ein Satz. |20 Leute lesen ihn."),
+        ("pl", "Wszystko jest OK. |5 minut minęło."),
+    ],
+)
+def test_a_word_of_french_a_disc_and_an_amount_are_no_numbers_of_the_sentence_in_front(
+    language: str, expected: str
+):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", "Das ist ein Haus.|Tom wohnt dort."),
+        ("en", "I like Tom.|Mary likes John."),
+        ("en", "I use ASP.NET and Node.Js is good. |See Dr.Smith now."),
+        ("en", "I use Asp.Net today and Amazon.De is fine."),
+        ("de", "Ich wohne in der Schweiz.|Das gefällt mir."),
+        ("en", "Call Math.floor and Vol.Two is here."),
+        ("en", "It is in Min.Temp mode and St.Petersburg is far."),
+    ],
+)
+def test_a_noun_and_a_name_without_a_space_are_two_sentences(language: str, expected: str):
+    assert_cut(expected, language)
