@@ -309,6 +309,7 @@ def test_languages_with_ordinals_have_two_or_three_letters():
     [
         ("de", "Ich wohne in der Schweiz. |Das gefällt mir."),
         ("de", "Ich wohne in einer WG. |Wir sind zu dritt."),
+        ("de", "Ich wohne in einer WG. |Tom wohnt in der Schweiz. |Anna auch."),
         ("de", "Mein Freund ist Bayer. |Er kommt aus München."),
         ("de", "Das ist Phil. |Er ist mein Bruder."),
         ("de", "Das ist Seb. |Er ist mein Bruder."),
