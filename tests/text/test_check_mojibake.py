@@ -193,3 +193,11 @@ def test_controls_that_are_characters_in_windows_1252_become_these(line, right):
 def test_a_letter_and_the_mark_behind_it_are_no_mojibake(line: str):
     assert not is_mojibake(line)
     assert read_again(line) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "right"), [("isto Ã© bom", "isto é bom"), ("20Â° hoje", "20° hoje"), ("Ã\x87", "Ç")]
+)
+def test_a_letter_that_is_a_word_is_read_again(line: str, right: str):
+    assert is_mojibake(line)
+    assert read_again(line) == right

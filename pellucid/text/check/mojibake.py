@@ -93,8 +93,9 @@ _BEFORE_SIGN = "\xa0–—…“‘«"
 """Marks behind a letter that a price or a fraction may follow."""
 _CLOSING = "\xa0–—…“”‘’«»‹›™©®°²³¹·•†‡"
 
-_MARKS = "–—…“”‘’«»‹›™©®°±•†‡"
-"""Continuation bytes that are marks behind a letter, or a sign, in right text."""
+_MARKS = "–—…“”‘’«»‹›®±"
+"""Continuation bytes that are marks behind a letter, or a sign, in right text; © and ° are none, as
+``Ã©`` is é, a word of Portuguese, and ``20Â°`` is 20°."""
 
 _WINDOWS_1252 = _Page(
     "cp1252",
