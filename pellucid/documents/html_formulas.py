@@ -5,6 +5,7 @@ import html
 import re
 from collections.abc import Iterator
 
+from pellucid.documents.formulas import is_prose
 from pellucid.documents.html_tokens import Token
 
 _FORMULA = re.compile(
@@ -20,12 +21,6 @@ _SIGN = re.compile(r"[\\^_=<>+*/|(){}0-9−-]|\A\s*[A-Za-z](?:'|,\s*[A-Za-z])*\s
 """A sign of a formula, or a variable alone."""
 _SURE_SIGN = re.compile(r"\\[A-Za-z]|[\^_=<>+]")
 """A sign of a formula and of no price, where a dollar may be one."""
-_PROSE = re.compile(
-    r"(?<!\\)(?<![^\W\d_])[^\W\d_]{2,}[,;:]?\s+(?:[^\W\d_]{1,2}\s+)?[^\W\d_]{3,}"
-    r"|(?<!\\)(?<![^\W\d_])[^\W\d_]{3,}[,;:]?\s+[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7af]{2,}"
-)
-"""Two words, which a formula has only in the argument of a command."""
-_ARGUMENT = re.compile(r"\{[^{}]*\}")
 
 
 def divided_at_formulas(token: Token) -> Iterator[Token]:
@@ -58,8 +53,3 @@ def _is_formula(found: re.Match[str]) -> bool:
     inner = html.unescape(found[found.lastgroup or 0])
     sign = _SURE_SIGN if found["dollar"] else _SIGN
     return sign.search(inner) is not None and not is_prose(inner)
-
-
-def is_prose(formula: str) -> bool:
-    """Whether what stands between the signs of a formula is a text."""
-    return _PROSE.search(_ARGUMENT.sub(" {} ", formula)) is not None

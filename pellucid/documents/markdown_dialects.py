@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid.core.errors import MissingExtraError
+from pellucid.documents.formulas import is_prose
 from pellucid.documents.segments import Kind
 from pellucid.text.scripts import is_of_word
 
@@ -204,12 +205,6 @@ _EXAMPLE = re.compile(r"@[\w-]{0,60}\)[ \t]")
 _BEGINS = frozenset("$\\![{%^~=<@-")
 _WORDS = re.compile(r"(?<!\\)(?<![^\W\d_])(?:[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7af]{2,})")
 """A word, which a text between escaped brackets has and a formula does not."""
-_PROSE = re.compile(
-    r"(?<!\\)(?<![^\W\d_])[^\W\d_]{2,}[,;:]?\s+(?:[^\W\d_]{1,2}\s+)?[^\W\d_]{3,}"
-    r"|(?<!\\)(?<![^\W\d_])[^\W\d_]{3,}[,;:]?\s+[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7af]{2,}"
-)
-"""Two words, which a formula has only in the argument of a command."""
-_BRACE = re.compile(r"([{}])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,7 +254,7 @@ def _keep(state: Any, silent: bool) -> bool:
     if (
         found is None
         or _WORDS.search(found["round"] or found["square"] or "")
-        or _is_prose(found["dollar"] or "")
+        or is_prose(found["dollar"] or "")
     ):
         return False
 
@@ -304,17 +299,6 @@ def _add_pair(state: Any, found: re.Match[str]) -> None:
     state.md.inline.tokenize(state)
     state.pos, state.posMax = begin, last
     state.push("link_close", "", -1)
-
-
-def _is_prose(formula: str) -> bool:
-    """Whether what stands between the signs of a formula is a text."""
-    depth, outside = 0, []
-    for part in _BRACE.split(formula):
-        if part in ("{", "}"):
-            depth = max(0, depth + (1 if part == "{" else -1))
-        elif not depth:
-            outside.append(part)
-    return _PROSE.search(" {} ".join(outside)) is not None
 
 
 def settings_end(source: str) -> int:
@@ -497,7 +481,7 @@ class _Scanner:
         body = [self.lines[number][start:], *self.lines[number + 1 : last]]
         body.append(self.lines[last][: found.start()] if found else "")
         is_whole = not body[0].strip() or all(line.strip(" \t>") for line in body[:-1])
-        if not is_latex and (not is_whole or _is_prose("\n".join(body))):
+        if not is_latex and (not is_whole or is_prose("\n".join(body))):
             return number + 1
         return self._blank_to(number, last, closing)
 

@@ -433,6 +433,7 @@ def _is_inside_a_word(place: Place) -> bool:
     left, right = place.left, place.right
     if not right or not left:
         return False
+
     first = right[0]
     if is_wide(left[-1]) or is_wide(first):
         return _is_inside_wide(left, right)
@@ -443,6 +444,8 @@ def _is_inside_a_word(place: Place) -> bool:
         return is_opened or first in ")]}”’›,;:"
     if not first.isalpha():
         return _is_joined_to(first, right, is_behind_digit=left[-2:-1].isdigit())
+
+    # A letter stands behind the stop: in a word, in an address, or in a sentence without its space.
     if first.islower() or _is_ordinal_before(place):
         return True
     if _OF_ADDRESS.search(_token(place)):

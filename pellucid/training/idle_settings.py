@@ -141,11 +141,13 @@ def idle_settings(config: RunConfig) -> list[str]:
         field = type(settings).model_fields.get(name)
         if field is None:  # a kind of model may lack the setting
             continue
+
         value = getattr(settings, name)
         is_default = value == field.get_default()
         if not is_default and not needed[1](config):
             lines.append(_line(path, value, needed))
             continue
+
         also = _ALSO_NEEDED.get(path)
         if also is None or also[1](config):
             continue
