@@ -152,10 +152,10 @@ def test_emoji_stand_in_any_translation_as_in_python(engine_page: Page) -> None:
         parts = [line[a:b] for a, b in itertools.pairwise([0, *places, len(line)])]
         pairs.append(("😀".join(parts), draw.choice(lines)))
 
-    header = {"odd_lines": web_content(bundle(), "a", "float32").header["odd_lines"]}
+    header = web_content(bundle(), "a", "float32").header
     script = join_modules("engine/odd_lines.js", "odd")
     engine_page.evaluate(f"() => {{ {script} globalThis.odd = odd; }}")
-    found = engine_page.evaluate(PLACES, [header | {"usual_warnings": []}, pairs])
+    found = engine_page.evaluate(PLACES, [{**header, "usual_warnings": []}, pairs])
     wrong = [
         (*pair, ours, with_emoji(*pair))
         for pair, ours in zip(pairs, found, strict=True)

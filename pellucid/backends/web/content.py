@@ -92,6 +92,7 @@ def web_content(
         "usual_warnings": sorted(usual_of(bundle.manifest)),
         "unsure_below": bundle.unsure_below,
         "seen_words": _seen_words(bundle),
+        "characters": character_facts(),
         "odd_lines": _odd_lines(source, codes),
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
         "check": _check(bundle, weights),
@@ -99,13 +100,20 @@ def web_content(
     return WebContent(header, packed.content)
 
 
-def _odd_lines(source: Tokenizer, codes: tuple[str, str]) -> Mapping[str, Any]:
-    """Facts on characters, the tokenizer of the source and the languages, for ``oddLine``."""
+def character_facts() -> Mapping[str, str]:
+    """Patterns and classes of characters for ``oddLine``, which are the same for all models."""
     return {
         "emoji": EMOJI,
         "wide": wide_characters(),
         "final_marks": FINAL_MARKS,
-        "look_alikes": {"signs": source.look_alikes.signs, "voiced": VOICED},
+        "voiced": VOICED,
+    }
+
+
+def _odd_lines(source: Tokenizer, codes: tuple[str, str]) -> Mapping[str, Any]:
+    """What ``oddLine`` asks of the tokenizer of the source and of the languages."""
+    return {
+        "look_alikes": source.look_alikes.signs,
         "has_sharp_s": has_sharp_s(source, codes[0]),
         "languages": [language_of_code(code) for code in codes],
     }

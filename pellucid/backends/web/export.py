@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from pellucid.backends.web.content import FORMAT, web_content
+from pellucid.backends.web.content import FORMAT, character_facts, web_content
 from pellucid.backends.web.scripts import engine_script, page_policy, page_script, read_asset
 from pellucid.backends.web.weights import WeightsType
 from pellucid.bundle import Bundle
@@ -109,6 +109,7 @@ def remake_page(page: str) -> str:
     header = json.loads(texts.get("model", "{}"))
     if texts.keys() != held.keys() or header.get("format") != FORMAT:
         raise BundleError("this page holds no model as this version writes it")
+    header["characters"] = character_facts()
 
     sizes = {each["name"]: each["shape"][0] for each in header["tensors"]}
     target = sizes["output_weight"]

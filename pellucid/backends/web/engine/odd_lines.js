@@ -47,7 +47,8 @@ const upper = (text, language) => (DOTLESS.has(language) ? text.replaceAll("i", 
 export function oddLine(text, settings, { source, seen, header }) {
   let plain = text;
   let signs = [];
-  const { emoji, wide, final_marks: finalMarks, look_alikes: lookAlikes, languages } = header.odd_lines;
+  const { emoji, wide, final_marks: finalMarks, voiced } = header.characters;
+  const { look_alikes: lookAlikes, languages } = header.odd_lines;
   const wideOne = new RegExp(`[${wide}]`, "u");
   const isWide = (character) => wideOne.test(character);
   if (settings.copy_symbols) {
@@ -56,7 +57,7 @@ export function oddLine(text, settings, { source, seen, header }) {
     if (isOwn) return { plain: "", isCopied: true, restored: () => trim(text) };
     [plain, signs] = withoutSigns(text, new RegExp(emoji, "gu"), finalMarks, isWide);
   }
-  plain = withLookAlikes(plain, lookAlikes);
+  plain = withLookAlikes(plain, lookAlikes, voiced);
   let isUpper = false;
   if (settings.recase !== false) {
     const { kind } = header.source_tokenizer ?? header.target_tokenizer;
@@ -70,7 +71,7 @@ export function oddLine(text, settings, { source, seen, header }) {
 const patterns = new WeakMap();
 
 /** The text with what stands for signs that the vocabulary lacks (text/look_alikes.py). */
-function withLookAlikes(text, { signs, voiced }) {
+function withLookAlikes(text, signs, voiced) {
   if (!patterns.has(signs)) {
     const listed = Object.keys(signs).join("").replace(/[\\\]^-]/g, "\\$&");
     patterns.set(signs, listed === "" ? /(?!)/gu : new RegExp(`[${listed}][${voiced}]?`, "gu"));
