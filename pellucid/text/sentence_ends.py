@@ -1,7 +1,7 @@
 """Whether a sentence ends at a place of a line, by the words on both sides of it.
 
 sentencex proposes places. It knows few abbreviations of most languages and cuts inside of words
-(``ASP.NET``), so ``is_wrong_end`` looks at each of them again; ``missed_ends`` finds the others.
+(``ASP.NET``), so ``is_wrong_end`` looks at each of them again; ``is_missed_end`` finds others.
 """
 
 import dataclasses
@@ -187,7 +187,7 @@ def _is_before_word(place: Place) -> bool:
     a word that begins sentences is no part of it.
     """
     known = before_words(place.language)
-    if _NAMED_AFTER.search(place.left) and place.next_letter.isupper():
+    if _is_named_after(place.left) and place.next_letter.isupper():
         return not place.begins_sentences
     if not place.is_behind_as_written(known):
         return False
@@ -196,6 +196,11 @@ def _is_before_word(place: Place) -> bool:
         return False
     is_title = any(word[:1].isupper() and word in known for word in place.last_words)
     return is_title or not place.begins_sentences
+
+
+def _is_named_after(left: str) -> bool:
+    # the last letters first: the search takes longer than all others together
+    return left[-3:].lower() in ("им.", "im.") and _NAMED_AFTER.search(left) is not None
 
 
 _NAMED_AFTER = re.compile(
@@ -399,7 +404,12 @@ def _is_initial(place: Place) -> bool:
     is_name = len(word) > 1 and word[0].isupper() and not word.isupper()
     if not is_name or place.right[0] in "\"'" or _is_a_start(word, place.language):
         return False
-    return _INITIAL.search(left) is not None and _BEFORE_LETTERS.search(left) is None
+    return _INITIAL.search(left) is not None and not _is_name_of_letter(left)
+
+
+def _is_name_of_letter(left: str) -> bool:
+    """Whether a text ends with a letter that names something: ``Plan B.``"""
+    return left[-3:-2].isspace() and _BEFORE_LETTERS.search(left) is not None
 
 
 def _is_a_start(word: str, language: str) -> bool:
@@ -543,19 +553,19 @@ _TIBETAN_ENDS = re.compile("(?:^|[་༌ ])(?:ཡིན|རེད|ཡོད|འ�
 """Final verbs and particles of Tibetan, whose mark stands behind clauses and in lists too."""
 
 
-def missed_ends(line: str, language: str) -> Iterator[tuple[int, int]]:
-    """Places where sentencex ends no sentence and should: the end of the text, the next text."""
+def possible_ends(line: str) -> Iterator[tuple[int, int, str]]:
+    """Places where a sentence may end: the end of the text, the next text and the kind of mark."""
     at = 0
     while stop := _ANY_STOP.search(line, at):
         found = _POSSIBLE.match(line, stop.start())
         at = found.end() if found else stop.end()
         if found and at < len(line):
             end = found.start() + len(found[0].rstrip())
-            if _is_missed(found.lastgroup, Place(line, end, at, language)):
-                yield end, at
+            yield end, at, found.lastgroup or ""
 
 
-def _is_missed(kind: str | None, place: Place) -> bool:
+def is_missed_end(place: Place, kind: str) -> bool:
+    """Whether a sentence ends at a place of this kind where sentencex ends none."""
     match kind:
         case "khmer":
             # ``។ល។`` means and so on
@@ -603,7 +613,7 @@ def _is_stop_end(place: Place) -> bool:
     """Whether a sentence ends with an abbreviation, or a word that sentencex takes for one."""
     language = place.language
     is_end = place.is_behind(list_ends(language))
-    if place.begins_sentences and _BEFORE_LETTERS.search(place.left):
+    if _is_name_of_letter(place.left) and place.begins_sentences:
         return True
     if place.last_words[0] in real_words(language):
         return place.next_word != "" and not _NUMBER.match(place.right)

@@ -1,7 +1,6 @@
 """Splits text into sentences for a translation model, and joins translations with the spacing."""
 
 import dataclasses
-import heapq
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -9,7 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 import sentencex
 
 from pellucid.core.errors import ConfigError
-from pellucid.text.sentence_ends import NEARBY, Place, is_wrong_end, lines_of, missed_ends
+from pellucid.text.sentence_ends import (
+    NEARBY,
+    Place,
+    is_missed_end,
+    is_wrong_end,
+    lines_of,
+    possible_ends,
+)
 
 ABBREVIATIONS: dict[str, set[str]] = {
     "de": {"Abb.", "Fa.", "Fam.", "Inh.", "Kap.", "Tab.", "Tel.", "Verf."},
@@ -99,11 +105,12 @@ def _add_behind(found: list[Sentence], blanks: Sequence[str]) -> None:
 def _cut(line: str, language: str, known: Set[str]) -> Iterator[str]:
     """The sentences of a line, with the white space behind each."""
     begin, is_informal = 0, _begins_in_lower_case(line, 0)
-    for end, following, is_missed in _places(line, language):
-        place = Place(line, end, following, language, is_informal)
-        if following <= begin or place.is_behind_known(known):
+    for end, following, kind in _places(line, language):
+        if following <= begin:
             continue
-        if not is_missed and is_wrong_end(place):
+        place = Place(line, end, following, language, is_informal)
+        is_end = is_missed_end(place, kind) if kind else not is_wrong_end(place)
+        if not is_end or place.is_behind_known(known):
             continue
         yield line[begin:following]
         begin, is_informal = following, _begins_in_lower_case(line, following)
@@ -111,12 +118,11 @@ def _cut(line: str, language: str, known: Set[str]) -> Iterator[str]:
         yield line[begin:]
 
 
-def _places(line: str, language: str) -> Iterator[tuple[int, int, bool]]:
-    """Where sentences may end, in order: the end of the text, the next text and whether sentencex
-    misses it."""
-    proposed = ((end, following, False) for end, following in _proposed(line, language))
-    missed = ((end, following, True) for end, following in missed_ends(line, language))
-    return heapq.merge(proposed, missed)
+def _places(line: str, language: str) -> list[tuple[int, int, str]]:
+    """Where sentences may end, in order: the end of the text, the next text and the kind of mark,
+    which is nothing where sentencex ends one."""
+    proposed = ((end, following, "") for end, following in _proposed(line, language))
+    return sorted((*proposed, *possible_ends(line)))
 
 
 def _proposed(line: str, language: str) -> Iterator[tuple[int, int]]:
@@ -159,7 +165,9 @@ def _segment(line: str, language: str) -> Iterable[str]:
     of more than one byte (a no-break space, say) and a full stop follow one another. Such a space
     is shown to it as one of ASCII, which changes no number of characters.
     """
-    shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), line)
+    shown = line
+    if not line.isascii():
+        shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), line)
     begin = start = 0
     while start < len(shown):
         window = shown[start : start + _WINDOW]
