@@ -59,6 +59,8 @@ class LoadedModel:
         """When the glossaries were read, in seconds since 1970."""
         self.parameter_count = bundle.parameter_count
         languages = place.languages or languages_of(bundle.settings, place.name)
+        # Documents are translated by the translator itself, which must know them too.
+        translator.source_language, translator.target_language = languages
         self.source_language, self.target_language = languages
 
     @property

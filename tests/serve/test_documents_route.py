@@ -67,6 +67,15 @@ def test_a_document_is_taken_translated_and_fetched(client: TestClient):
     assert client.get(f"/v1/documents/{state['id']}").status_code == 404
 
 
+def test_a_document_has_the_languages_of_the_model(client: TestClient):
+    """Its language is named anew, and its sentences end by the rules of the source language."""
+    page = '<html lang="fr"><p>Le 3 janv. 2020 il dort. Il pleut.</p></html>'
+    state = finished(client, upload(client, data=page.encode()).json()["id"])
+    assert (state["state"], state["sentences"]) == ("done", 2)
+    found = client.get(f"/v1/documents/{state['id']}/file").text
+    assert found.startswith('<html lang="en">')
+
+
 def test_every_method_of_an_address_is_named_to_who_uses_another(client: TestClient):
     for method in ("OPTIONS", "POST", "PUT"):
         answer = client.request(method, "/v1/documents/x")
