@@ -194,7 +194,7 @@ class TaggedText:
                 opened.append(number)
             elif tag.kind == "end":
                 for depth in range(1, len(opened) + 1):
-                    if tags[opened[-depth]].name == tag.name:
+                    if _is_ended_by(tags[opened[-depth]].name, tag.name):
                         partner[opened[-depth]] = number
                         del opened[-depth:]
                         break
@@ -218,6 +218,11 @@ class TaggedText:
             at = tag.stop
         if at < len(text):
             yield text[at:]
+
+
+def _is_ended_by(name: str, end: str) -> bool:
+    """Whether a start tag ends at an end tag: in WebVTT ``<c.yellow>`` ends at ``</c>``."""
+    return name == end or name.startswith(f"{end}.")
 
 
 def _tags_with(text: str, kept: re.Pattern[str]) -> list[Tag]:

@@ -19,21 +19,34 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """A line of these formats; other separators of Unicode are white space within one."""
 _TIMES = re.compile(r"[ \t\ufeff]*\d[\d:.,]*[ \t]*--?>[ \t]*\d[\d:.,]*(?:[ \t][^\r\n]*)?[\r\n]*")
 """A line of SubRip with times, as tools write it: commas or dots, few digits, one hyphen."""
-_CAPITALS = "A-Z\u00c0-\u00deΆ-ΫЀ-Я"
+_CAPITALS = "A-Z" + "".join(filter(str.isupper, map(chr, range(0xC0, 0x530))))
+"""Capitals of the Latin, Greek and Cyrillic scripts."""
+_NAME = rf"\[?[{_CAPITALS}][{_CAPITALS}0-9 .,'’&#()-]{{0,29}}\]?"
+_ASIDE, _ASIDE_END = "\ue000", "\ue001"
+"""The characters that are read for the brackets of a sound in round ones."""
+_ASIDES = re.compile(
+    rf"(?:(?:^|(?<=[>}}]))(?:[-–—‐] ?)?(?:{_NAME} (?=\([^()\n]*[^\W\d_{_CAPITALS}][^()\n]*\):))?"
+    rf"|(?<=♪)|(?<=[.!?…♪:)\]] ))\((?=[^()\n]*{any_letter()})[^()\n]{{1,60}}\)",
+    re.MULTILINE,
+)
+"""A sound in round brackets, ``(door slams)``, where no sentence has begun: within one they may
+hold a part of it. A name of a speaker may stand before it: ``MARY (on phone):``."""
 _SPEAKER = (
-    rf"(?:^|(?<=[>}}]))(?:(?:[-–—]|>>) ?)?\[?[{_CAPITALS}]"
-    rf"[{_CAPITALS}0-9 .,'’&#()-]{{0,29}}\]?:(?=\s)"
+    rf"(?:^|(?<=[>}}]))(?:(?:[-–—‐]|>>) ?)?{_NAME}"
+    rf"(?::(?=\s)|(?<= )(?={_ASIDE}[^\n{_ASIDE_END}]*{_ASIDE_END}:))"
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _SOUND = (
-    rf"(?P<br>(?<![^\s>}})♪.!?…-])\[(?=[^\[\]\n]{{1,100}}{any_letter()}[.!?…'\"]?\])"
+    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?<=[.!?…\"”] )[-–—] (?=[^\s-])"
+    rf"|(?<![^\s>}})♪.!?…-])\[(?=[^\[\]\n]{{1,100}}{any_letter()}[.!?…'\"]?\])"
     rf"|(?<={any_letter()})\]|(?<={any_letter()}[.!?…'\"])\])"
+    r"|(?:^|(?<=[>}])(?<!</[bius]>)(?<!</font>)(?<!\{\\[bius]0\}))[-–—‐] ?(?=[^\s\d-])"
 )
 """The brackets around a sound, ``[music playing]``: no part of a sentence, which models of whole
-sentences read badly; what is in them is a text by itself."""
+sentences read badly; what is in them is a text by itself. So is what the next speaker says, behind
+a dash; one at the beginning of a line, also behind tags, is no part of it."""
 _BLANK = r"(?P<blank>(?:\\[nh])+)"
 """Hard spaces and soft line ends of SubStation Alpha."""
-_PATH = r"(?<!\b[A-Za-z]:)"
 _PATH = r"(?<![^\W_])[A-Za-z]:\\[^\s\\/:*?\"<>|{}]+(?:\\[^\s\\/:*?\"<>|{}]+)*\\?"
 """A path of Windows, ``D:\\news\\here``, whose signs are no codes in SubRip."""
 _KEPT = {
@@ -196,6 +209,7 @@ class SubtitleDocument:
     def _text_of(self, number: int, translated: Segment) -> str:
         """A translated subtitle, with the codes for spaces as they were."""
         text = self._texts[number].text_with(translated)
+        text = text.replace(_ASIDE, "(").replace(_ASIDE_END, ")")
         blanks = iter(self._blanks[number])
 
         def as_it_was(found: re.Match[str]) -> str:
@@ -221,14 +235,22 @@ class SubtitleDocument:
         if not lines:
             return
 
-        # Two speakers are two sentences, as are speech and song: the lines of each stay apart.
+        # Two speakers are two sentences, as are speech, song and sounds: the lines of each stay
+        # apart.
         groups: list[list[str]] = []
         for line in lines:
-            if not groups or _begins_speech(line) or _ends_song(groups[-1][-1]):
+            if (
+                not groups
+                or _begins_speech(line)
+                or _ends_song(groups[-1][-1])
+                or _is_sound(line)
+                or _is_sound(groups[-1][-1])
+            ):
                 groups.append([])
             groups[-1].append(line)
 
         source = "\n".join(" ".join(map(_words_of, group)) for group in groups)
+        source = _ASIDES.sub(_with_signs, source)
         source, blanks = self._spaced(source)
         text = TaggedText(
             source,
@@ -243,6 +265,12 @@ class SubtitleDocument:
         self.segments.append(text.segment)
 
 
+def _with_signs(found: re.Match[str]) -> str:
+    """A sound in round brackets, with the characters that are read for them."""
+    before, _, sound = found[0].removesuffix(")").rpartition("(")
+    return f"{before}{_ASIDE}{sound}{_ASIDE_END}"
+
+
 def _words_of(line: str) -> str:
     """A line without its end."""
     return _END.sub("", line).strip()
@@ -254,13 +282,19 @@ def _begins_speech(line: str) -> bool:
     """
     text = _shown(line)
     name, colon, _ = text.partition(":")
+    name = re.sub(r"\([^()]*\)", "", name)
     is_named = bool(colon) and name.isupper() and len(name) <= _LONGEST_NAME
-    is_sign = text.startswith(("-", "–", "—", ">>", *_NOTES))
+    is_sign = text.startswith(("-", "–", "—", "‐", ">>", *_NOTES))
     return is_sign or is_named or _VOICE.match(line) is not None
 
 
 def _ends_song(line: str) -> bool:
     return _shown(line).endswith(_NOTES)
+
+
+def _is_sound(line: str) -> bool:
+    """Whether a line is a sound and nothing else."""
+    return re.fullmatch(r"\[[^\[\]]+\]|\([^()]+\)", _shown(line)) is not None
 
 
 def _shown(line: str) -> str:

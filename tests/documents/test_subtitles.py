@@ -102,6 +102,56 @@ def test_a_sound_in_brackets_is_read_by_itself_and_without_them(text: str, read:
 
 
 @pytest.mark.parametrize(
+    ("text", "read", "found"),
+    [
+        ("(red house) old cat.", ["red house", "old cat."], "(HOUSE RED) CAT OLD."),
+        ("A cat. (red) old", ["A cat.", "red", "old"], "CAT a. (RED) OLD"),
+        ("- (red) old\n- cat", ["red", "old", "cat"], "- (RED) OLD\n- CAT"),
+        ("(red) (old)", ["red", "old"], "(RED) (OLD)"),
+        ("<i>ŁUKASZ (red house): old</i>", ["red house", "old"], "<i>ŁUKASZ (HOUSE RED): OLD</i>"),
+        # the lines of a sound stay apart
+        ("(red house now)\nold", ["red house now", "old"], "(HOUSE RED NOW)\nOLD"),
+        ("old\n[red house now]", ["old", "red house now"], "OLD\n[HOUSE RED NOW]"),
+        ("- ZOË (O.S.): red", ["red"], "- ZOË (O.S.): RED"),
+    ],
+)
+def test_a_sound_in_round_brackets_is_read_by_itself(text: str, read: list[str], found: str):
+    assert sorted(read_by_a_translator(f"{HEAD}{text}\n", "a.srt")) == sorted(read)
+    assert translated(f"{HEAD}{text}\n", "a.srt") == f"{HEAD}{found}\n"
+
+
+@pytest.mark.parametrize("text", ["red (old) cat", "I (old cat) say", "(12) cat"])
+def test_round_brackets_within_a_sentence_are_part_of_it(text: str):
+    assert read_by_a_translator(f"{HEAD}{text}\n", "a.srt") == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("<i>- Red.</i>\n<i>- Old.</i>", ["Red.", "Old."]),
+        ("{\\i1}- red{\\i0}\n{\\i1}- old{\\i0}", ["red", "old"]),
+        ("- Red? - Old.", ["Red?", "Old."]),
+        ("‐ red\n‐ old", ["red", "old"]),
+        # no speakers
+        ("a red - or old cat", ["a red - or old cat"]),
+        ("<i>pre</i>-war cat", ["pre-war cat"]),
+        ("-5 cats", ["-5 cats"]),
+        ("red? -- old", ["red?", "-- old"]),
+    ],
+)
+def test_the_dash_before_what_a_speaker_says_is_not_read(text: str, read: list[str]):
+    assert sorted(read_by_a_translator(f"{HEAD}{text}\n", "a.srt")) == sorted(read)
+    found = said(f"{HEAD}{text}\n", "a.srt").removeprefix(HEAD)
+    assert found.lower() == f"{text}\n".lower()
+
+
+def test_a_stretch_with_a_class_of_webvtt_keeps_its_end():
+    head = "WEBVTT\n\n0:01.0 --> 0:02.0\n"
+    found = translated(head + "<c.yellow.big>red cat</c> old <b.x>house</b> <c>now</c>\n", "a.vtt")
+    assert found == head + "<c.yellow.big>CAT RED</c> <b.x>HOUSE</b> OLD <c>NOW</c>\n"
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("<i>red house</i>\n♪ old cat ♪\n", "<i>HOUSE RED</i>\n♪ CAT OLD ♪\n"),
