@@ -3,6 +3,7 @@
 - An inline element without a letter, such as the number of a note, is one mark with fixed content,
   which stays behind the word that it followed; a number that stands for a word is read as one.
 - A word with raised or lowered parts, such as a formula, is one word that is not translated.
+- The raised ending of an ordinal is read with its number, and its marks go around the ending again.
 - Two marks around a range of text, such as those of a bookmark, are a pair.
 - A pair around the whole text, and marks at its ends, are no part of what is translated.
 - Links and labels side by side, with no sentence around them, are as many texts.
@@ -44,8 +45,12 @@ from pellucid.documents.side_by_side import (
 )
 from pellucid.text.scripts import combining_marks, is_mark, is_of_word
 
-_NUMBER = re.compile(r"[+−-]?[$€£¥₹]?\s?\d(?:[\d.,:/'’\s–−-]*\d)?\s?[%‰°$€£¥₹]?")
-"""A number, an amount, a date or a range."""
+_MONEY = "$€£¥₹₽"
+_NUMBER = re.compile(
+    rf"(?!\([^()]*\)\Z)[~≈<>≤≥±#№×+−–-]{{0,2}}[{_MONEY}]?\s?\(?[\d½¼¾⅓⅔⅛]"
+    rf"(?:[\d.,:/'’()\s×x+–−{_MONEY}%-]*[\d½¼¾⅓⅔⅛])?\s?(?:[%‰°{_MONEY}¢×+]|,[–-])?"
+)
+"""A number, an amount, a date, a range or the number of a telephone."""
 _STOPS = re.compile(r"[.,;:!?…。、，！？：；]+")
 _JOINER = re.compile(r"['’ʼ&/@_·+‐‑–—-]")
 """A sign that makes one word of two: don't, 1859–1930."""
@@ -61,6 +66,15 @@ _CLOSING = frozenset(".,;:!?…)]}»”’\"'。、，！？：；」』")
 """Signs behind which a number without a space is that of a note."""
 _BRACKETS = {"[": "]", "(": ")"}
 _DROP_CAP = re.compile(rf"[^\w\s]{{0,2}}[^\W\d_][{combining_marks()}]*")
+_ORDINAL = re.compile(
+    r"\d{1,4}(?i:st|nd|rd|th|e|es|ers?|[eè]re?s?|i?[eè]me|de|ste|te|[rdtmvn][oa]|o|º|ª)"
+    r"|[IVXLCDM]+(?i:er|[eè]?re|i?[eè]me|mes?|lles?)|[IVXLCDM]{2,}(?i:e|es|o|th|st|nd|rd)"
+)
+"""An ordinal, or a title of French such as Mme, with a raised ending. V with an e is a formula."""
+_NUMBERED = re.compile(
+    r"(?<![\w.,])(?P<number>\d{1,4}|[IVXLCDM]+)(?P<ending>[A-Za-zÀ-ÿºª]{0,6})(?!\w)"
+)
+"""A number that may be an ordinal."""
 _ISOTOPES = frozenset("BCDFHKNPSTUVW")
 """Elements with a letter for their name; I, O and Y are words, behind the number of a verse."""
 
@@ -75,6 +89,15 @@ class _DropCap:
     """Whether a sign before the letter, such as a quotation mark, is large too."""
 
 
+@dataclasses.dataclass
+class _Raised:
+    """The marks of the raised ending of an ordinal."""
+
+    number: str
+    before: list[Piece]
+    after: list[Piece]
+
+
 class Folded:
     """A segment as parts, each of which is translated by itself; most have one."""
 
@@ -87,6 +110,8 @@ class Folded:
         """By the number of the mark that begins it, a range that is a pair here."""
         self._drop_caps: dict[int, _DropCap] = {}
         """By part."""
+        self._raised: dict[int, list[_Raised]] = {}
+        """By part too."""
         self.parts: list[Segment] = []
         """The parts to translate."""
         self._layout: list[Piece | None] = []
@@ -107,7 +132,7 @@ class Folded:
             pieces: Sequence[Piece] = (kept,) if kept is not None else ()
             if kept is None:
                 number = next(numbers)
-                pieces = parts[number]
+                pieces = _with_raised(parts[number], self._raised.get(number, ()))
                 if number in self._drop_caps:
                     pieces = _with_drop_cap(pieces, self._drop_caps[number])
             written += itertools.chain.from_iterable(map(self._content, pieces))
@@ -247,6 +272,8 @@ class Folded:
         self, item: Pair, waiting: list[Item], done: list[Item], before: str, after: str
     ) -> None:
         """Add a mark for a fixed pair and what belongs to it, which is taken from both lists."""
+        if self._fold_ordinal(item, waiting, done):
+            return
         left = last_character(done) or before
         cluster: list[Item] = [item]
         if item.text.strip():
@@ -292,6 +319,24 @@ class Folded:
                 cluster = [last[len(kept) :], *cluster]
                 done[-1] = kept
         done.append(self._new_mark(cluster))
+
+    def _fold_ordinal(self, item: Pair, waiting: list[Item], done: list[Item]) -> bool:
+        """Read the raised ending of an ordinal with its number, and note its marks."""
+        last = done[-1] if done else None
+        host = last_word(done)
+        pieces = pieces_of([item])
+        texts = [at for at, piece in enumerate(pieces) if isinstance(piece, str)]
+        if not isinstance(last, str) or item.kind != "script" or len(texts) != 1:
+            return False
+        if not _ORDINAL.fullmatch(host + item.text) or first_word(waiting):
+            return False
+        if last.removesuffix(host)[-1:] in (".", ","):
+            return False  # the number of a table with a note
+
+        raised = _Raised(host, pieces[: texts[0]], pieces[texts[0] + 1 :])
+        self._raised.setdefault(len(self.parts), []).append(raised)
+        done[-1] = last + item.text
+        return True
 
     @staticmethod
     def _gather(cluster: list[Item], waiting: list[Item], *, is_bracketed: bool) -> None:
@@ -479,6 +524,41 @@ def _with_drop_cap(pieces: Sequence[Piece], drop_cap: _DropCap) -> list[Piece]:
             *pieces[number + 1 :],
         ]
     return [*drop_cap.before, *drop_cap.after, *pieces]
+
+
+def _with_raised(pieces: Sequence[Piece], ordinals: Sequence[_Raised]) -> list[Piece]:
+    """The pieces with the marks of each ordinal around the ending of its number, or of another
+    one; around nothing where there is no ending, behind the number or at the end of the text.
+    """
+    written = list(pieces)
+    for (at, start, stop), each in sorted(
+        zip(_endings_in(pieces, ordinals), ordinals, strict=True), key=lambda pair: pair[0]
+    )[::-1]:
+        text = written[at] if at < len(pieces) else ""
+        assert isinstance(text, str)
+        ending = [*each.before, text[start:stop], *each.after]
+        written[at : at + 1] = [text[:start], *ending, text[stop:]]
+    return [piece for piece in written if piece != ""] if ordinals else written
+
+
+def _endings_in(pieces: Sequence[Piece], ordinals: Sequence[_Raised]) -> list[tuple[int, int, int]]:
+    """For each ordinal a piece, and where the ending of a number stands there."""
+    found = [
+        (each, (at, *each.span("ending")))
+        for at, piece in enumerate(pieces if ordinals else ())
+        if isinstance(piece, str)
+        for each in _NUMBERED.finditer(piece)
+        if not each["ending"] or _ORDINAL.fullmatch(each[0])
+    ]
+    found.sort(key=lambda each: not each[0]["ending"])
+    own: dict[str, list[tuple[int, int, int]]] = {}
+    for each, place in reversed(found):
+        own.setdefault(each["number"], []).append(place)
+
+    places = [own[each.number].pop() if own.get(each.number) else None for each in ordinals]
+    taken = set(places)
+    others = iter([place for each, place in found if each["ending"] and place not in taken])
+    return [place or next(others, (len(pieces), 0, 0)) for place in places]
 
 
 def _in_order(pieces: list[Piece]) -> list[Piece]:

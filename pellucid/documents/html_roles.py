@@ -14,8 +14,8 @@ _LABELS = frozenset(("a", "button", "label", "output", "meter", "progress"))
 """Elements whose text stands for itself, where nothing but such elements is in a line."""
 _BUTTONS = frozenset(("btn", "button"))
 """Words in the class of a span that is such an element too."""
-_BADGES = frozenset(("badge", "chip", "label", "pill", "tag"))
-"""Words in the class of a span that is a badge."""
+_BADGES = frozenset(("badge", "chip", "editsection", "label", "pill", "tag"))
+"""Words in the class of a span that is a badge, or holds the links that edit a wiki's section."""
 _REFERENCES = frozenset(
     (
         *("noteref", "doc-noteref", "doc-backlink", "footnote-ref", "footnoteref", "footnote-back"),

@@ -65,6 +65,8 @@ _END_TAG = re.compile(r"</([A-Za-z][A-Za-z0-9-]*)")
 _LONGEST_ELEMENT = 12
 """Tokens of an element whose content stays."""
 _VOID = frozenset(("br", "img", "input", "wbr", "hr"))
+_SIGNS = re.compile(r"[^\w\s<>\[\]{}\\]+")
+"""What opens a pair of signs, such as ``^`` or ``**``."""
 _TASK = re.compile(r"\[[ xX]\](?=\s)")
 """A box to tick at the start of an item of a list."""
 
@@ -372,6 +374,7 @@ class MarkdownDocument:
 
         ``literals`` are written as they are, unless they would make marks of their own.
         """
+        segment = _without_empty(segment, place)
         wanted = [
             (_TAGS.get(place.sources[piece.number][0], "link"), isinstance(piece, Close))
             for piece in segment.pieces
@@ -392,6 +395,21 @@ class MarkdownDocument:
                 if _marks_of(inline.children or []) == expected:
                     return text
         return text
+
+
+def _without_empty(segment: Segment, place: _Place) -> Segment:
+    """The segment without pairs of signs around nothing, which would be read as text: "1^^"."""
+    pieces: list[Piece] = []
+    for piece in segment.pieces:
+        if (
+            isinstance(piece, Close)
+            and pieces[-1:] == [Open(piece.number)]
+            and _SIGNS.fullmatch(place.sources[piece.number][0])
+        ):
+            pieces.pop()
+        else:
+            pieces.append(piece)
+    return Segment(tuple(pieces))
 
 
 def _segment_of(pieces: Iterable[Piece]) -> Segment:

@@ -87,7 +87,7 @@ def between_bars(items: Sequence[Item]) -> "list[list[Item] | str] | None":
     groups: list[list[Item] | str] = []
     group: list[Item] = []
     for item in items:
-        bars = _bars_in(item) if isinstance(item, str) else []
+        bars = _all_bars_in(item) if isinstance(item, str) else []
         at = 0
         for bar in bars:
             assert isinstance(item, str)
@@ -155,8 +155,13 @@ def bracketed(text: str) -> tuple[str, str, str] | None:
 
 
 def _bars_in(text: str) -> list[re.Match[str]]:
-    """The bars in a text with letters, except those of placeholders: ``{{ x | date }}``."""
-    if not _BAR.search(text) or not is_read(text):
+    """The bars in a text with letters."""
+    return _all_bars_in(text) if is_read(text) else []
+
+
+def _all_bars_in(text: str) -> list[re.Match[str]]:
+    """The bars in a text, except those of placeholders: ``{{ x | date }}``."""
+    if not _BAR.search(text):
         return []
     kept = literals_in(text)
     return [

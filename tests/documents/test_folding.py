@@ -10,6 +10,7 @@ import pytest
 from pellucid.documents.folding import Folded
 from pellucid.documents.html_files import HtmlDocument
 from pellucid.documents.items import pieces_of, tree_of
+from pellucid.documents.markdown import MarkdownDocument
 from pellucid.documents.markup import translate_segments
 from pellucid.documents.placement import Aligned
 from pellucid.documents.segments import Alone, Close, Open, Segment, all_nodes, read_tree
@@ -72,6 +73,14 @@ def test_what_has_no_letter_is_one_mark_behind_its_word(source: str, found: str)
 
 
 @pytest.mark.parametrize(
+    "number",
+    ["100+", "+1 (555) 010-0199", "£5–£10", "#1", "½", "~50%", "5,–", "10×", "2019", "24/7"],
+)
+def test_a_number_in_an_element_is_read_with_the_words_around_it(number: str):
+    assert read_in(f"call <a>{number}</a> cats")[0] == f"call {number} cats"
+
+
+@pytest.mark.parametrize(
     "formula",
     [
         "H<sub>2</sub>O",
@@ -80,7 +89,8 @@ def test_what_has_no_letter_is_one_mark_behind_its_word(source: str, found: str)
         "H<sub>2</sub>SO<sub>4</sub>",
         "mol<sup>−1</sup>",
         "Ca<sup>2+</sup>",
-        "1<sup>st</sup>",
+        "V<sup>th</sup>",
+        "3.1<sup>e</sup>",
         "<i>x</i><sub>i</sub>",
         "<sup>14</sup>C",
     ],
@@ -89,6 +99,52 @@ def test_a_formula_stays_whole(formula: str):
     found = html(f"the old {formula} here now")
     assert formula in found
     assert re.sub(r"<[^>]*>", "", found.replace(formula, "")).split() != []
+
+
+@pytest.mark.parametrize(
+    ("source", "read", "said", "found"),
+    [
+        ("the 1<sup>st</sup> of May", "the 1st of May", "am 1. Mai", "am 1<sup></sup>. Mai"),
+        ("a 2<sup>nd</sup> cat", "a 2nd cat", "un 2e chat", "un 2<sup>e</sup> chat"),
+        ("le XIX<sup>e</sup> mur", "le XIXe mur", "the 19th wall", "the 19<sup>th</sup> wall"),
+        ("M<sup>me</sup> Dupont", "Mme Dupont", "Mrs Dupont", "Mrs Dupont<sup></sup>"),
+        (
+            "<b>1<sup>er</sup> mai</b>, 2<sup><i>e</i></sup> jour",
+            "1er mai, 2e jour",
+            "2nd day, 1st May",
+            "<b>2<sup><i>nd</i></sup></b> day, 1<sup>st</sup> May",
+        ),
+        (
+            "1<sup>st</sup> and 1<sup>st</sup>",
+            "1st and 1st",
+            "1. e 1o",
+            "1<sup></sup>. e 1<sup>o</sup>",
+        ),
+    ],
+)
+def test_the_raised_ending_of_an_ordinal_is_translated_with_it(
+    source: str, read: str, said: str, found: str
+):
+    seen = []
+
+    class Saying:
+        source_language = "en"
+
+        def translate(self, sentences: list[str], *, align: bool) -> list[Aligned]:
+            seen.extend(sentences)
+            return [Aligned(said, ()) for _ in sentences]
+
+    result = translate_document(source.encode(), Saying(), "a.html").decode()
+    assert seen == [read]
+    assert result == found
+
+
+def test_a_raised_ending_that_is_gone_leaves_no_signs_in_markdown():
+    assert translated("a 1^st^ cat", "a.md") == "1^ST^ A CAT"
+    folded = MarkdownDocument(b"a 1^st^ cat", "a.md")
+    [segment] = folded.segments
+    opened, closed = segment.marks
+    assert folded.write([Segment(("am 1", opened, closed, ". Tag"))]) == b"am 1. Tag"
 
 
 @pytest.mark.parametrize(
@@ -175,10 +231,15 @@ def test_words_are_words_with_their_marks_and_in_every_script(source: str, read:
         # A bar with spaces divides whatever is on its sides.
         ("the <a>red house</a> | here", ["here", "the red house"]),
         ("by <a>Ann</a> | 3 cats | <time>now</time>", ["3 cats", "now", "by Ann"]),
+        ("by <a>Ann</a> | <a>May 5</a> | <a>3 cats</a>", ["May 5", "3 cats", "by Ann"]),
         # The name of a list of links, the sections of a page, what wikis have behind a heading
         ("Share: <a>Red house</a> <a>Blue car</a>", ["Share:", "Red house", "Blue car"]),
         ("1.2 <a>Red house</a> ... 12", ["Red house"]),
         ("Red house <a>[edit]</a>", ["Red house", "edit"]),
+        (
+            "<span>Red house</span><span class=mw-editsection><i>[</i><a>edit</a><i>]</i></span>",
+            ["Red house", "edit"],
+        ),
         ("Red house<sup>now with more</sup>", ["Red house", "now with more"]),
     ],
 )

@@ -78,7 +78,7 @@ def said(source: str) -> str:
         ),
         ("<div>\n{x.map(i => <b>red</b>)}\n</div>\n",) * 2,
         # Pandoc and Obsidian
-        ("old H~2~O and x^2^ and 3^rd^ cat\n", "OLD H~2~O AND x^2^ AND 3^rd^ CAT\n"),
+        ("old H~2~O and x^2^ and 3^rd^ cat\n", "OLD H~2~O AND x^2^ AND 3^RD^ CAT\n"),
         ("old cat^[a *red* one] is\n", "OLD CAT^[A *RED* ONE] IS\n"),
         ("[red house]{.k} old\n", "[RED HOUSE]{.k} OLD\n"),
         ("red [@doe99, p. 3; @x] old [see @a]\n", "RED [@doe99, p. 3; @x] OLD [see @a]\n"),
