@@ -16,6 +16,7 @@ import functools
 import hashlib
 import logging
 import math
+import numbers
 import os
 import threading
 from collections import Counter
@@ -196,7 +197,7 @@ def _changed(batch: Any, added: Callable[[Any], _Columns]) -> Any:
         return (_changed(each, added) for each in batch)
 
     kind = type(batch).__module__.partition(".")[0]
-    if kind == "pandas":
+    if kind == "pandas" and hasattr(batch, "assign"):  # a frame, and no single column
         return batch.assign(**{name: _array(column) for name, column in added(batch).items()})
 
     if kind == "pyarrow":
@@ -241,6 +242,12 @@ def _texts(batch: Any, name: str) -> list[str]:
         column = batch[name]
     except (KeyError, IndexError):
         raise DataError(f"there is no column {name} in the batch") from None
+    if column is None or isinstance(column, str | bytes | numbers.Number):
+        raise DataError(
+            f"column {name} must hold a list of texts, got {type(column).__name__}: a batch has"
+            " several rows",
+            hint="with Hugging Face's datasets, dataset.map(..., batched=True)",
+        )
 
     # pyarrow has values of its own, which become Python's here; pandas has several for no value.
     values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)

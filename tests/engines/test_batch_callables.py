@@ -215,6 +215,10 @@ def test_pairs_are_checked():
         ({"fr": ["a", 3]}, "column fr, row 1: must be text, got '3'"),
         ({"fr": [["a"]]}, r"column fr, row 0: must be text"),
         (pyarrow.table({"fr": [1]}), "column fr, row 0"),
+        # a row in place of a batch, as dataset.map gives it without batched=True
+        ({"fr": "je"}, r"column fr must hold a list of texts, got str: a batch has several rows"),
+        ({"fr": None}, r"column fr must hold a list of texts, got NoneType"),
+        (pandas.Series(["a"], name="fr"), "a batch must be a dictionary of columns.*got Series"),
         (7, "a batch must be a dictionary of columns"),
         ("text", "a batch must be a dictionary of columns"),
     ],
