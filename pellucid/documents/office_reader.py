@@ -1,5 +1,6 @@
 """The runs of a paragraph as the pieces of a segment, with marks where the formatting changes."""
 
+import copy
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from pellucid.documents.office_paragraphs import (
     is_property,
     value_of,
 )
+from pellucid.documents.plain import divide_at_lines
 from pellucid.documents.segments import (
     OUTERMOST,
     Alone,
@@ -112,7 +114,8 @@ class ParagraphReader:
                 atoms.append((self._field(items[at : end + 1], begin), None))
                 at = end + 1
             else:
-                atoms.append(self._atom(*items[at]))
+                before = items[at - 1][0] if at else None
+                atoms.append(self._atom(*items[at], before or ""))
                 at += 1
         return atoms
 
@@ -124,12 +127,12 @@ class ParagraphReader:
             return [self._alone(parts, _shown(items))]
         return self._pair(Field(parts[:begin], parts[-1:]), items[begin:-1])
 
-    def _atom(self, text: str | None, part: Part) -> _Atom:
-        """The pieces of an item that is no field."""
+    def _atom(self, text: str | None, part: Part, before: str) -> _Atom:
+        """The pieces of an item that is no field, behind the text ``before``."""
         if text is not None:
             if len(text) > 1 and text.isspace() and self._shows_blanks(part.run):
-                return [self._alone((part,))], part.run
-            return [text], part.run
+                return [self._alone((part,), breaks=before.rstrip().endswith(":"))], part.run
+            return list(self._with_lines(text, part, before)), part.run
         if self._is_holder(part):
             inner = list(self._items(content_of(part.element, self._names)))
             return self._pair(part.element, inner), None
@@ -137,6 +140,16 @@ class ParagraphReader:
         name = local_name(part.element)
         text = self._shown_by(part.element) if name in _COMPUTED else ""
         return [self._alone((part,), text, breaks=name in _BREAKS)], None
+
+    def _with_lines(self, text: str, part: Part, before: str) -> Iterator[Piece]:
+        """A text as pieces; a line to write on in it is a mark."""
+        for stretch, line in divide_at_lines(text, before):
+            if line is None:
+                yield stretch
+            else:
+                element = copy.copy(part.element)
+                element.text, element.tail = stretch, None
+                yield self._alone((Part(element, part.run),), line.text, breaks=line.breaks)
 
     def _shown_by(self, field: Element) -> str:
         """Return the text of a computed field that is one element."""

@@ -455,3 +455,26 @@ def divide_at_tags(text: str) -> list[tuple[str, Tag | None]]:
         parts += [(text[at : tag.start], None), (text[tag.start : tag.stop], tag)]
         at = tag.stop
     return [(part, tag) for part, tag in [*parts, (text[at:], None)] if part]
+
+
+_LINE_TO_WRITE_ON = re.compile(r"_{3,}|\.{6,}|(?:\. ){5,}\.?|…{3,}|[-–—]{5,}")
+"""What forms have for an answer, and lists of contents up to the number of a page."""
+_PAGE = re.compile(r"\s*\d{1,5}\s*\Z")
+
+
+def divide_at_lines(text: str, before: str = "") -> list[tuple[str, Tag | None]]:
+    """A text in parts: lines to write on, which are kept, and what is between them.
+
+    A line is read as a word. Behind a colon, where ``before`` may end, it ends a sentence, and so
+    do dots before the number of a page.
+    """
+    parts: list[tuple[str, Tag | None]] = []
+    at = 0
+    for found in _LINE_TO_WRITE_ON.finditer(text):
+        start, stop = found.span()
+        near = text[start - 4 : start] if start > 4 else before[-4:] + text[:start]
+        breaks = near.rstrip().endswith(":") or _PAGE.match(text, stop) is not None
+        line = Tag(start, stop, "alone", text="" if breaks else found[0], breaks=breaks)
+        parts += [(text[at:start], None), (found[0], line)]
+        at = stop
+    return [(part, tag) for part, tag in [*parts, (text[at:], None)] if part]

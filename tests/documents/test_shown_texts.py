@@ -58,6 +58,33 @@ def test_columns_of_docx_are_as_many_texts(between: str):
     assert found.index("HOUSE RED") < found.index(mark) < found.index("CAT OLD")
 
 
+@pytest.mark.parametrize(
+    ("text", "read", "written"),
+    [
+        ("Red: ____ Old cat: ........", ["Red:", "Old cat:"], "rED: ____ CAT oLD: ........"),
+        ("red house ………… 12", ["red house"], "HOUSE RED ………… 12"),
+        ("red house . . . . . . 12", ["red house"], "HOUSE RED . . . . . . 12"),
+        ("red house is ____, old", ["red house is ____, old"], "HOUSE RED IS____, OLD"),
+        # no lines
+        ("red... old", ["red... old"], "RED... OLD"),
+        ("red_old", ["red_old"], "RED_OLD"),
+    ],
+)
+def test_a_line_to_write_on_stays_and_ends_a_text_behind_a_colon(
+    text: str, read: list[str], written: str
+):
+    seen, found, _ = docx(run(text))
+    assert seen == read
+    assert re.sub("<[^<>]*>", "", found).strip() == written
+
+    bold = "<w:r><w:rPr><w:b/></w:rPr><w:t>Red:</w:t></w:r>"
+    line = '<w:r><w:rPr><w:u w:val="single"/></w:rPr><w:t xml:space="preserve">    </w:t></w:r>'
+    for each in (line, run(" ____ ")):
+        seen, found, _ = docx(f"{bold}{each}{run('old cat')}")
+        assert seen == ["Red:", "old cat"]
+        assert found.index("rED:") < found.index("    " if each == line else "____")
+
+
 def test_columns_of_a_text_box_are_as_many_texts():
     seen, found, _ = pptx("<a:r><a:t>red house\told cat\tdogs</a:t></a:r>")
     assert seen == ["red house", "old cat", "dogs"]
@@ -245,3 +272,9 @@ def test_what_a_tracked_change_took_out_of_odt_stays(element: str):
     seen, found = odt(f"{tracked}<text:p>dogs</text:p><text:p>cats</text:p>")
     assert seen == ["dogs", "cats"]
     assert found == f"{tracked}<text:p>DOGS</text:p><text:p>CATS</text:p>"
+
+
+def test_a_line_to_write_on_stays_in_odt():
+    seen, found = odt("<text:p>Red: ____ Old cat: ________</text:p>")
+    assert seen == ["Red:", "Old cat:"]
+    assert found == "<text:p>rED: ____ CAT oLD: ________</text:p>"
