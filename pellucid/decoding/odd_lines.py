@@ -10,6 +10,7 @@ its own translation.
 
 import bisect
 import dataclasses
+import functools
 import itertools
 import re
 import unicodedata
@@ -57,6 +58,7 @@ _MOST_MARKS = 8
 _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
 _LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
+_WORD = re.compile(r"[^\W_]")
 _ANY_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*)+")
 _LEAST_ALONE, _LEAST_WORD, _LEAST_LONG_WORD = 3, 4, 7
 """Letters of a single word in capitals, from which on it is read in lower case: if it is all the
@@ -393,6 +395,7 @@ def _recased(
     """The text in the case to read it in, and whether its translation is in upper case."""
     is_upper = _is_upper(text)
     is_whole = is_upper or _is_title(text)
+    first = _WORD.search(text)
     if tokenizer is None:
         kept = not (recase and is_whole)
         return Edited(text if kept else lower(text, language), []), is_upper and not kept
@@ -409,17 +412,20 @@ def _recased(
         if seen is not None and seen.unseen(word):
             return word
 
+        is_first = first is not None and first.start() == found.start()
         # The first of equals: a word that is known in upper case too stays as it is.
-        best = min((word, *small, *(word[0] + each[1:] for each in small)), key=cost)
+        words = (word, *small, *(word[0] + each[1:] for each in small))
+        best = min(words, key=functools.partial(cost, is_first=is_first))
         is_unsure = seen is None and recase is None and not is_whole
         is_alone = len(word) == sum(map(str.isalpha, text))
         return word if is_unsure and _may_be_a_name(word, cost(best)[1], is_alone) else best
 
-    def cost(word: str) -> tuple[int, int, int]:
+    def cost(word: str, *, is_first: bool = False) -> tuple[int, int, bool, int]:
         ids = tokenizer.encode(word)
         # Of tokens that are whole words, those of lower ids are more frequent.
         rank = ids[0] if is_whole and len(ids) == 1 else 0
-        return ids.count(UNK_ID), len(ids), rank
+        # The first word of a text has a capital.
+        return ids.count(UNK_ID), len(ids), is_first and word[0].islower(), rank
 
     made = edited(_ANY_LETTERS if is_whole else _LETTERS, best_case, text)
     if recase and is_whole:

@@ -216,6 +216,31 @@ def test_capitals_where_the_words_of_the_training_text_are_not_known(
     assert (line.plain.source, line.restored(made).text) == (plain, text)
 
 
+@functools.cache
+def of_sentences() -> Tokenizer:
+    texts = ["Das ist das Haus.", "Und das ist nah, und das ist gut."] * 20
+    return train_tokenizer(texts, TokenizerConfig(kind="bpe", vocabulary_size=340))
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ("DAS IST DAS HAUS.", "Das ist das Haus."),
+        ("Das Ist Das Haus", "Das ist das Haus"),
+        ('"DAS IST GUT."', '"Das ist gut."'),
+        ("UND?", "Und?"),
+        ("Ist DAS gut?", "Ist DAS gut?"),
+        ("2. DAS IST GUT", "2. das ist gut"),
+        # its capital has more pieces
+        ("NAH IST DAS HAUS", "nah ist das Haus"),
+    ],
+)
+def test_the_first_word_of_a_line_in_capitals_keeps_its_own(source: str, plain: str):
+    """Sentences of a training text begin with a capital."""
+    line = OddLine.of(Request(source), DecodingConfig(copy_symbols=False), of_sentences())
+    assert line.plain.source == plain
+
+
 def test_what_stands_for_two_letters_does_not_move_what_follows():
     source = "DIE STRASSE 😀 IST… NAH"
     line = OddLine.of(Request(source), DecodingConfig(), german())

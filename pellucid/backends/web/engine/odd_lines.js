@@ -89,24 +89,27 @@ function recased(text, recase, { tokenizer, seen, kind, language, hasSharpS }) {
   const isUpper = isUpperLine(text);
   const isWhole = isUpper || isTitle(text);
   if (recase === null && kind === "marian") return [text, false]; // it reads text as its own files say
-  const cost = (word) => {
+  const cost = (word, isFirst = false) => {
     const ids = tokenizer.encode(word);
     // of tokens that are whole words, those of lower ids are more frequent
     const rank = isWhole && ids.length === 1 ? ids[0] : 0;
-    return [ids.filter((id) => id === UNK_ID).length, ids.length, rank];
+    // the first word of a text has a capital
+    const isSmall = isFirst && /^\p{Lowercase}/u.test(word) ? 1 : 0;
+    return [ids.filter((id) => id === UNK_ID).length, ids.length, isSmall, rank];
   };
   /** The first of those that cost least. */
-  const cheapest = (words) => {
-    let [best, least] = [words[0], cost(words[0])];
+  const cheapest = (words, isFirst) => {
+    let [best, least] = [words[0], cost(words[0], isFirst)];
     for (const word of words.slice(1)) {
-      const own = cost(word);
+      const own = cost(word, isFirst);
       const at = own.findIndex((value, index) => value !== least[index]);
       if (at >= 0 && own[at] < least[at]) [best, least] = [word, own];
     }
     return best;
   };
 
-  const made = text.replace(isWhole ? ANY_LETTERS : LETTERS, (word) => {
+  const begin = text.search(LETTER_OR_NUMBER);
+  const made = text.replace(isWhole ? ANY_LETTERS : LETTERS, (word, at) => {
     if (!(isWhole || isInCapitals(word))) return word;
     // SS of capitals may be an ß
     const spellings = word.includes("SS") && hasSharpS ? [word, word.replaceAll("SS", "ß")] : [word];
@@ -115,7 +118,8 @@ function recased(text, recase, { tokenizer, seen, kind, language, hasSharpS }) {
     if (seen !== null && seen.unseen(word).length > 0) return word;
     // the first of equals: a word that is known in upper case too stays as it is
     const [first] = word;
-    const best = cheapest([word, ...small, ...small.map((each) => first + characters(each).slice(1).join(""))]);
+    const capitals = small.map((each) => first + characters(each).slice(1).join(""));
+    const best = cheapest([word, ...small, ...capitals], at === begin);
     const isUnsure = seen === null && recase === null && !isWhole;
     const ofOnePiece = characters(word).length === letterCount(text) ? LEAST_ALONE : LEAST_WORD;
     const least = cost(best)[1] === 1 ? ofOnePiece : LEAST_LONG_WORD;
