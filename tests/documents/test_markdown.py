@@ -148,7 +148,7 @@ def said(source: str) -> str:
         # words of JavaScript that begin a sentence
         ("Export default settings now.\n", "EXPORT DEFAULT SETTINGS NOW.\n"),
         ("export function is off\n", "EXPORT FUNCTION IS OFF\n"),
-        ("Import 'a.csv'\n", "IMPORT 'A.CSV'\n"),
+        ("Import 'a.csv'\n", "IMPORT 'a.csv'\n"),
         (
             "export const x = {\n  a: 'red',\n}\n\nold\n",
             "export const x = {\n  a: 'red',\n}\n\nOLD\n",

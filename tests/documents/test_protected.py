@@ -31,6 +31,18 @@ def test_no_form_stands_in_the_table_for_nothing(form: Form):
     assert found[0] == ("${" if form.kind == "braces" else form.example)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("README.md", "foo.tar.gz", "report_2020.pdf", "src/main.py", "Node.js", "A-b.DOCX"),
+        *("/etc/nginx/conf.d", "~/.bashrc", "./configure", "../x/y", "C:\\Users\\a b"[:-2]),
+        *("example.com", "Booking.com/a?b=c", "amazon.co.uk", ":+1:", ":100:", "#tag/sub"),
+    ],
+)
+def test_names_of_files_and_sites_stay(name: str):
+    assert kept_of(f"See {name}, {name}. And ({name}) too") == [name] * 3
+
+
 def kept_of(text: str) -> list[str]:
     return [text[start:end] for start, end in literals_in(text)]
 
@@ -48,6 +60,10 @@ def kept_of(text: str) -> list[str]:
         "a ` b ` c",
         "``like this'' and `like this'",
         "``one'' and ``two''",
+        # signs of names of files and sites
+        "and/or he/she, 24/7, 1/2/2020, km/h, N/A, /ˈfɒks/ a/b, // 3.5 e.g. this",
+        "The end.Then we go.it is z.B. so",
+        "at 10:100:20",
         # percentages with an ending or in a compound
         "Das ist die 5%-Hürde.",
         "5%-os 10%-kal 5%-nyi 50%-a 80%-át 50 %-a 50 %-os 50%-e",
