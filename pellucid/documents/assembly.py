@@ -49,7 +49,10 @@ class Reading:
 
     def literals_in(self, sentence: Sentence) -> list[Node]:
         """The marks that stand for words of a sentence."""
-        start, end = sentence.start, sentence.start + len(sentence.text)
+        return self.literals_between(sentence.start, sentence.start + len(sentence.text))
+
+    def literals_between(self, start: int, end: int) -> list[Node]:
+        """The marks that stand for words between two places."""
         first = bisect.bisect_left(self._literals, start, key=lambda node: node.start)
         following = itertools.islice(self._literals, first, None)
         return list(itertools.takewhile(lambda node: node.end <= end, following))
@@ -148,6 +151,9 @@ def _joined(
             if place in breaks:
                 at = len(target) + place - source_at
                 pinned[breaks[place].number] = (at, at + 1)
+        for node in reading.literals_between(sentence.start - len(sentence.before), sentence.start):
+            at = len(target) + len(before) - sentence.start + node.start
+            pinned[node.number] = (at, at + node.end - node.start)
         target += before
 
         source_end = sentence.start + len(sentence.text)

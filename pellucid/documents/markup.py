@@ -9,6 +9,7 @@ the text between them is translated by itself.
 import bisect
 import dataclasses
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -57,6 +58,9 @@ _LEFT = (TranslationWarning("empty", "it stays as it was, as the model gave noth
 _UNTRUSTED = (TranslationWarning("unsure", "it stays as it was, as its translation is doubtful"),)
 NOT_ALIGNED = "what stands between two marks was translated by itself: no words can be aligned here"
 """The note on texts that were divided, as the model has no attention or PyTorch is missing."""
+_BETWEEN_LABELS = re.compile(r"[\s,/|()\[\]]*")
+_BEHIND_LABEL = re.compile(r"[)\]]?(?:\s*:|\s+(?:[-–—=→]|=>|->))\s+")
+"""Between code and the text that explains it."""
 _SHOWN_OF_TEXT = 40
 """Characters of a sentence that a note repeats, so that its place is found."""
 
@@ -267,7 +271,38 @@ def _read(guarded: Segment, kept: dict[int, str], language: str | None) -> Readi
     # A sentence cannot end inside of an address or of code.
     blocked = [(n.start, n.end) for n in all_nodes(root) if n.mark and not n.mark.breaks]
     sentences = _rejoined(_split(text, language), text, blocked)
-    return Reading(kept, text, root, sentences)
+    literals = dict(each for each in blocked if each[0] < each[1])
+    return Reading(kept, text, root, [_behind_label(each, literals) for each in sentences])
+
+
+def _behind_label(sentence: Sentence, literals: Mapping[int, int]) -> Sentence:
+    """The sentence without the code that it explains at its start: "`-q`, `--quiet`: say nothing".
+
+    ``literals`` are the places of the text where what is not translated begins and ends.
+    """
+    start, text, label = sentence.start, sentence.text, 0
+    at = 0
+    while start + at in literals:
+        label = literals[start + at] - start
+        between = _BETWEEN_LABELS.match(text, label)
+        at = between.end() if between else label
+    divider = _BEHIND_LABEL.match(text, label) if label else None
+    if divider is None or not _has_words(text, start, divider.end(), literals):
+        return sentence
+    at = divider.end()
+    return Sentence(sentence.before + text[:at], text[at:], sentence.after, start + at)
+
+
+def _has_words(text: str, start: int, at: int, literals: Mapping[int, int]) -> bool:
+    """Whether a sentence has a letter of its own from a character on."""
+    while at < len(text):
+        if start + at in literals:
+            at = literals[start + at] - start
+        elif text[at].isalpha():
+            return True
+        else:
+            at += 1
+    return False
 
 
 def _split(text: str, language: str) -> list[Sentence]:

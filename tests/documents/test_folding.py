@@ -73,6 +73,25 @@ def test_what_has_no_letter_is_one_mark_behind_its_word(source: str, found: str)
 
 
 @pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (
+            "<code>-q</code>, <code>--quiet</code>: red house",
+            "<code>-q</code>, <code>--quiet</code>: HOUSE RED",
+        ),
+        ("<b><code>-q</code></b> – red <i>house</i>", "<b><code>-q</code></b> – <i>HOUSE</i> RED"),
+        (
+            "<a><code>a</code></a> - red house. <kbd>b</kbd>: old cat",
+            "<a><code>a</code></a> - HOUSE RED. <kbd>b</kbd>: CAT OLD",
+        ),
+        ("<code>a</code> – <code>b</code> red house", "<code>a</code> – <code>b</code> HOUSE RED"),
+    ],
+)
+def test_code_that_a_text_explains_stays_before_it(source: str, found: str):
+    assert html(source) == found
+
+
+@pytest.mark.parametrize(
     "number",
     ["100+", "+1 (555) 010-0199", "£5–£10", "#1", "½", "~50%", "5,–", "10×", "2019", "24/7"],
 )

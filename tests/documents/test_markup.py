@@ -189,7 +189,10 @@ def test_placeholders_behind_a_digit_are_no_percentages(text: str, kept: str):
         ("'%s' does not stand", "'%s' NOT DOES STAND"),
         ("the (%s) red house", "(%s) RED THE HOUSE"),
         ("is %sKiB of it", "%sKiB OF IS IT"),
-        ("%s%s%s:%u: red house", "%s%s%s:%u: RED HOUSE"),
+        ("%s%s%s:%u: red house", "%s%s%s:%u: HOUSE RED"),
+        ("%s: red house", "%s: HOUSE RED"),
+        ("{a}, {b} - red house", "{a}, {b} - HOUSE RED"),
+        ("%s: %s", "%s: %s"),
         ("merged by %%s here", "BY MERGED %%s HERE"),
         ("by:\n%%sPlease move", "BY:\n%%s MOVE pLEASE"),
         ("valid are: &amp; and & here", "ARE VALID: &amp; AND&HERE"),
@@ -560,7 +563,7 @@ def test_a_mark_directly_behind_a_full_stop_stays_there():
 
 
 @pytest.mark.parametrize(
-    "text", ["run ./configure here", "the .NET house", "see COPYING.LIB and a.b.Class (it is.)"]
+    "text", ["run.it here", "the .NET house", "see COPYING.LIB and a.b.Class (it is.)"]
 )
 def test_no_sentence_ends_within_a_name(text: str):
     class Same(Swapping):
