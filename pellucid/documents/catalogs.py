@@ -74,7 +74,7 @@ class XliffDocument:
         for unit in self._root.iterdescendants():
             if local_name(unit) != ("segment" if self._is_new else "trans-unit"):
                 continue
-            source = _child(unit, "source")
+            source = _source_of(unit)
             if source is not None and self._is_open(unit):
                 holder = unit.getparent()
                 if holder not in given_in:
@@ -126,7 +126,7 @@ class XliffDocument:
             else:
                 before = _child(unit, "seg-source")
                 start = stop = places[text.element if before is None else before].end
-                name = source.name.removesuffix("source") + "target"
+                name = source.name.removesuffix("source").removesuffix("seg-") + "target"
                 tag = f"<{name}>"
                 # With the white space that comes after the one before it.
                 rest = self._data[start : places[unit].inner_end]
@@ -186,7 +186,7 @@ class XliffDocument:
         for (unit, text), segment in zip(self._texts, translated, strict=True):
             target = _child(unit, "target")
             if target is None:
-                namespace = text.element.tag[: -len("source")]
+                namespace = text.element.tag.removesuffix("source").removesuffix("seg-")
                 target = new_element(unit, f"{namespace}target")
                 before = _child(unit, "seg-source")
                 anchor = text.element if before is None else before
@@ -254,6 +254,18 @@ def _child(unit: Element, name: str) -> Element | None:
     return next((each for each in unit if local_name(each) == name), None)
 
 
+def _source_of(unit: Element) -> Element | None:
+    """The text of a unit, with the marks of its sentences where a program divided it."""
+    divided = _child(unit, "seg-source")
+    is_divided = divided is not None and any(map(_is_sentence, divided.iter("{*}mrk")))
+    return divided if is_divided else _child(unit, "source")
+
+
+def _is_sentence(element: Element) -> bool:
+    """Whether an element is around a sentence, which programs for translators show by itself."""
+    return local_name(element) == "mrk" and element.get("mtype") == "seg"
+
+
 _BEGINS = {"bpt": "ept", "bx": "ex", "sc": "ec", "sm": "em"}
 _ENDS = {end: begin for begin, end in _BEGINS.items()}
 _RANGES = frozenset((*_BEGINS, *_ENDS))
@@ -307,7 +319,8 @@ def _role_of(element: Element, given: Mapping[str, str]) -> Role:
     if local_name(element) not in _PAIRS and _ends_line(element, given):
         return "break"
     is_kept = element.get("mtype") == "protected" or element.get("translate") == "no"
-    if local_name(element) in _PAIRS and not is_kept and _is_block(element, given):
+    is_block = _is_sentence(element) or _is_block(element, given)
+    if local_name(element) in _PAIRS and not is_kept and is_block:
         return "block"
     return "pair" if local_name(element) in _PAIRS and not is_kept else "alone"
 
@@ -332,11 +345,13 @@ def _ends_line(element: Element, given: Mapping[str, str]) -> bool:
 
 
 def _placeholder(element: Element, given: Mapping[str, str]) -> str:
-    """The placeholder of a program that an element is in the text, such as ``%s``; empty for a tag,
-    or if the file does not say it.
+    """The placeholder of a program that an element is in the text, such as ``%s``, or the name that
+    must not be translated; empty for a tag, or if the file does not say it.
     """
     if local_name(element) in _RANGES:
         return ""
+    if local_name(element) in _PAIRS:
+        return "".join(element.itertext())
     shown = _shown(element, given)
     return next((each for each in shown if literals_in(each) == [(0, len(each))]), "")
 

@@ -361,7 +361,7 @@ def _tags_of(text: str) -> list[Tag]:
             if waiting:
                 # Everything up to its end is part of it.
                 last = tags[waiting.pop()]
-                reads = text[tag.stop : last.start] if tag.name in READ_AS_WORDS else ""
+                reads = "" if tag.name in ("rt", "rp") else text[tag.stop : last.start]
                 reads = re.sub(r"<[^<>]*>", "", reads)
                 tag = dataclasses.replace(tag, stop=last.stop, kind="alone", text=reads)
                 while at < len(tags) and tags[at].start < tag.stop:

@@ -170,6 +170,16 @@ def test_what_android_shows_is_read_and_the_rest_stays(inner: str, shown: str | 
     assert translate_document(source, Capitals(), "strings.xml").decode() == form.format(found)
 
 
+@pytest.mark.parametrize("word", ["%1$s", "Old Cat"])
+def test_what_translators_must_not_change_is_read_with_its_sentence(word: str):
+    name = f'<xliff:g id="x">{word}</xliff:g>'
+    form = f'<resources xmlns:xliff="x"><string name="a">{{}} {name} now</string></resources>'
+    translator = Swapping()
+    found = translate_document(form.format("we see").encode(), translator, "strings.xml")
+    assert translator.seen[0] == f"we see {word} now"
+    assert found.decode() == form.format("SEE WE").replace(" now", " NOW")
+
+
 def test_a_translation_ends_no_section_of_xml():
     document = read_document(
         b"<resources><string><![CDATA[a]]></string></resources>", "android", "strings.xml"

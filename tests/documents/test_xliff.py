@@ -56,6 +56,36 @@ def test_a_placeholder_of_xliff_is_read_as_what_it_stands_for(code: str):
     assert f"THE {code}, HOUSE</target>" in found
 
 
+@pytest.mark.parametrize("mark", ['translate="no"', 'mtype="protected"'])
+def test_a_name_that_stays_is_read_with_its_sentence(mark: str):
+    name = f'<mrk id="m" {mark}>Old Cat</mrk>'
+    translator = Swapping()
+    source = XLIFF_2.format("", f"the {name}, house").encode()
+    found = translate_document(source, translator, "a.xlf").decode()
+    assert translator.seen[0] == "the Old Cat, house"
+    assert f"THE {name}, HOUSE</target>" in found
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_the_sentences_of_a_divided_unit_keep_their_marks(encoding: str):
+    """Programs for translators show each by itself, also where no sentence ends."""
+    one, two = '<mrk mtype="seg" mid="1">', '<mrk mtype="seg" mid="2">'
+    divided = f'<g id="9">{one}Red <g id="5">cat</g>,</mrk> {two}old house</mrk></g>'
+    source = (
+        f'<?xml version="1.0" encoding="{encoding}"?>\n<xliff version="1.2"><file><trans-unit'
+        ' id="u"><source><g id="9">Red <g id="5">cat</g>, old house</g></source>'
+        f"<seg-source>{divided}</seg-source>"
+        f"<target>{one}</mrk> {two}</mrk></target></trans-unit></file></xliff>"
+    )
+    translator = Swapping()
+    found = translate_document(source.encode(encoding), translator, "a.xlf").decode()
+    assert sorted(translator.seen) == ["Red cat,", "old house"]
+    assert f"<seg-source>{divided}</seg-source>" in found
+    target = f'<g id="9">{one}<g id="5">CAT</g> rED,</mrk> {two}HOUSE OLD</mrk></g>'
+    assert f">{target}</target></trans-unit>" in found
+    assert found.count("<target") == found.count("target>") == 1
+
+
 def test_layout_of_xliff_cuts_no_sentence_unless_it_counts():
     """Angular writes a paragraph of several lines with their indent."""
     source = XLIFF_2.format("", "\n   the red\n   <pc id='1'>house\n   stands</pc>\n\n   now\n ")
