@@ -11,13 +11,17 @@ import deepl
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from served_models import LINES, client_of, make_service, model, translator, write_bundle
+from served_models import LINES, bundle, client_of, make_service, model, translator, write_bundle
 from server_processes import ServerProcess, serving_process
 from starlette.testclient import TestClient
 from tritonclient.utils import InferenceServerException
 
-from pellucid.serve.dialects.choosing import code_of
+from pellucid.serve.dialects.choosing import choose_model, note_languages
 from pellucid.serve.limits import Limits
+from pellucid.serve.marked import TextsAnswer
+from pellucid.serve.models import LoadedModel, ModelPlace
+from pellucid.serve.server.errors import LanguagesError
+from pellucid.text.detection import Detected
 
 KEY = "a-key-that-is-long-enough"
 SAID = [translator().translate(line).text for line in LINES]
@@ -88,7 +92,7 @@ def test_the_client_of_deepl_hears_what_is_wrong(server: ServerProcess):
                 ask()
     with deepl_client(server) as client:
         for reason, text, options in (
-            ("no model translates from 'auto' to 'de'", "a", {"target_lang": "DE"}),
+            ("no model translates from 'auto' to 'DE'", "a", {"target_lang": "DE"}),
             ("formality", "a", {"target_lang": "EN-GB", "formality": "more"}),
             ("text.0 must have at most", "a" * 5001, {"target_lang": "EN-GB"}),
             ("glossary must be one of", "a", {**PAIR, "glossary": "none"}),
@@ -360,14 +364,57 @@ def test_of_deepl_a_line_end_divides_unless_it_is_asked_not_to(client: TestClien
 
 
 @pytest.mark.parametrize(
-    ("code", "known", "found"),
+    ("asked", "served", "found"),
     [
-        ("PT-BR", ("pt", "pt-BR"), "pt-BR"),
-        ("PT", ("pt-BR", "pt"), "pt"),
-        ("PT", ("pt-BR",), "pt-BR"),
-        ("EN-GB", ("de", "en"), "en"),
-        ("FR", ("de", "en"), "fr"),
+        ("EN PT-BR", "en:pt en:pt-BR", "en:pt-BR"),
+        ("en PT", "en:pt-BR en:pt", "en:pt"),
+        ("en PT", "en:pt-BR", "en:pt-BR"),
+        ("en pt_PT", "en:pt-BR en:pt", "en:pt"),
+        # the pair counts: the nearer code is of a model for another source
+        ("en PT", "en:pt-BR de:pt", "en:pt-BR"),
+        ("DE EN-GB", "en:de de:en", "de:en"),
+        ("deu eng", "en:de de:en", "de:en"),
+        ("eng deu_AT", "en:de", "en:de"),
+        ("en zh-Hans", "en:zh-Hant en:zh-Hans", "en:zh-Hans"),
+        ("en zh", "en:zh-Hans", "en:zh-Hans"),
+        ("en zh-Hant", "en:zh-Hans", None),
+        ("FR EN", "en:de", None),
+        ("", "en:de", None),
     ],
 )
-def test_of_deepl_a_region_counts_where_a_model_has_it(code: str, known: tuple, found: str):
-    assert code_of(code, known) == found
+def test_codes_of_languages_choose_the_nearest_model(asked: str, served: str, found: str | None):
+    models = [
+        LoadedModel(ModelPlace(each, Path(), tuple(each.split(":"))), translator(), bundle())
+        for each in served.split()
+    ]
+    source, _, target = asked.partition(" ")
+    with client_of(make_service(None, *models)) as client:
+        answers = [
+            client.post("/translate", json={"q": "", "source": source, "target": target}),
+            client.post(
+                "/v2/translate",
+                json={"text": "", "source_lang": source, "target_lang": target},
+            ),
+        ]
+        assert {each.status_code for each in answers} == {400 if found is None else 200}
+    service = make_service(None, *models)
+    if found is None:
+        with pytest.raises(LanguagesError, match="no model translates"):
+            choose_model(service, source, target)
+    else:
+        assert choose_model(service, source, target).place.name == found
+
+
+def test_a_detected_language_is_that_of_a_model_with_a_region():
+    """Nobody detects a region or a script."""
+    places = {"de": ("de", "en"), "pt": ("pt-BR", "en")}
+    models = [
+        LoadedModel(ModelPlace(name, Path(), each), translator(), bundle())
+        for name, each in places.items()
+    ]
+    service = make_service(None, *models)
+    found = [[Detected("pt", 0.95), Detected("es", 0.05)]]
+    assert choose_model(service, "auto", "en", found).place.name == "pt"
+    assert note_languages(TextsAnswer(["x"], [[]], [set()]), models[1], found).warnings == [set()]
+    with pytest.raises(LanguagesError, match="looks Spanish"):
+        choose_model(service, "auto", "en", [[Detected("es", 0.95)]])

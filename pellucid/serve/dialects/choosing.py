@@ -2,6 +2,8 @@
 
 import dataclasses
 import itertools
+import math
+import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
@@ -11,22 +13,29 @@ from pellucid.serve.server.errors import LanguagesError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 from pellucid.text.detection import Detected, are_alike
-from pellucid.text.languages import UNKNOWN, language_name
+from pellucid.text.languages import UNKNOWN, language_name, language_of_code
 
 AUTO = "auto"
 """The source language of a request that leaves it open."""
 
 
-def code_of(code: str, known: Sequence[str]) -> str:
-    """A code as the models have it: ``PT-BR`` as ``pt-BR``, or ``EN-GB`` as ``en``."""
-    exact = [each for each in known if each.lower() == code.lower()]
-    alike = [each for each in known if _own_code(each) == _own_code(code)]
-    return next(iter(exact + alike), _own_code(code))
+def distance(asked: str, own: str) -> float:
+    """How far a code is from that of a model: 0 for the same in another spelling (``PT_BR`` and
+    ``pt-BR``, ``eng`` and ``en``), 1 for a model of no region (``EN-GB`` and ``en``), 2 for one of
+    another region; infinite for another language or script.
+    """
+    one, other = _parts(asked), _parts(own)
+    if one == other:
+        return 0
+    scripts = [{each for each in parts[1:] if len(each) == 4} for parts in (one, other)]
+    if one[0] != other[0] or (all(scripts) and scripts[0] != scripts[1]):
+        return math.inf
+    return 1 if len(other) == 1 else 2
 
 
-def _own_code(code: str) -> str:
-    """``EN-GB`` as ``en``."""
-    return code.lower().partition("-")[0]
+def _parts(code: str) -> list[str]:
+    base, *others = re.split("[-_]", code.strip().lower())
+    return [language_of_code(base), *others]
 
 
 def choose_model(
@@ -35,7 +44,8 @@ def choose_model(
     target: str,
     found: Sequence[Sequence[Detected]] | None = None,
 ) -> LoadedModel:
-    """The first model for a pair of languages; from ``auto`` the one for the language of the texts.
+    """The model for a pair of languages, the nearest or first of several; from ``auto`` the one for
+    the language of the texts. Codes may have any spelling, and a region that no model has.
 
     ``found`` are the languages that each text may be in, None where none can be detected. Raises
     LanguagesError if no model fits, if every text is certainly in a language that none reads, or if
@@ -43,7 +53,9 @@ def choose_model(
     """
     service.find(None)
     models = service.loaded()
-    fitting = [model for model in models if _fits(model, source, target)]
+    far = {model: _distance(model, source, target) for model in models}
+    # the nearest first; of equals the first model stays first
+    fitting = sorted((each for each in models if far[each] < math.inf), key=far.__getitem__)
     known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
     if not fitting:
         raise LanguagesError(
@@ -74,18 +86,19 @@ def choose_model(
     weights: defaultdict[str, float] = defaultdict(float)
     for each in itertools.chain.from_iterable(found):
         for language in read:
-            if are_alike(each.language, language):
+            if is_in(each, language):
                 weights[language] += each.probability
     return max(fitting, key=lambda model: weights[model.source_language])
 
 
 def is_other(found: Detected, read: Collection[str]) -> bool:
     """Whether a text is certainly in none of these languages; nobody knows what ``und`` is."""
-    return (
-        found.is_certain
-        and UNKNOWN not in read
-        and not any(are_alike(found.language, each) for each in read)
-    )
+    return found.is_certain and UNKNOWN not in read and not any(is_in(found, each) for each in read)
+
+
+def is_in(found: Detected, language: str) -> bool:
+    """Whether a text is in the language of a model, whose region or script nobody detects."""
+    return are_alike(found.language, language_of_code(language))
 
 
 def note_languages(
@@ -101,5 +114,7 @@ def note_languages(
     return dataclasses.replace(answer, warnings=warnings)
 
 
-def _fits(model: LoadedModel, source: str, target: str) -> bool:
-    return model.target_language == target and source in (AUTO, model.source_language)
+def _distance(model: LoadedModel, source: str, target: str) -> float:
+    """The distance of a model from a pair of languages."""
+    of = 0 if source == AUTO else distance(source, model.source_language)
+    return of + distance(target, model.target_language)

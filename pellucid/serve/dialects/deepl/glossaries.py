@@ -10,7 +10,7 @@ import pydantic
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
-from pellucid.serve.dialects.choosing import choose_model, code_of
+from pellucid.serve.dialects.choosing import choose_model
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.models import LoadedModel
@@ -158,10 +158,7 @@ def make_glossary_routes(service: Service) -> APIRouter:
     ) -> Response:
         """The entries of a glossary for one pair of languages."""
         try:
-            models = _of_pairs(service)
-            source = code_of(source_lang, [each.source_language for each in models])
-            target = code_of(target_lang, [each.target_language for each in models])
-            model = choose_model(service, source, target)
+            model = choose_model(service, source_lang, target_lang)
         except LanguagesError as error:
             raise NotFoundError("Unknown glossary", str(error)) from None
         own = DeeplEntries(

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_rules import TagRules
 from pellucid.documents.protected import has_literals
-from pellucid.serve.dialects.choosing import AUTO, choose_model, code_of, note_languages
+from pellucid.serve.dialects.choosing import AUTO, choose_model, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
@@ -121,14 +121,8 @@ def make_deepl_routes(service: Service) -> APIRouter:
         _check_limits(body, service.limits)
         found = await asyncio.to_thread(_detected, body) if body.source_lang is None else None
 
-        service.find(None)
-        models = service.loaded()
-
-        source = AUTO
-        if body.source_lang is not None:
-            source = code_of(body.source_lang, [each.source_language for each in models])
-        target = code_of(body.target_lang, [each.target_language for each in models])
-        model = choose_model(service, source, target, found)
+        source = AUTO if body.source_lang is None else body.source_lang
+        model = choose_model(service, source, body.target_lang, found)
 
         answered = await while_connected(request.receive, _translated(service, marked, body, model))
         answered = note_languages(answered, model, found)

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from pellucid.documents.html_rules import TagRules
 from pellucid.documents.names import FORMATS
 from pellucid.documents.protected import has_literals
-from pellucid.serve.dialects.choosing import AUTO, choose_model, is_other, note_languages
+from pellucid.serve.dialects.choosing import AUTO, choose_model, is_in, is_other, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
@@ -22,12 +22,7 @@ from pellucid.serve.schema import TranslateRequest, problems_of
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.service import Service
-from pellucid.text.detection import (
-    Detected,
-    are_alike,
-    languages_of_texts,
-    likely_languages,
-)
+from pellucid.text.detection import Detected, languages_of_texts, likely_languages
 from pellucid.text.languages import UNKNOWN, language_name
 
 _LONGEST_NAME = 200
@@ -44,7 +39,7 @@ class LibreRequest(pydantic.BaseModel):
     """ISO 639 code, or ``auto``: of several models into the target language the one that reads
     the language of the text, if languages can be detected here, else the first."""
     target: str
-    """ISO 639 code."""
+    """ISO 639 code; a region that no model has is ignored."""
     format: Literal["text", "html"] = "text"
     """With ``html`` tags are kept, and those within a sentence stand on the aligned words."""
     alternatives: int = pydantic.Field(default=0, ge=0)
@@ -230,7 +225,7 @@ def _libre_answer(
 def _read_as(model: LoadedModel, found: Sequence[Detected]) -> dict[str, Any]:
     """The language that a text was translated from, and how likely it is that it is in it; that is
     0 where nothing was detected."""
-    own = [each.probability for each in found if are_alike(each.language, model.source_language)]
+    own = [each.probability for each in found if is_in(each, model.source_language)]
     if found and is_other(found[0], [model.source_language]):
         return _as_json(found[0])  # another one, of which the answer has a warning
     return _as_json(Detected(model.source_language, max(own, default=0.0)))
