@@ -33,8 +33,12 @@ ENDINGS: dict[str, Format] = {
     "markdown": "md",
     "mdx": "md",
     "qmd": "md",
+    "rmd": "md",
+    "mkd": "md",
+    "mdown": "md",
     "htm": "html",
     "xhtml": "html",
+    "shtml": "html",
     "xlf": "xliff",
     "pot": "po",
     "ssa": "ass",
@@ -44,7 +48,13 @@ ENDINGS: dict[str, Format] = {
 }
 """Formats by the end of a file's name."""
 _MACROS = "holds macros, which are programs: save it without them"
+_BY_PANDOC = "is not read, and its marks would be lost line by line: pandoc converts it to md"
 _REFUSED = {
+    **dict.fromkeys(("rst", "org", "tex", "textile", "mediawiki"), _BY_PANDOC),
+    **dict.fromkeys(("adoc", "asciidoc"), "is not read: downdoc converts it to md"),
+    "ipynb": "is a notebook: jupyter nbconvert --to markdown writes it as md",
+    "mhtml": "is a page with its pictures: save it as html alone",
+    "fodt": "is not read: save it as odt",
     "pdf": "is set in lines and pages, without paragraphs: export the original as docx or html",
     "doc": "is in the format of Word before 2007: save it as docx",
     "rtf": "is not read: save it as docx",

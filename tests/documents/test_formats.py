@@ -471,6 +471,9 @@ def test_pptx_keeps_runs_and_notes():
         ("a.pdf", "docx or html"),
         ("a.doc", "save it as docx"),
         ("a.docm", "macros"),
+        ("README.rst", "pandoc converts it to md"),
+        ("a.adoc", "downdoc"),
+        ("a.ipynb", "nbconvert"),
         ("a", "its name has no end"),
     ],
 )
@@ -480,7 +483,7 @@ def test_other_formats_are_refused_by_name_with_what_to_do(name: str, message: s
 
 
 def test_names_of_documents():
-    assert all(map(is_document, ("x/Report.DOCX", "a.pdf")))
+    assert all(map(is_document, ("x/Report.DOCX", "a.pdf", "a.Rmd", "a.tex")))
     assert not any(map(is_document, ("test.en", "a.txt", "-")))
 
 
