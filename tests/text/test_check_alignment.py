@@ -85,6 +85,13 @@ def test_missing_lines_at_the_end_part_there(tmp_path, phrases):
     assert found.slip == 5
 
 
+@pytest.mark.parametrize("kept", [100, 300, 600])
+def test_a_file_that_breaks_off_parts_at_its_end(tmp_path, phrases, kept):
+    source, target = phrases[0][:1200], phrases[1][:1200]
+    for sides in ((source[:kept], target), (source, target[:kept])):
+        assert abs(misalignment(tmp_path, *sides).line - (kept + 1)) <= WITHIN
+
+
 def test_a_file_of_no_lines_parts_at_once(tmp_path, phrases):
     assert misalignment(tmp_path, phrases[0], []).line == 1
     assert misalignment(tmp_path, [], []) is None

@@ -332,7 +332,9 @@ def _parting(scores: Likeness, surplus: int, shared: int, block: int) -> int:
         stop = min(shared, start + block)
 
         # Before the parting slip 0 is right and the sum rises; behind it the sum falls.
-        gain = scores.of(0, start, stop) - scores.of(surplus, start, stop)
+        slipped = scores.of(surplus, start, stop)
+        slipped[: max(0, -surplus - start)] = 0.0  # no source row is so much earlier: by chance
+        gain = scores.of(0, start, stop) - slipped
         totals = total + np.cumsum(gain, dtype=np.float64)
         row = int(np.argmax(totals))
         if totals[row] > highest:
