@@ -8,11 +8,12 @@ corpora of news and of the web, whose flagged pairs are mostly misaligned.
 """
 
 import dataclasses
+import functools
 import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from pellucid.core.special import UNK_ID
@@ -63,6 +64,16 @@ _LONGEST_SHOWN = 30
 
 _BROKEN = "\ufffd"
 _NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009 ]\d+)*")
+_WHOLE = re.compile(r"\d+|\d{1,3}(?:[.,'’\u00a0\u202f\u2009 ]\d{3})+")
+_DATE = re.compile(r"\d{1,2}([./])\d{1,2}\1\d{4}\.?|(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.")
+_CLOCK = re.compile(r"(\d{1,2})(?:[.:](\d{2}))?")
+_OTHER_SCALES = re.compile(
+    "[\u0900-\u0dff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\\b(?:lakh|crore)", re.IGNORECASE
+)
+"""Letters and words of languages that have words for a hundred thousand or for ten thousand."""
+_Number = tuple[str, str]
+"""A number as it is written, and its digits without zeros at its ends."""
+_OnlyIn = Callable[[Sequence[_Number], Sequence[_Number]], list[str]]
 
 
 def source_warnings(
@@ -288,8 +299,8 @@ def _spelled_in_bytes(tokens: Sequence[str]) -> str:
 
 
 def _is_sign(character: str) -> bool:
-    """Whether it is punctuation or a symbol."""
-    return unicodedata.category(character)[0] in "PS"
+    """Whether it is punctuation, a symbol or a number such as ² and ½."""
+    return unicodedata.category(character)[0] in "PSN"
 
 
 def _repeats(tokens: Sequence[str]) -> bool:
@@ -312,11 +323,18 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     if not ours and not theirs:
         return None
 
-    missing = _only_in(ours, theirs, _LEAST_CHANGED)
     known = [*ours, *_numbers(demanded)]
-    new = _only_in(theirs, known, _LEAST_CHANGED)
-    if missing and new:
-        return f"the text has {_named(missing)}, and the translation has {_named(new)} instead"
+    ways: list[_OnlyIn] = [
+        functools.partial(_only_in, least=_LEAST_CHANGED),
+        _digit_only_in,
+        _scaled_only_in,
+    ]
+    if _OTHER_SCALES.search(source + text):
+        ways.remove(_scaled_only_in)
+    for only_in in ways:
+        missing, new = only_in(ours, theirs), only_in(theirs, known)
+        if missing and new:
+            return f"the text has {_named(missing)}, and the translation has {_named(new)} instead"
     missing = _only_in(ours, theirs, _LEAST_DIGITS)
     if missing:
         return f"{_named(missing)} of the text is not in the translation"
@@ -326,9 +344,13 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     return None
 
 
-def _numbers(text: str) -> list[tuple[str, str]]:
-    """Each number of a text as it is written, and its digits without zeros at its ends."""
-    return [(found[0], _digits_of(found[0])) for found in _NUMBER.finditer(text)]
+def _numbers(text: str) -> list[_Number]:
+    """The numbers of a text; those of a date apart, as a month may be a word elsewhere."""
+    found: list[str] = []
+    for number in _NUMBER.finditer(text):
+        is_date = _DATE.fullmatch(number[0] + "." * text.startswith(".", number.end()))
+        found += re.findall(r"\d+", number[0]) if is_date else [number[0]]
+    return [(written, _digits_of(written)) for written in found]
 
 
 def _digits_of(written: str) -> str:
@@ -336,21 +358,68 @@ def _digits_of(written: str) -> str:
     return "".join(str(int(each)) for each in written if each.isdecimal()).strip("0")
 
 
-def _only_in(
-    numbers: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], least: int
-) -> list[str]:
+def _only_in(numbers: Sequence[_Number], others: Sequence[_Number], least: int) -> list[str]:
     """The numbers of ``least`` digits that are not among those of the other text."""
     # All digits of the other text in a row: 10,000 may be two numbers there, or part of one.
     row = "".join(digits for _, digits in others)
+    parts = {part for written, _ in others for part in re.findall(r"\d+", written)}
     return [
         written
         for written, digits in numbers
         if len(digits) >= least
         and digits not in row
-        and any(run not in row for run in _runs(written))
+        and not all(
+            _digits_of(part) in row or _is_year_of(part, parts)
+            for part in re.findall(r"\d+", written)
+        )
+        and not any(_is_hour_of(written, other) for other, _ in others)
     ]
 
 
-def _runs(written: str) -> list[str]:
-    """The parts of a number between its separators, without zeros at their ends."""
-    return [_digits_of(part) for part in re.findall(r"\d+", written)]
+def _digit_only_in(numbers: Sequence[_Number], others: Sequence[_Number]) -> list[str]:
+    """The numbers of a single digit that the other text does not have."""
+    return [each for each in _only_in(numbers, others, 1) if len(each) == 1]
+
+
+def _scaled_only_in(numbers: Sequence[_Number], others: Sequence[_Number]) -> list[str]:
+    """The whole numbers of which the other text has one with more or fewer zeros instead.
+
+    Thousands and millions may be words. Some languages of Asia count in hundreds or ten thousands.
+    """
+    values, known = _whole_numbers(numbers), _whole_numbers(others).values()
+    others_only = [each for each in known if each not in values.values()]
+    return [
+        written
+        for written, value in values.items()
+        if value not in known and any(_is_scaled(value, other) for other in others_only)
+    ]
+
+
+def _whole_numbers(numbers: Sequence[_Number]) -> dict[str, int]:
+    found = {
+        each: "".join(re.findall(r"\d", each)) for each, _ in numbers if _WHOLE.fullmatch(each)
+    }
+    return {each: int(digits) for each, digits in found.items() if int(digits)}
+
+
+def _is_scaled(value: int, other: int) -> bool:
+    """Whether one is the other with zeros behind it, and not thousands of it."""
+    low, high = sorted((value, other))
+    zeros = len(str(high)) - len(str(low))
+    return zeros % 3 != 0 and low * 10**zeros == high
+
+
+def _is_year_of(part: str, others: Set[str]) -> bool:
+    """Whether it is a year of which the other text has the last two digits, or the other way."""
+    if len(part) == 4:
+        return part[0] in "12" and part[2:] in others
+    return len(part) == 2 and any(len(each) == 4 and each[2:] == part for each in others)
+
+
+def _is_hour_of(written: str, other: str) -> bool:
+    """Whether both are times of which one counts twelve hours: 17.30 and 5:30."""
+    first, second = _CLOCK.fullmatch(written), _CLOCK.fullmatch(other)
+    if first is None or second is None or int(first[2] or 0) != int(second[2] or 0):
+        return False
+    hours = int(first[1]), int(second[1])
+    return max(hours) <= 24 and (hours[0] - hours[1]) % 12 == 0

@@ -101,7 +101,16 @@ def test_nothing_left_of_a_text_with_letters_or_digits_is_said(text: str):
         ("42", "the answer", "the text has no letters, and the translation has some"),
         ("q = 4711", "q", "“4711” of the text is not in the translation"),
         ("Call me", "Ruf 4711 an", "the translation has “4711”, which the text does not have"),
-        ("17 Uhr, 23 Leute", "5 pm, 24 people", "the text has “17”, “23”, and the translation has"),
+        ("17 Uhr, 23 Leute", "5 pm, 24 people", "the text has “23”, and the translation has “24”"),
+        ("3 cats, 5 dogs", "3 Katzen, 4 Hunde", "the text has “5”, and the translation has “4”"),
+        ("1000 Euro", "100 euros", "the text has “1000”, and the translation has “100” instead"),
+        ("500 Euro", "5 euros", "the text has “500”, and the translation has “5” instead"),
+        ("60,000 men", "600 000 hommes", "the text has “60,000”, and the translation has"),
+        ("at 5:30 pm", "um 17.20 Uhr", "the text has “5:30”, and the translation has “17.20”"),
+        ("am 7.12.1941", "on December 7, 1914", "the text has “12”, “1941”, and the"),
+        ("am 25.8.", "on August 24", "the text has “25”, and the translation has “24” instead"),
+        ("in den 90er Jahren", "in the 1980s", "the translation has “1980”"),
+        ("It costs 12.50.", "Es kostet viel.", "“12.50” of the text is not in the translation"),
     ],
 )
 def test_changed_lost_and_invented_numbers_are_named(source: str, target: str, said: str):
@@ -123,6 +132,18 @@ def test_changed_lost_and_invented_numbers_are_named(source: str, target: str, s
         ("１９９８年", "the year 1998"),
         ("B52, H2O, mp3", "B52, H2O, mp3"),
         ("12:30", "12.30"),
+        ("at 5:30 pm", "um 17.30 Uhr"),
+        ("open from 8.30 to 11 pm", "von 8.30 Uhr bis 23:00 Uhr"),
+        ("half past midnight, 12:30 am", "halb eins, 0.30 Uhr"),
+        ("at 3 o'clock on the 5.6.", "am 5. Juni um 15 Uhr"),
+        ("am 7.12.1941, 31.12.", "on December 7, 1941, and December 31"),
+        ("on 12/31/1999", "am 31. Dezember 1999"),
+        ("in the 1990s and '80s", "in den 90er und 1980er Jahren"),
+        ("from 1939 to 1945", "1939/45 dauerte er"),
+        ("250 thousand", "250.000 Leute"),
+        ("100 lakh", "10 million"),
+        ("100万人", "1 million people"),
+        ("3億円", "300 million yen"),
     ],
 )
 def test_numbers_written_another_way_are_no_changed_numbers(source: str, target: str):
@@ -154,7 +175,13 @@ def test_a_script_that_is_spelled_in_bytes_is_said_and_a_rare_letter_is_not():
 
 
 @pytest.mark.parametrize(
-    ("text", "signs"), [("€ 5", "“€”"), ("le § et le ¶, le §", "“§”, “¶”"), ("quoi ? “", "““”")]
+    ("text", "signs"),
+    [
+        ("€ 5", "“€”"),
+        ("le § et le ¶, le §", "“§”, “¶”"),
+        ("quoi ? “", "““”"),
+        ("5 m² ½", "“²”, “½”"),
+    ],
 )
 def test_a_sign_that_is_spelled_in_several_bytes_is_named(text: str, signs: str):
     pieces = tokenizer("bpe")

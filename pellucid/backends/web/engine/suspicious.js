@@ -21,9 +21,14 @@ const CODES_SHOWN = 30;
 const LETTER = /\p{L}/u;
 const LETTERS = /\p{L}/gu;
 const BROKEN = "\ufffd";
-const SIGNS = /(?![\0-\x7f])[\p{P}\p{S}]/gu; // of ASCII a byte is a token that may have been learned
+const SIGNS = /(?![\0-\x7f])[\p{P}\p{S}\p{N}]/gu; // of ASCII a byte is a token that may have been learned
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009 ]\p{Nd}+)*/gu;
+const WHOLE = /^(?:\p{Nd}+|\p{Nd}{1,3}(?:[.,'’\u00a0\u202f\u2009 ]\p{Nd}{3})+)$/u;
+const DATE = /^(?:\p{Nd}{1,2}([./])\p{Nd}{1,2}\1\p{Nd}{4}\.?|(?:0?[1-9]|[12]\p{Nd}|3[01])\.(?:0?[1-9]|1[0-2])\.)$/u;
+const CLOCK = /^(\p{Nd}{1,2})(?:[.:](\p{Nd}{2}))?$/u;
+// letters and words of languages that have words for a hundred thousand or for ten thousand
+const OTHER_SCALES = /[\u0900-\u0dff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|(?:^|[^\p{L}\p{N}_])(?:lakh|crore)/iu;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 const CODE_IN_FRONT = new RegExp(`^${SPACE}*(>>([^<>${SPACES}]*)<<)`, "u");
 /** A code, and no quotation such as >>Ja<<, sagte er */
@@ -134,22 +139,33 @@ function changedNumbers(source, text) {
   if (ours.length > 0 && !LETTER.test(source) && LETTER.test(text)) {
     return "the text has no letters, and the translation has some";
   }
-  let [missing, fresh] = [onlyIn(ours, theirs, LEAST_CHANGED), onlyIn(theirs, ours, LEAST_CHANGED)];
-  if (missing.length > 0 && fresh.length > 0) {
-    return `the text has ${named(missing)}, and the translation has ${named(fresh)} instead`;
+  const ways = [(own, others) => onlyIn(own, others, LEAST_CHANGED), digitOnlyIn];
+  if (!OTHER_SCALES.test(source + text)) ways.push(scaledOnlyIn);
+  for (const way of ways) {
+    const [missing, fresh] = [way(ours, theirs), way(theirs, ours)];
+    if (missing.length > 0 && fresh.length > 0) {
+      return `the text has ${named(missing)}, and the translation has ${named(fresh)} instead`;
+    }
   }
-  missing = onlyIn(ours, theirs, LEAST_DIGITS);
+  const missing = onlyIn(ours, theirs, LEAST_DIGITS);
   if (missing.length > 0) return `${named(missing)} of the text is not in the translation`;
-  fresh = onlyIn(theirs, ours, LEAST_DIGITS);
+  const fresh = onlyIn(theirs, ours, LEAST_DIGITS);
   return fresh.length > 0 ? `the translation has ${named(fresh)}, which the text does not have` : null;
 }
 
-/** Each number as it is written, and its digits without zeros at its ends. */
-const numbers = (text) =>
-  (text.match(NUMBER) ?? []).map((written) => [written, digitsOf(written)]);
+const partsOf = (written) => written.match(/\p{Nd}+/gu) ?? [];
 
-const digitsOf = (written) =>
-  Array.from(written.match(/\p{Nd}/gu) ?? [], digit).join("").replace(/^0+|0+$/g, "");
+/** Each number as it is written, and its digits without zeros at its ends; those of a date apart. */
+const numbers = (text) =>
+  [...text.matchAll(NUMBER)]
+    .flatMap(({ 0: written, index }) => {
+      const stop = text.startsWith(".", index + written.length) ? "." : "";
+      return DATE.test(written + stop) ? partsOf(written) : [written];
+    })
+    .map((written) => [written, digitsOf(written)]);
+
+const allDigitsOf = (written) => Array.from(written.match(/\p{Nd}/gu) ?? [], digit).join("");
+const digitsOf = (written) => allDigitsOf(written).replace(/^0+|0+$/g, "");
 
 /** The digit of any script: those of one stand in a row from zero on, and some rows side by side. */
 function digit(character) {
@@ -162,10 +178,54 @@ function digit(character) {
 function onlyIn(ours, others, least) {
   // all digits of the other text in a row: 10,000 may be two numbers there, or part of one
   const row = others.map(([, digits]) => digits).join("");
-  const runs = (written) => (written.match(/\p{Nd}+/gu) ?? []).map(digitsOf);
-  return ours
-    .filter(([written, digits]) => digits.length >= least && !row.includes(digits) && runs(written).some((run) => !row.includes(run)))
-    .map(([written]) => written);
+  const parts = others.flatMap(([written]) => partsOf(written));
+  const isKnown = (part) => row.includes(digitsOf(part)) || isYearOf(part, parts);
+  const found = ours.filter(([written, digits]) => {
+    if (digits.length < least || row.includes(digits) || partsOf(written).every(isKnown)) return false;
+    return !others.some(([other]) => isHourOf(written, other));
+  });
+  return found.map(([written]) => written);
+}
+
+/** The numbers of a single digit that the other text does not have. */
+const digitOnlyIn = (ours, others) => onlyIn(ours, others, 1).filter((each) => [...each].length === 1);
+
+/** The whole numbers of which the other text has one with more or fewer zeros instead. */
+function scaledOnlyIn(ours, others) {
+  const [values, known] = [wholeNumbers(ours), wholeNumbers(others).map(([, value]) => value)];
+  const othersOnly = known.filter((each) => !values.some(([, value]) => value === each));
+  const found = values.filter(([, value]) => !known.includes(value) && othersOnly.some((each) => isScaled(value, each)));
+  return found.map(([written]) => written);
+}
+
+/** Whole numbers as they are written, and their digits without zeros in front. */
+const wholeNumbers = (all) =>
+  all
+    .filter(([written]) => WHOLE.test(written))
+    .map(([written]) => [written, allDigitsOf(written).replace(/^0+/, "")])
+    .filter(([, digits]) => digits !== "");
+
+/** Whether one is the other with zeros behind it, and not thousands of it. */
+function isScaled(value, other) {
+  const zeros = Math.abs(value.length - other.length);
+  const [low, high] = value.length < other.length ? [value, other] : [other, value];
+  return zeros % 3 !== 0 && low + "0".repeat(zeros) === high;
+}
+
+/** Whether it is a year of which the other text has the last two digits, or the other way. */
+function isYearOf(part, others) {
+  const ends = (year, two) => [...year].length === 4 && [...year].slice(2).join("") === two;
+  if ([...part].length === 4) return /^[12]/.test(part) && others.some((each) => ends(part, each));
+  return [...part].length === 2 && others.some((each) => ends(each, part));
+}
+
+/** Whether both are times of which one counts twelve hours: 17.30 and 5:30. */
+function isHourOf(written, other) {
+  const [first, second] = [CLOCK.exec(written), CLOCK.exec(other)];
+  if (first === null || second === null) return false;
+  const numberOf = (digits) => Number(allDigitsOf(digits ?? ""));
+  const [own, theirs] = [numberOf(first[1]), numberOf(second[1])];
+  return numberOf(first[2]) === numberOf(second[2]) && Math.max(own, theirs) <= 24 && (own - theirs) % 12 === 0;
 }
 
 /** The first few different parts in quotation marks, and how many others there are. */
