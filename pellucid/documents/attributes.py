@@ -24,8 +24,13 @@ _BUTTONS = frozenset(("button", "reset", "submit"))
 _UNREAD = frozenset(("link", "script", "style"))
 """Elements whose titles nobody reads."""
 _DESCRIPTIONS = frozenset(
-    ("description", "og:title", "og:description", "twitter:title", "twitter:description")
+    (
+        *("title", "description", "og:title", "og:description", "og:image:alt", "headline"),
+        *("twitter:title", "twitter:description", "twitter:image:alt"),
+        *("dc.title", "dc.description", "dcterms.title", "dcterms.description"),
+    )
 )
+"""Names of what a ``meta`` says to readers of search engines and social networks."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,8 +72,8 @@ def readable_attributes(
 
 def _is_read(tag: str, name: str, values: Mapping[str, str]) -> bool:
     if tag == "meta":
-        about = (values.get("name") or values.get("property", "")).lower()
-        return name == "content" and about in _DESCRIPTIONS
+        about = values.get("name") or values.get("property") or values.get("itemprop", "")
+        return name == "content" and about.lower() in _DESCRIPTIONS
     if tag == "input" and name == "value":
         return values.get("type", "").lower() in _BUTTONS
     return name in _BY_TAG.get(tag, ()) or (name in _OF_ALL and tag not in _UNREAD)

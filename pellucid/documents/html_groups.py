@@ -216,6 +216,9 @@ def _joined(
     is_read = is_kept and (name in READ_AS_WORDS or (rules.is_inline(name) and name not in OPAQUE))
     if inner or first.role == "reference" or not is_read:
         reads = ""
+    if is_kept and first.attributes and not inner:
+        rest = (dataclasses.replace(token, attributes=(), own={}) for token in tokens[1:])
+        inner = [dataclasses.replace(first, own={}), *rest]
     return Token("alone" if is_inline else "other", raw, name, reads, inner=inner)
 
 

@@ -26,6 +26,8 @@ _XHTML = re.compile(r"\A\s*<\?xml\s|<html\s[^>]*http://www\.w3\.org/1999/xhtml",
 _HEAD = 2048
 """Characters in which that is looked for."""
 
+_LABELED = READ_AS_WORDS | {"iframe", "object", "svg"}
+"""Elements whose content stays, and whose own attributes are read."""
 _NAME_LANGUAGE = ("data-lang", "data-language", "lang")
 _Kind = Literal["text", "start", "end", "alone", "other"]
 
@@ -161,7 +163,7 @@ class _Reader(PlacedParser):
 
     def _is_opaque(self, tag: str) -> bool:
         """Whether the attributes of an element are not read either."""
-        return self._rules.is_opaque(tag) and tag not in READ_AS_WORDS
+        return self._rules.is_opaque(tag) and tag not in _LABELED
 
     def handle_endtag(self, tag: str) -> None:
         self._add(Token("end", "", tag))

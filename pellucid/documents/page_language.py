@@ -8,7 +8,7 @@ from pellucid.documents.segments import Languages
 from pellucid.text.languages import is_right_to_left
 
 _LANGUAGE = frozenset(("lang", "xml:lang"))
-SAY_LANGUAGE = _LANGUAGE | {"dir"}
+SAY_LANGUAGE = _LANGUAGE | {"dir", "http-equiv"}
 _PHRASES = frozenset(("a", "cite", "dfn", "em", "i", "q"))
 """Elements that authors mark with a language because it is another one, such as a link to the page
 in it. Programs mark others, a span above all, and often wrongly."""
@@ -38,7 +38,7 @@ def own_attributes(tag: str, source: str, languages: Languages) -> dict[Attribut
     changed = {
         each: target
         for each in found
-        if each.name in _LANGUAGE
+        if (each.name in _LANGUAGE or (each.name == "content" and _says_language(tag, found)))
         and each.value
         and (tag == "html" or names_source(each.value, languages))
         and not names_language(each.value, target)
@@ -53,6 +53,14 @@ def own_attributes(tag: str, source: str, languages: Languages) -> dict[Attribut
         place = len("<html")
         changed[Attribute("dir", "", place, place, is_quoted=True)] = ' dir="rtl"'
     return changed
+
+
+def _says_language(tag: str, attributes: Sequence[Attribute]) -> bool:
+    """Whether a ``meta`` is the older form of the language of a page."""
+    return tag == "meta" and any(
+        each.name == "http-equiv" and each.value.lower() == "content-language"
+        for each in attributes
+    )
 
 
 def names_language(written: str, language: str) -> bool:

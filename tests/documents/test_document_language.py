@@ -127,6 +127,11 @@ def test_a_page_says_the_direction_of_its_text(source: str, target: str, wanted:
         ('<span lang="EN-US">a b</span>', '<span lang="EN-US">B A</span>'),
         ('<p lang="de" translate="no">a b</p>', '<p lang="de" translate="no">a b</p>'),
         ('<code lang="de">a b</code>', '<code lang="de">a b</code>'),
+        ('<code lang="de" title="a b">c</code>', '<code lang="de" title="B A">c</code>'),
+        (
+            '<meta http-equiv="Content-Language" content="de-AT"><meta name=a content=de>',
+            '<meta http-equiv="Content-Language" content="en"><meta name=a content=de>',
+        ),
         ('<a hreflang="de" lang="">a b</a>', '<a hreflang="de" lang="">B A</a>'),
     ],
 )

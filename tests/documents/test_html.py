@@ -158,6 +158,17 @@ def test_a_tag_that_never_ends_is_not_tried_again_and_again():
         ('<input type="Submit" value="red house">', '<input type="Submit" value="HOUSE RED">'),
         ('<p aria-label="a b"><b>red</b> house</p>', '<p aria-label="B A">HOUSE <b>RED</b></p>'),
         ('<meta name="description" content="a b">', '<meta name="description" content="B A">'),
+        (
+            '<meta property="og:image:alt" content="a b">',
+            '<meta property="og:image:alt" content="B A">',
+        ),
+        ('<meta itemprop="headline" content="a b">', '<meta itemprop="headline" content="B A">'),
+        ('<iframe title="a b"><p>c d</iframe>', '<iframe title="B A"><p>c d</iframe>'),
+        (
+            '<svg aria-label="a b"><g aria-label="c d"/></svg>',
+            '<svg aria-label="B A"><g aria-label="c d"/></svg>',
+        ),
+        ('<kbd title="a b">c d</kbd>', '<kbd title="B A">c d</kbd>'),
         ('<meta name="robots" content="a b">', '<meta name="robots" content="a b">'),
         ('<p translate="no" title="a b">c</p>', '<p translate="no" title="a b">c</p>'),
         ('<link rel="stylesheet" title="a b">', '<link rel="stylesheet" title="a b">'),
