@@ -315,6 +315,13 @@ def test_a_page_of_an_allowed_origin_reads_refusals_too():
             assert response.headers["vary"] == "Origin"
         evil = client.post("/v1/translate", headers={"origin": "https://evil.example"})
         assert "access-control-allow-origin" not in evil.headers
+        # an answer whose form has no place for warnings has them in a header
+        friend = {"origin": "https://friend.example", "authorization": f"Bearer {KEY}"}
+        found = client.post(
+            "/translate", json={"q": "a", "source": "fr", "target": "en"}, headers=friend
+        )
+        assert found.status_code == 200
+        assert "x-pellucid-warnings" in found.headers["access-control-expose-headers"]
 
 
 @pytest.mark.parametrize(
@@ -434,6 +441,20 @@ def test_a_long_address_is_refused(client: TestClient):
     assert client.get(f"/livez?{query}").status_code == 200
     refused = problem(client.get(f"/livez?{query}x"), 414)
     assert refused["detail"] == "an address must have at most 8192 bytes"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/livez", "/readyz", "/health", "/languages", "/v1/models", "/docs", "/v2/health/live"],
+)
+def test_head_is_answered_as_get_without_a_body(client: TestClient, path: str):
+    """Monitors, and ``wget --spider`` of a container's check, ask so."""
+    asked, whole = client.head(path), client.get(path)
+    assert (asked.status_code, asked.content) == (200, b"")
+    for name in ("content-type", "content-length"):
+        assert asked.headers[name] == whole.headers[name]
+    assert client.head("/v1/translate").status_code == 405
+    assert client.head("/none").status_code == 404
 
 
 def test_what_is_nowhere_and_what_is_not_done_there(client: TestClient):

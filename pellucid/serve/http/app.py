@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import compile_path
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pellucid.core.version import __version__
 from pellucid.serve.dialects.deepl import deepl
@@ -31,6 +31,7 @@ from pellucid.serve.http.docs import (
     sample_of,
 )
 from pellucid.serve.http.page import make_page_routes, read_page
+from pellucid.serve.marked import WARNINGS_HEADER
 from pellucid.serve.schema import Bounds, bounds_of
 from pellucid.serve.server.errors import (
     FieldProblem,
@@ -70,7 +71,7 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
             allow_origins=sorted(policy.origins),
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["authorization", "content-type", "x-api-key"],
-            expose_headers=EXPOSED_HEADERS,
+            expose_headers=[*EXPOSED_HEADERS, WARNINGS_HEADER.lower()],
             max_age=600,
         )
 
@@ -78,7 +79,21 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
     rules = Rulebook(dict.fromkeys(files, OPEN)) | routes.RULES | documents.RULES | docs.RULES
     for dialect in dialects:
         rules |= dialect.rules
-    return Guard(app, service, policy, rules)
+    return Guard(_answering_head(app), service, policy, rules)
+
+
+def _answering_head(app: ASGIApp) -> ASGIApp:
+    """The application that answers HEAD as it answers GET; the server leaves out the body."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await app(scope, receive, send)
+            return
+        as_get = {**scope, "method": "GET"}
+        await app(as_get, receive, send)
+        scope["route"] = as_get.get("route")  # for the log and the metrics
+
+    return answer
 
 
 def make_routed_app(service: Service, kept: Documents, dialects: Sequence[Dialect]) -> FastAPI:

@@ -85,19 +85,19 @@ def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
     """
     router = APIRouter(include_in_schema=False)
 
-    @router.api_route("/", methods=["GET", "HEAD"])
+    @router.get("/")
     async def page(request: Request) -> Response:
         return _send(files, "/", request)
 
-    @router.api_route("/static/{name}", methods=["GET", "HEAD"])
+    @router.get("/static/{name}")
     async def static(name: str, request: Request) -> Response:
         return _send(files, f"/static/{name}", request)
 
-    @router.api_route("/static/report/{name}", methods=["GET", "HEAD"])
+    @router.get("/static/report/{name}")
     async def report(name: str, request: Request) -> Response:
         return _send(files, f"/static/report/{name}", request)
 
-    @router.api_route("/static/ui/{name}", methods=["GET", "HEAD"])
+    @router.get("/static/ui/{name}")
     async def ui(name: str, request: Request) -> Response:
         return _send(files, f"/static/ui/{name}", request)
 
