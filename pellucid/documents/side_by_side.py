@@ -114,8 +114,9 @@ def neighbors(items: Sequence[Item]) -> list[Item] | None:
             steps = [step for step in _STEP.finditer(item) if step.end() == len(item)]
             steps += [step] if (step := _STEP.match(item)) else []
             for found in sorted([*bars[number], *steps], key=lambda bar: bar.start()):
-                parts += [item[at : found.start()], found[0]]
-                at = found.end()
+                if found.start() >= at:  # a sign may be a bar and a step
+                    parts += [item[at : found.start()], found[0]]
+                    at = found.end()
             parts.append(item[at:])
         else:
             parts.append(item)

@@ -266,6 +266,14 @@ def test_neighbors_are_as_many_texts(source: str, found: list[str]):
     assert read_in(source) == found
 
 
+@pytest.mark.parametrize("sign", ["»", "/", ">", "|", "›", "·"])
+def test_a_sign_between_the_steps_of_a_path_comes_once(sign: str):
+    sign = sign.replace(">", "&gt;")
+    source = f"<a>Home</a> {sign} <a>Red cats</a> {sign} red house"
+    found = f"<a>hOME</a> {sign} <a>CATS rED</a> {sign} HOUSE RED"
+    assert html(source) == found
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [
