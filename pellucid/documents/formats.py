@@ -43,7 +43,8 @@ class ReadOptions:
     source_language: str = ""
     """The code of the language of the source. Of json and yaml: a key that holds all others and is
     this language becomes the one of the translation. Of docx, pptx and odt: so do its names. Of
-    xliff: that it has another one is noted."""
+    xliff: that it has another one is noted. Of subtitles and tables: the code page of a file that
+    is not UTF-8."""
 
 
 def read_document(
@@ -77,11 +78,11 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "pptx":
             return OfficeDocument(data, what, SLIDES, both)
         case "srt" | "vtt" | "ass":
-            return SubtitleDocument(data, what, kind)
+            return SubtitleDocument(data, what, kind, source)
         case "csv":
-            return MessageDocument(_table(data, what, options, is_tsv=False), language)
+            return MessageDocument(_table(data, what, options, source, is_tsv=False), language)
         case "tsv":
-            return MessageDocument(_table(data, what, options, is_tsv=True), language)
+            return MessageDocument(_table(data, what, options, source, is_tsv=True), language)
         case "odt":
             return OpenDocument(data, what, both)
         case "epub":
@@ -108,7 +109,14 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
             assert_never(kind)
 
 
-def _table(data: bytes, what: str, options: ReadOptions, *, is_tsv: bool) -> TableDocument:
+def _table(
+    data: bytes, what: str, options: ReadOptions, language: str, *, is_tsv: bool
+) -> TableDocument:
     return TableDocument(
-        data, what, options.columns, is_tsv=is_tsv, guard_cells=options.guard_cells
+        data,
+        what,
+        options.columns,
+        is_tsv=is_tsv,
+        guard_cells=options.guard_cells,
+        language=language,
     )

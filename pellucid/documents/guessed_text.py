@@ -5,17 +5,36 @@ import codecs
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.text.corpus.dialects import SAMPLE, encoding_of
+from pellucid.text.languages import base_code
+
+_WESTERN = "cp1252"
+_PAGES = {
+    "cp1250": "cs hr hu pl ro sk sl sq",
+    "cp1251": "be bg kk mk ru uk",
+    "cp1253": "el",
+    "cp1254": "az tr",
+    "cp1255": "he yi",
+    "cp1256": "ar fa ur",
+    "cp1257": "et lt lv",
+    "cp1258": "vi",
+    "cp874": "th",
+}
+"""By code page of Windows, the languages whose programs wrote in it. Source: Microsoft, "Code Page
+Identifiers" and "National Language Support". Those with two scripts are left out."""
 
 
 class GuessedText:
-    """A file in UTF-8, UTF-16, or what looks like Windows-1252, which is said."""
+    """A file in UTF-8, UTF-16, or the code page of its language in Windows, which is said."""
 
-    def __init__(self, data: bytes, what: str) -> None:
-        """Raises DataError for what is in neither."""
+    def __init__(self, data: bytes, what: str, language: str = "") -> None:
+        """``language`` is the code of the language of the text, if it is known.
+
+        Raises DataError for what is in none of these.
+        """
         if len(data) > LARGEST_TEXT:
             raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
 
-        self._encoding, self._mark = encoding_of(data[:SAMPLE], what, is_whole=len(data) <= SAMPLE)
+        self._encoding, self._mark = _encoding_of(data, what, language)
         self.notes: list[str] = []
 
         try:
@@ -27,9 +46,10 @@ class GuessedText:
                 hint="iconv -f LATIN1 -t UTF-8 converts it, or whatever it is in",
             ) from None
 
-        if self._encoding == "cp1252":
+        self._name = self._encoding.replace("cp", "Windows-")
+        if self._encoding != self._name:
             self.notes.append(
-                "it is not UTF-8 and was read as Windows-1252; if that is wrong, convert it:"
+                f"it is not UTF-8 and was read as {self._name}; if that is wrong, convert it:"
                 " iconv -f ... -t UTF-8"
             )
 
@@ -39,7 +59,20 @@ class GuessedText:
             return self._mark + text.encode(self._encoding)
         except UnicodeEncodeError as error:
             self.notes.append(
-                "it is in UTF-8 now, with a byte order mark: Windows-1252 has no"
+                f"it is in UTF-8 now, with a byte order mark: {self._name} has no"
                 f" {text[error.start]!r}"
             )
             return codecs.BOM_UTF8 + text.encode()
+
+
+def _encoding_of(data: bytes, what: str, language: str) -> tuple[str, bytes]:
+    """The encoding of a text and its byte order mark. Raises DataError if it cannot be guessed."""
+    code = base_code(language)
+    page = next((each for each, codes in _PAGES.items() if code in codes.split()), "")
+    try:
+        found, mark = encoding_of(data[:SAMPLE], what, is_whole=len(data) <= SAMPLE)
+    except DataError:
+        if not page or 0 in data[:SAMPLE]:
+            raise
+        return page, b""
+    return (page if page and found == _WESTERN else found), mark

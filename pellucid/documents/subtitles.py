@@ -94,9 +94,13 @@ _LONGEST_NAME = 30
 class SubtitleDocument:
     """A file of subtitles. The lines of one are read as one text, and divided again."""
 
-    def __init__(self, data: bytes, what: str, kind: Literal["srt", "vtt", "ass"]) -> None:
-        """Raises DataError for a file without a single subtitle."""
-        self._file = GuessedText(data, what)
+    def __init__(
+        self, data: bytes, what: str, kind: Literal["srt", "vtt", "ass"], language: str = ""
+    ) -> None:
+        """``language`` is that of the text. Raises DataError for a file without a single
+        subtitle.
+        """
+        self._file = GuessedText(data, what, language)
         self.notes = self._file.notes
         text = self._file.text
         self._kind = "vtt" if kind == "srt" and text.startswith("WEBVTT") else kind

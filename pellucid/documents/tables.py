@@ -40,22 +40,25 @@ class TableDocument:
         *,
         is_tsv: bool,
         guard_cells: bool = False,
+        language: str = "",
     ) -> None:
-        """The encoding and the delimiter of CSV are found out. Raises DataError, ConfigError.
+        """The delimiter of CSV and the encoding are found out, the latter also by the ``language``
+        of the text. Raises DataError, ConfigError.
 
         With ``guard_cells`` every cell that a spreadsheet may run gets an apostrophe in front.
         """
         self._guards_cells = guard_cells
-        self._file = GuessedText(data, what)
+        self._file = GuessedText(data, what, language)
         self.notes = self._file.notes
+        text = self._file.text
         self._dialect = dialect_of(
-            data[:SAMPLE],
+            text[:SAMPLE].encode(),
             what,
-            is_whole=len(data) <= SAMPLE,
+            is_whole=len(text) <= SAMPLE,
             delimiter="\t" if is_tsv else "",
             is_header=lambda names: bool(columns) and all(_places(each, names) for each in columns),
         )
-        text = self._file.text[len(self._dialect.first_line) :]
+        text = text[len(self._dialect.first_line) :]
         self._delimiter, self._is_tsv = self._dialect.delimiter, is_tsv
         self._rows, self._raw = (
             _read_lines(text, what) if is_tsv else _read_rows(text, self._delimiter, what)

@@ -30,7 +30,7 @@ def said(source: str, name: str) -> str:
         ("k=caf\\u00e9 red\n", "k=RED CAF\\u00c9\n"),
         ("k=café red\n", "k=RED CAFÉ\n"),
         ("k=red house\\nold cat\\\\\n", "k=HOUSE RED\\nCAT OLD\\\\\n"),
-        ("k={0}: it''s red\n", "k={0}: IT''S RED\n"),
+        ("k={0}: it''s red\n", "k={0}: IT''RED S\n"),
         ("# a comment \\\nk=red\n", "# a comment \\\nk=RED\n"),
         ("red\\\n   old=house cat\n", "red\\\n   old=CAT HOUSE\n"),
         ("a\xa0b=red\nc\x0bd=old", "a\xa0b=RED\nc\x0bd=OLD"),

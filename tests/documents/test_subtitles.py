@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pellucid.core.errors import DataError
-from pellucid.documents.formats import read_document
+from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts
 from pellucid.documents.placement import Aligned
 from pellucid.documents.translate import translate_document
@@ -234,10 +234,14 @@ def test_hard_spaces_and_soft_line_ends_are_read_as_spaces(text: str, read: list
         (r"red\hhouse\Nby it.", ["red house by it."], r"RED\hHOUSE\NBY IT."),
         (r"- red house\N- old cat", ["red house", "old cat"], r"- RED HOUSE\N- OLD CAT"),
         ("♪ la ♪\\Nred\\N", ["la", "red"], "♪ LA ♪\\NRED\\N"),
-        (r"red D:\news\here", [r"red D:\news\here"], r"RED D:\NEWS\HERE"),
+        (r"red D:\news\here", [r"red D:\news\here", "red "], r"RED D:\news\here"),
         (r"c:\here\New is red", [r"c:\here\New is red"], r"C:\HERE\NEW IS RED"),
-        (r"D:\news is red\hhouse", [r"D:\news is red house"], r"D:\NEWS IS RED\hHOUSE"),
-        (r"C:\New C:\house", [r"C:\New C:\house"], r"C:\NEW C:\HOUSE"),
+        (
+            r"D:\news is red\hhouse",
+            [r"D:\news is red house", "is red house"],
+            r"D:\news IS RED\hHOUSE",
+        ),
+        (r"C:\New C:\house", [], r"C:\New C:\house"),
     ],
 )
 def test_codes_of_substation_alpha_are_read_in_subrip(text: str, read: list[str], found: str):
@@ -287,6 +291,34 @@ def test_subtitles_in_windows_1252_stay_in_it_and_this_is_said():
     assert counts.notes[0].startswith("it is not UTF-8 and was read as Windows-1252")
     with pytest.raises(DataError, match=r"not UTF-8 .*, and not surely in another encoding"):
         translate_document((HEAD + "Красный дом").encode("cp1251"), Swapping(), "a.srt")
+
+
+@pytest.mark.parametrize(
+    ("language", "page", "text"),
+    [
+        ("pl", "cp1250", "Zażółć gęślą, jaźń"),
+        ("cs_CZ", "cp1250", "Příliš žluťoučký"),
+        ("ru", "cp1251", "красный дом"),
+        ("el", "cp1253", "το σπίτι"),
+        ("tr", "cp1254", "ağaç gölgesi"),
+        ("he", "cp1255", "בית"),
+        ("ar", "cp1256", "بيت"),
+        ("de", "cp1252", "schöne Häuser"),
+    ],
+)
+def test_a_file_in_the_code_page_of_its_language_is_read_in_it(language: str, page: str, text: str):
+    translator, counts = Swapping(), Counts()
+    translator.source_language = language
+    found = translate_document(f"{HEAD}{text}\n".encode(page), translator, "a.srt", counts=counts)
+    assert translator.seen == [text]
+    assert sorted(found.decode(page).casefold()) == sorted(f"{HEAD}{text}\n".casefold())
+    assert counts.notes[0].startswith(f"it is not UTF-8 and was read as Windows-{page[2:]}")
+
+    table, columns = f"id,x\n1,{text.replace(',', '')}\n", ReadOptions(("x",))
+    translator.seen.clear()
+    translate_document(table.encode(page), translator, "a.csv", options=columns)
+    translate_document(table.encode(), translator, "a.csv", options=columns)
+    assert translator.seen == [text.replace(",", "")] * 2
 
 
 @pytest.mark.parametrize(
