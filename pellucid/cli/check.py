@@ -147,12 +147,17 @@ def _advice(diagnosis: "Diagnosis") -> str:
     if diagnosis.source_lines != diagnosis.target_lines or diagnosis.misalignment is not None:
         return "; put the lines right first, --fix cannot know which belong together"
     from pellucid.text.check.check import KEPT_KINDS
+    from pellucid.text.check.rules import REASONS
+    from pellucid.text.corpus.cleaning import is_other_encoding
 
+    if is_other_encoding(diagnosis.findings["invalid_utf8"].count, diagnosis.source_lines):
+        return "; convert it first, for example: iconv -f LATIN1 -t UTF-8"
     found = {kind for kind, finding in diagnosis.findings.items() if finding.count}
     kept = ", ".join(_name(kind) for kind in diagnosis.findings if kind in found & KEPT_KINDS)
     if not found - KEPT_KINDS:
         return f"; --fix does not change: {kept}" if kept else ""
-    if any(diagnosis.findings[kind].count >= diagnosis.source_lines for kind in found - KEPT_KINDS):
+    dropped = (diagnosis.findings[kind].count for kind in found.intersection(REASONS))
+    if any(count >= diagnosis.source_lines for count in dropped):
         return "; --fix would leave no pair"
     return "; --fix OUT writes copies without what was found" + (kept and f", except: {kept}")
 

@@ -52,6 +52,39 @@ def test_what_no_pair_would_survive_is_not_advised(tmp_path):
     assert "no pair of a.fr is good enough to keep" in fixed.error_line
 
 
+@pytest.mark.parametrize(
+    ("written", "verdict"),
+    [
+        (
+            ("utf-8", "\r\n"),
+            "usable: training on it works; --fix OUT writes copies without what was",
+        ),
+        (("latin-1", "\n"), "not usable as it is; convert it first, for example: iconv -f LATIN1"),
+    ],
+)
+def test_what_fix_does_to_every_line_is_advised_only_if_it_keeps_them(tmp_path, written, verdict):
+    encoding, end = written
+    for name, line in (("a.fr", "un élève {}"), ("a.en", "a pupil {}")):
+        text = "".join(line.format(number) + end for number in range(20))
+        (tmp_path / name).write_bytes(text.encode(encoding))
+    said = pellucid("check", "a.fr", "a.en", folder=tmp_path)
+    assert said.out.splitlines()[-1].startswith(verdict)
+    assert pellucid("check", "a.fr", "a.en", "--fix", "b", folder=tmp_path).code == (
+        65 if encoding == "latin-1" else 0
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32"])
+def test_text_in_utf_16_or_32_is_named_as_such(files, encoding):
+    """Without a mark its bytes are valid UTF-8, with a NUL in each character."""
+    for name in ("a.fr", "a.en"):
+        text = (files / name).read_text(encoding="utf-8")
+        (files / name).write_bytes(text.encode(encoding))
+    said = pellucid("check", "a.fr", "a.en", folder=files)
+    assert said.code == 65
+    assert f"must be plain text in UTF-8, is {encoding[:6].upper()}" in said.error_line
+
+
 def test_findings_are_listed_with_lines_and_examples_that_cannot_steer_a_terminal(files):
     add(files, b"un \x1b[31mchien", b"a dog")
     said = pellucid("check", "a.fr", "a.en", folder=files)

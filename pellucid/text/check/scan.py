@@ -25,7 +25,12 @@ from pellucid.text.check.mojibake import (
     maybe_mojibake,
     read_again,
 )
-from pellucid.text.corpus.lines import BYTE_ORDER_MARK, invalid_lines, iterate_blocks
+from pellucid.text.corpus.lines import (
+    BYTE_ORDER_MARK,
+    invalid_lines,
+    iterate_blocks,
+    refuse_foreign,
+)
 from pellucid.text.corpus.rows import RowSet
 
 Number = TypeVar("Number", np.int32, np.int64, np.uint16)
@@ -269,8 +274,8 @@ class SideScan:
 def scan(path: Path, most_lines: int | None = None) -> SideScan:
     """Scan every line of a file (``.gz`` is unpacked), or the first ``most_lines`` or so.
 
-    Raises InputMissingError if it cannot be read, DataError if it is damaged gzip, WriteError if
-    the file is long and the temporary folder full.
+    Raises InputMissingError if it cannot be read, DataError if it is damaged gzip or UTF-16,
+    WriteError if the file is long and the temporary folder full.
     """
     lengths, hashes, traits = Column(np.int32), Column(np.int64), Column(np.uint16)
     problems: dict[LineProblem, RowSet] = {problem: RowSet() for problem in LINE_PROBLEMS}
@@ -284,6 +289,9 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
 
         blocks = opened.enter_context(contextlib.closing(iterate_blocks(path)))
         for block in blocks:
+            if row == 0:
+                refuse_foreign(block.partition(b"\n")[0], str(path))
+
             # A mark at the very beginning is legal; inside a line it is ``invisible``.
             if row == 0 and block.startswith(BYTE_ORDER_MARK):
                 has_mark = True

@@ -52,6 +52,11 @@ _FEW = 10
 """Lines that are dropped whatever their share."""
 
 
+def is_other_encoding(invalid: int, count: int) -> bool:
+    """Whether so many of ``count`` lines are not UTF-8 that the file is in another encoding."""
+    return invalid > max(_FEW, _MOST_INVALID * count)
+
+
 @dataclasses.dataclass(frozen=True)
 class Rules:
     """The rules by which pairs are dropped."""
@@ -312,7 +317,7 @@ def _clean(
 
 def _refuse_other_encoding(files: PairFiles, problem: npt.NDArray[np.uint16]) -> None:
     count = int((problem == 1 + REASONS.index("invalid_utf8")).sum())
-    if count > max(_FEW, _MOST_INVALID * len(problem)):
+    if is_other_encoding(count, len(problem)):
         raise DataError(
             f"{count:,} of {len(problem):,} pairs of {', '.join(map(str, files.all))} are not"
             " UTF-8",

@@ -35,6 +35,8 @@ _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"PK\x03\x04": ("a zip archive, such as .docx, .odt and .xlsx are", "save it as plain text"),
     b"\xd0\xcf\x11\xe0": ("an old Word or Excel file", "save it as plain text"),
     b"%PDF-": ("a PDF file", "extract its text, for example: pdftotext"),
+    # Before UTF-16, whose mark begins that of UTF-32.
+    b"\xff\xfe\0\0": ("UTF-32", "convert the file, for example: iconv -f UTF-32 -t UTF-8"),
     b"\xff\xfe": ("UTF-16", _UTF_16),
     b"\xfe\xff": ("UTF-16", _UTF_16),
     b"\x28\xb5\x2f\xfd": ("packed by zstd", "unpack it first: zstd -d"),
