@@ -458,7 +458,7 @@ def divide_at_tags(text: str) -> list[tuple[str, Tag | None]]:
 
 
 _LINE_TO_WRITE_ON = re.compile(r"_{3,}|\.{6,}|(?:\. ){5,}\.?|…{3,}|[-–—]{5,}")
-"""What forms have for an answer, and lists of contents up to the number of a page."""
+"""Lines for an answer in forms, and dots up to the number of a page in lists of contents."""
 _PAGE = re.compile(r"\s*\d{1,5}\s*\Z")
 
 

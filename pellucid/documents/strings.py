@@ -24,7 +24,7 @@ _HAS_INDENT = re.compile(r"[|>][-+]?[1-9]")
 
 
 IDENTIFIER = re.compile(
-    r"v?\d+(?:\.\d+)+(?:[-+.][\w.]+)?"  # v1.2.3-beta
+    r"true|false|null|v?\d+(?:\.\d+)+(?:[-+.][\w.]+)?"  # v1.2.3-beta
     r"|\.{0,2}(?:[/\\][\w.-]+)+/?|[\w-]+(?:/[\w-]+)*/[\w-]+\.\w+"  # ./a, src/main.py
     r"|(?:application|audio|font|image|text|video)/[\w.+-]+"
     r"|[\w-]+(?:\.[A-Za-z]\w+)+"  # image.png, app.title

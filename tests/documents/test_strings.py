@@ -17,13 +17,13 @@ NO_TEXT = [
     *("user_name", "userName", "app.title", "12px", "1.5rem", "2024-01-01T00:00Z", "en-US"),
     *("UTF-8", "utf8", "iso-8859-1", "fa-home", "fas fa-home", "fa-solid fa-user", "mdi-account"),
     *("btn btn-primary", "MMM d, yyyy", "dd.MM.yyyy HH:mm", "yyyy-MM-dd'T'HH:mm:ss", "h:mm a"),
-    *("EEEE, MMMM d", "DD/MM/YYYY"),
+    *("EEEE, MMMM d", "DD/MM/YYYY", "true", "false", "null"),
     *("550e8400-e29b-41d4-a716-446655440000", "d41d8cd98f00b204e9800998ecf8427e", "rgb(1, 2, 3)"),
 ]
 TEXT = [
     *("red", "and/or", "Yes/No", "e.g.", "U.S.", "McDonald", "well-known", "red.", "MIT", "A4"),
     *("bi-weekly", "save-button", "fa", "Add", "hmm", "dd", "mm", "a dad", "iconic", "Mm, yes"),
-    *("he/she", "version v1.2.3", "see image.png", "f (x)", "COVID-19", "5 px"),
+    *("he/she", "version v1.2.3", "see image.png", "f (x)", "COVID-19", "5 px", "True", "true."),
 ]
 
 
