@@ -15,6 +15,7 @@ from pellucid.cli.options import Choices
 from pellucid.cli.streams import standard_input, standard_output, visible
 from pellucid.core.errors import InputMissingError, PellucidError, WriteError
 from pellucid.core.files import open_user_file, write_errors
+from pellucid.documents.names import TABLES, WITH_COLUMNS
 
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
@@ -31,8 +32,6 @@ _REFUSED = {
 """Options that are about single lines."""
 _SHOWN = 10
 """Files of a folder that are left out and named."""
-_WITH_COLUMNS = frozenset(("csv", "tsv", "json", "yaml"))
-_TABLES = frozenset(("csv", "tsv"))
 LINES = "lines"
 """The format that reads any file line by line."""
 
@@ -141,12 +140,10 @@ def _listed(source: Path, target: Path) -> tuple[list[Path], list[Path], list[OS
 def _refuse_useless(options: "ReadOptions", formats: "AbstractSet[Format | None]") -> None:
     """Raise click.UsageError for options that none of these formats has a use for."""
     named = ", ".join(sorted(filter(None, formats)))
-    if options.columns and not formats & _WITH_COLUMNS:
-        raise click.UsageError(f"--columns is for {', '.join(sorted(_WITH_COLUMNS))}, not {named}.")
-    if options.guard_cells and not formats & _TABLES:
-        raise click.UsageError(
-            f"--guard-cells is for {' and '.join(sorted(_TABLES))}, not {named}."
-        )
+    if options.columns and not formats & WITH_COLUMNS:
+        raise click.UsageError(f"--columns is for {', '.join(sorted(WITH_COLUMNS))}, not {named}.")
+    if options.guard_cells and not formats & TABLES:
+        raise click.UsageError(f"--guard-cells is for {' and '.join(sorted(TABLES))}, not {named}.")
 
 
 def _is_of_another_format(name: str, kind: "Format") -> bool:

@@ -47,6 +47,10 @@ ENDINGS: dict[str, Format] = {
     "xml": "android",
 }
 """Formats by the end of a file's name."""
+TABLES = frozenset(("csv", "tsv"))
+"""Formats whose cells a spreadsheet may run."""
+WITH_COLUMNS = TABLES | {"json", "yaml"}
+"""Formats of which columns or keys are chosen."""
 _MACROS = "holds macros, which are programs: save it without them"
 _BY_PANDOC = "is not read, and its marks would be lost line by line: pandoc converts it to md"
 _REFUSED = {

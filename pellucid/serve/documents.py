@@ -36,7 +36,7 @@ from pellucid.documents.child import (
     message_of,
     too_much_memory,
 )
-from pellucid.documents.names import format_of
+from pellucid.documents.names import TABLES, WITH_COLUMNS, format_of
 from pellucid.serve.queued import QueuedSearch
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import (
@@ -48,6 +48,7 @@ from pellucid.serve.server.errors import (
     ServiceError,
     UnavailableError,
 )
+from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service, glossary_of, require_quality, search_settings
 from pellucid.serve.shelf import Order, Record, Remarks, Shelf
 
@@ -125,11 +126,18 @@ class Documents:
         name = name.replace("\\", "/").rpartition("/")[2][-_LONGEST_NAME:]
         name = "".join(each for each in name if each.isprintable())
         try:
-            format_of(name)
+            kind = format_of(name)
         except DataError as error:
             raise InvalidError(
                 [FieldProblem("file", f"cannot be translated: {error}", name)]
             ) from None
+        for field, given, formats in (
+            ("columns", columns, WITH_COLUMNS),
+            ("guard_cells", guard_cells, TABLES),
+        ):
+            if given and kind not in formats:
+                rule = f"is for {', '.join(sorted(formats))}, not {kind}"
+                raise InvalidError([FieldProblem(field, rule, shown(given))])
 
         order = Order(
             key=secrets.token_urlsafe(24),

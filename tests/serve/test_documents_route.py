@@ -127,6 +127,12 @@ def test_other_bodies_and_fields_are_refused(client: TestClient):
     assert upload(client, keep_numbers="maybe").status_code == 422
     assert upload(client, guard_cells="maybe").status_code == 422
     assert upload(client, model="none").status_code == 404
+    for field, value, formats in (
+        ("columns", "text", "csv, json, tsv, yaml"),
+        ("guard_cells", "true", "csv, tsv"),
+    ):
+        [problem] = upload(client, **{field: value}).json()["errors"]
+        assert (problem["field"], problem["message"]) == (field, f"is for {formats}, not html")
     two = [("file", ("a.md", b"a")), ("file", ("b.md", b"b"))]
     assert client.post("/v1/documents", files=two).status_code == 400
 
