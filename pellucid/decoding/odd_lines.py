@@ -1,11 +1,11 @@
 """Lines that a model should not read as they are: with emoji, in capitals, without a word.
 
-Emoji are taken out before the search and put back into the translation, because a model that has
-never seen one loses it or the words around it. A line in upper case or in Title Case can be read as
-the same line in lower case, because its words are cut into other pieces than those that the model
-has learned. So can a single word in upper case, if the model knows it better in lower case. A sign
-that the vocabulary lacks, such as ’, is read as one that looks alike. A line without a letter is
-its own translation.
+Emoji, faces such as :-) and the dash or the number of an item are taken out before the search and
+put back into the translation, because a model that has never seen one loses it or the words around
+it. A line in upper case or in Title Case can be read as the same line in lower case, because its
+words are cut into other pieces than those that the model has learned. So can a single word in upper
+case, if the model knows it better in lower case. A sign that the vocabulary lacks, such as ’, is
+read as one that looks alike. A line without a letter is its own translation.
 """
 
 import bisect
@@ -39,11 +39,21 @@ _PICTURE = (
 _EMOJI = f"{_PICTURE}[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
 """A picture with its variation, tone of skin or tags. Source: Unicode Technical Standard 51."""
 _JOINED = f"{_EMOJI}(?:\u200d{_EMOJI})*"
-_BULLET = f"^[\u2022\u2023\u2043\u25a0-\u25ff\uf0a7\uf0b7](?={_SPACE})"
-"""A bullet at the start of a line; Word writes two as private characters. Elsewhere such a sign is
+_BULLET = (
+    f"^{_SPACE}*(?:[\u2022\u2023\u2043\u25a0-\u25ff\uf0a7\uf0b7*\u2013\u2014-]|>+|#{{1,6}}"
+    f"|\\[[ xX]\\]|\\(?(?:[0-9]{{1,3}}|[A-Za-z]|[ivx]{{2,4}})\\))(?={_SPACE})"
+)
+"""A bullet, a dash or the number of an item, such as ``2)``, at the start of a line, or the mark of
+a quotation or a heading; Word writes two bullets as private characters. Elsewhere such a sign is
 part of the text, as in ▲5% and 二○○八."""
-EMOJI = f"{_JOINED}(?:{_SPACE}*{_JOINED})*|{_BULLET}"
-"""Emoji in a row, joined ones included, or a bullet; an expression that browsers read as well."""
+_EMOTICON = (
+    f"(?:^|{_SPACE}+)(?:[:;=]['’]?-?[()]|[:;]-?[DPp]|:-?[/|]|<3|\\^\\^)"
+    f"(?![^{CLASSES['spaces']} .,!?])"
+)
+"""A face of marks, such as ``:-)``, as a word of its own."""
+EMOJI = f"{_JOINED}(?:{_SPACE}*{_JOINED})*|{_BULLET}|{_EMOTICON}"
+"""Emoji in a row, joined ones included, a bullet or a face of marks; an expression that browsers
+read as well."""
 _SIGN = re.compile(EMOJI)
 _ONE_SIGN = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINED}")
 FINAL_MARKS = ".,;:!?…‥。、，；：！？．｡､؟،؛۔।॥։።။၊។།"

@@ -297,6 +297,15 @@ def test_ss_is_no_sharp_s_in_a_language_without_it():
         "25◦C",
         "a ● b",
         "约翰•史密斯",
+        "-5 men",
+        "(see) a man",
+        "#man is here",
+        "#1 of all",
+        "one - two",
+        "2.) A man",
+        "at http://localhost",
+        "C:\\x:(y)",
+        "&quot;a&quot;) b",
     ],
 )
 def test_a_sign_within_a_text_is_no_bullet(source: str):

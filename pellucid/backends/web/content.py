@@ -111,7 +111,7 @@ def character_facts() -> Mapping[str, str]:
 
 
 def _odd_lines(source: Tokenizer, codes: tuple[str, str]) -> Mapping[str, Any]:
-    """What ``oddLine`` asks of the tokenizer of the source and of the languages."""
+    """The answers of the source's tokenizer and of the languages that ``oddLine`` needs."""
     return {
         "look_alikes": source.look_alikes.signs,
         "has_sharp_s": has_sharp_s(source, codes[0]),
