@@ -21,7 +21,7 @@ class Form(NamedTuple):
     example: str
     kind: str | None = None
     """The use of it: a ``program`` fills it in, no sentence goes across a ``statement``, a
-    ``bullet`` begins a line; of ``braces`` the pattern finds the first alone."""
+    ``bullet`` begins a line, a ``tag`` is no word; of ``braces`` the pattern finds one alone."""
 
 
 _LENGTH = r"(?:hh|h|ll|l|L|q|j|z|Z|t|I64|I32)"
@@ -65,6 +65,8 @@ _ENDINGS = (
     r"|sql|png|jpe?g|gif|svg|webp|ico|bmp|tiff?|mp[34]|wav|ogg|flac|avi|mkv|webm|epub|srt|vtt)"
 )
 """Ends of names of files, but those that are words."""
+_VALUE = r"(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'|[^\s\]\"']{1,300})"
+"""The value of an attribute in brackets."""
 _AMOUNTS = "[%‰°€$£]"
 """Signs behind a number, to which Finnish adds an ending: "50 %:n"."""
 _BULLET = "[-–—*+•·▪◦‣○●→■□◆◇▶▸►➤✓✔✗✘☐☑☒]"
@@ -74,8 +76,8 @@ _BULLET = "[-–—*+•·▪◦‣○●→■□◆◇▶▸►➤✓✔✗✘
 FORMS = (
     Form(
         "addresses",
-        r"(?:(?:https?|ftp|file)://|www\.|mailto:|tel:)[^\s<>\"'“”„«»]*"
-        r"[^\s<>\"'“”„«».,;:!?)\]}…。，]",
+        r"(?:(?:https?|ftp|file)://|www\.|mailto:|tel:)(?:[^\s<>\"'“”„«»\[]|\[(?!/))*"
+        r"[^\s<>\"'“”„«».,;:!?)\[\]}…。，]",
         "https://example.org/a?b=c",
     ),
     # Begins where no letter is before it: else every letter of a long word would be tried.
@@ -288,6 +290,13 @@ FORMS = (
         "•",
         "bullet",
     ),
+    Form(
+        "WordPress, BBCode",
+        rf"\[(?:/[a-z][\w-]{{0,30}}|[a-z][\w-]{{0,30}}(?:={_VALUE}|(?:\s{{1,4}}[\w-]{{1,30}}={_VALUE})"
+        r"{1,20})\s?/?|(?:b|i|u|s|img|url|list|quote|code|spoiler|center)(?=\][^\n]{0,2000}\[/))\]",
+        '[caption id="a"]',
+        "tag",
+    ),
     Form("subtitles", r"[♩♪♫♬]+", "♪♪", "music"),
     Form("Markdown, footnotes", r"\[\^[^\]\s]{1,60}\]", "[^1]"),
     # In a text that is not HTML.
@@ -376,7 +385,7 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             kept[number] = piece[start:end]
             # The dash before a line is no word of it: no model has to read it. A footnote's mark
             # goes behind the word that it followed.
-            is_read = kind not in ("bullet", "music") and not kept[number].startswith("[^")
+            is_read = kind not in ("bullet", "music", "tag") and not kept[number].startswith("[^")
             reads = kept[number] if is_read else ""
             mark = Alone(number, reads, breaks=kind == "statement")
             pieces += [piece[at:start], mark]
@@ -417,7 +426,7 @@ _COMPONENT = re.compile(r"(\{{1,2})\s*(/?)\s*([A-Za-z]\w{0,60})\s*(\}{1,2})")
 """``{{link}}`` and ``{{/link}}``, as i18n-calypso writes a pair."""
 _NUMBERED = re.compile(r"%(\d{1,2})\$s|\{(\d{1,2})\}")
 _STOPS = frozenset(".!?…。！？")
-_PAIRABLE = frozenset(("program", "statement"))
+_PAIRABLE = frozenset(("program", "statement", "tag"))
 """The kinds of placeholders that may be one of a pair."""
 _FARTHEST = 8
 """Placeholders among which the end of a pair is looked for."""
@@ -454,7 +463,7 @@ def _is_pair(
     begins, between, ends = text[start:end], text[end:stop], text[stop:behind]
     if not any(map(str.isalpha, between)):
         return False
-    if _are_component(begins, ends):
+    if _are_component(begins, ends) or _are_tags(begins, ends):
         return True
     if not _touches(text, start, end, stop, behind):
         return False
@@ -472,6 +481,11 @@ def _are_component(begins: str, ends: str) -> bool:
         and (one[2], other[2]) == ("", "/")
         and one.group(1, 3, 4) == other.group(1, 3, 4)
     )
+
+
+def _are_tags(begins: str, ends: str) -> bool:
+    """Whether two stretches are ``[url=...]`` and ``[/url]``."""
+    return ends.startswith("[/") and re.match(rf"\[{ends[2:-1]}\b", begins) is not None
 
 
 def _are_named(begins: str, ends: str) -> bool:

@@ -43,6 +43,21 @@ def test_names_of_files_and_sites_stay(name: str):
     assert kept_of(f"See {name}, {name}. And ({name}) too") == [name] * 3
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("old [b]red house[/b]", "[b]RED OLD HOUSE[/b]"),
+        ("see [url=https://x.org/a]red house[/url]", "[url=https://x.org/a]RED SEE HOUSE[/url]"),
+        ('[caption id="a"]red house[/caption]', '[caption id="a"]HOUSE RED[/caption]'),
+        ("[img]https://x.org/a.png[/img]", "[img]https://x.org/a.png[/img]"),
+        ("old cat [sic]", "CAT OLD[SIC]"),
+        ("red a[i] house", "A RED[I]HOUSE"),
+    ],
+)
+def test_tags_in_brackets_are_tags(text: str, found: str):
+    assert translate_segments([Segment((text,))], Swapping())[0].text == found
+
+
 def kept_of(text: str) -> list[str]:
     return [text[start:end] for start, end in literals_in(text)]
 
