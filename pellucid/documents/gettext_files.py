@@ -76,7 +76,7 @@ class PoDocument:
                         self._texts.append((entry, form, TaggedText(_source_of(entry, numbers))))
             elif not entry.msgstr:
                 self._texts.append((entry, None, TaggedText(entry.msgid)))
-            kept += entry.fuzzy and bool(entry.msgstr or any(entry.msgstr_plural.values()))
+            kept += entry.fuzzy
         self.segments = [
             in_one_line(text.segment) if _is_indented(text.segment.text) else text.segment
             for _, _, text in self._texts
@@ -84,8 +84,8 @@ class PoDocument:
         if kept:
             which = "1 entry is" if kept == 1 else f"{kept:,} entries are"
             self.notes.append(
-                f"{which} marked fuzzy and left as in the file, where gettext does not use them;"
-                " msgattrib --clear-fuzzy --empty empties them first"
+                f"{which} marked fuzzy, and gettext does not use them; those with a translation are"
+                " left as in the file: msgattrib --clear-fuzzy --empty empties them first"
             )
         named = self._file.metadata.get("Language", "").strip()
         self._language = "" if named else target_language.replace("-", "_")

@@ -211,10 +211,15 @@ def test_what_is_fuzzy_or_obsolete_stays_and_is_said():
     )
     found, notes = said(head(UTF_8) + rest)
     assert found == head(UTF_8) + rest
-    assert notes == [
-        "1 entry is marked fuzzy and left as in the file, where gettext does not use them;"
-        " msgattrib --clear-fuzzy --empty empties them first"
-    ]
+    note = (
+        "marked fuzzy, and gettext does not use them; those with a translation are left as in the"
+        " file: msgattrib --clear-fuzzy --empty empties them first"
+    )
+    assert notes == [f"1 entry is {note}"]
+
+    found, notes = said(head(UTF_8) + rest + '\n#, fuzzy\nmsgid "red"\nmsgstr ""\n')
+    assert found.endswith('#, fuzzy\nmsgid "red"\nmsgstr "RED"\n')
+    assert notes == [f"2 entries are {note}"]
 
 
 def test_another_language_in_the_head_is_said():
