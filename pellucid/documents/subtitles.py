@@ -37,14 +37,16 @@ _SPEAKER = (
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _SOUND = (
-    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?<=[.!?…\"”] )[-–—] (?=[^\s-])"
+    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?<=[.!?…\"”] )[-–—] (?=[{_CAPITALS}¿¡<])"
     rf"|(?<![^\s>}})♪.!?…-])\[(?=[^\[\]\n]{{1,100}}{any_letter()}[.!?…'\"]?\])"
     rf"|(?<={any_letter()})\]|(?<={any_letter()}[.!?…'\"])\])"
+    r"|(?:^|(?<=[>}]))#+ (?=\S)|(?<=\S) #+(?=$|[<{])"
     r"|(?:^|(?<=[>}])(?<!</[bius]>)(?<!</font>)(?<!\{\\[bius]0\}))[-–—‐] ?(?=[^\s\d-])"
 )
 """The brackets around a sound, ``[music playing]``: no part of a sentence, which models of whole
 sentences read badly; what is in them is a text by itself. So is what the next speaker says, behind
-a dash; one at the beginning of a line, also behind tags, is no part of it."""
+a dash; one at the beginning of a line, also behind tags, is no part of it, and no ``#`` of a song
+is."""
 _BLANK = r"(?P<blank>(?:\\[nh])+)"
 """Hard spaces and soft line ends of SubStation Alpha."""
 _PATH = r"(?<![^\W_])[A-Za-z]:\\[^\s\\/:*?\"<>|{}]+(?:\\[^\s\\/:*?\"<>|{}]+)*\\?"
@@ -85,7 +87,7 @@ _VOICE = re.compile(r"[ \t]*(?:<(?!v)[^<>]*>)*<v[ .\t]")
 """The beginning of what a speaker of WebVTT says."""
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 """In ASS: what follows are lines and curves."""
-_NOTES = ("♪", "♫")
+_NOTES = ("♪", "♫", "# ", " #")
 """The signs of what is sung, at the beginning and the end of it."""
 _LONGEST_NAME = 30
 """Characters of a speaker's name before a colon."""

@@ -132,6 +132,10 @@ def test_round_brackets_within_a_sentence_are_part_of_it(text: str):
         ("{\\i1}- red{\\i0}\n{\\i1}- old{\\i0}", ["red", "old"]),
         ("- Red? - Old.", ["Red?", "Old."]),
         ("‐ red\n‐ old", ["red", "old"]),
+        ("# red #\n# old #", ["red", "old"]),
+        ("<i># red\nhouse #</i>", ["red house"]),
+        ("we are # 1", ["we are # 1"]),
+        ('"Red?" - old cat', ['"Red?" - old cat']),
         # no speakers
         ("a red - or old cat", ["a red - or old cat"]),
         ("<i>pre</i>-war cat", ["pre-war cat"]),
