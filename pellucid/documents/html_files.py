@@ -7,6 +7,7 @@ file names in its first bytes, as browsers read that.
 
 import codecs
 import dataclasses
+import html
 import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
@@ -96,6 +97,12 @@ class _MetaReader(PlacedParser):
 
 _BLANKS = " \t\r\n\f"
 """White space as HTML defines it; a no-break space is text."""
+_LAYOUT = re.compile(
+    r"(?:[ \t\r\n\f\u00a0\u00ad\u034f\u2007\u200b-\u200d\u2060\ufeff]"
+    r"|&(?:nbsp|shy|zwnj|zwj|numsp|ZeroWidthSpace|#0*(?:160|173|847|8199|820[345]|65279)"
+    r"|#[xX]0*(?:A0|a0|AD|ad|34[Ff]|2007|200[B-Db-d]|FEFF|feff));)+"
+)
+"""What shows nothing, as in the first line of an advertisement, where such signs are hundreds."""
 
 
 _Source: TypeAlias = "tuple[str | int | _Place, ...]"
@@ -218,12 +225,15 @@ class HtmlDocument:
         while tokens and tokens[-1].kind == "text" and not tokens[-1].text.strip(_BLANKS):
             tail = tokens.pop().raw + tail
         if tokens[0].kind == "text":
-            blank = tokens[0].raw[: len(tokens[0].raw) - len(tokens[0].raw.lstrip(_BLANKS))]
+            found = _LAYOUT.match(tokens[0].raw)
+            blank = found[0] if found else ""
             head += blank
             tokens[0] = _cut(tokens[0], len(blank), 0)
         if tokens[-1].kind == "text":
-            length = len(tokens[-1].raw) - len(tokens[-1].raw.rstrip(_BLANKS))
-            tail = tokens[-1].raw[len(tokens[-1].raw) - length :] + tail
+            raw = tokens[-1].raw
+            runs = [found.start() for found in _LAYOUT.finditer(raw) if found.end() == len(raw)]
+            length = len(raw) - min(runs, default=len(raw))
+            tail = raw[len(raw) - length :] + tail
             tokens[-1] = _cut(tokens[-1], 0, length)
 
         written = [self._source_of(token) for token in tokens]
@@ -237,10 +247,8 @@ class HtmlDocument:
 
 def _cut(token: Token, left: int, right: int) -> Token:
     """A text without characters of white space at its ends."""
-    raw, text = token.raw, token.text
-    return dataclasses.replace(
-        token, raw=raw[left : len(raw) - right], text=text[left : len(text) - right]
-    )
+    raw = token.raw[left : len(token.raw) - right]
+    return dataclasses.replace(token, raw=raw, text=html.unescape(raw))
 
 
 def _read(

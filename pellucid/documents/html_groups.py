@@ -4,6 +4,8 @@ An element that is not translated is one token there, as is one that holds texts
 """
 
 import dataclasses
+import html
+import re
 from collections.abc import Iterator, Sequence
 
 from pellucid.documents.html_formulas import divided_at_formulas
@@ -21,6 +23,7 @@ from pellucid.documents.html_tokens import Token
 
 _NEVER = frozenset(("script", "style", "svg", "math", "object", "iframe", "xmp"))
 """Elements whose content is no text of the page, whatever they say of it."""
+_BLANK_LINE = re.compile(r"(?<=\S)[ \t]*\r?\n[ \t]*\r?\n\s*(?=\S)")
 _READINGS = frozenset(("rb", "rt", "rtc", "rp"))
 """Parts of a ``ruby``, whose end tags may be left out within a sentence."""
 _DEEPEST_HELD = 8
@@ -127,13 +130,26 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
             lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
         read = _of_sentence(token, lines > 0, rules)
         if read.kind == "text" and not rules.is_xml:
-            yield from divided_at_formulas(read)
+            for part in _divided_at_blank_lines(read):
+                yield from divided_at_formulas(part) if part.kind == "text" else (part,)
         else:
             yield read
 
     if kept is not None:  # it is never closed
         one = _joined(kept.tokens, rules, depth, is_closed=False)
         yield dataclasses.replace(one, kind="other")
+
+
+def _divided_at_blank_lines(token: Token) -> Iterator[Token]:
+    """A text as its paragraphs: blank lines divide them in what WordPress and others store."""
+    at = 0
+    for found in _BLANK_LINE.finditer(token.raw) if not token.keeps_lines else ():
+        before = token.raw[at : found.start()]
+        yield dataclasses.replace(token, raw=before, text=html.unescape(before))
+        yield Token("alone", found[0], breaks=True)
+        at = found.end()
+    rest = token.raw[at:]
+    yield dataclasses.replace(token, raw=rest, text=html.unescape(rest)) if at else token
 
 
 def _follow(token: Token, opened: list[str], rules: TagRules) -> None:

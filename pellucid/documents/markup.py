@@ -125,7 +125,7 @@ def translate_segments(
     the first few of each kind are its notes. Raises what the translator raises.
     """
     counts = counts or Counts()
-    folded = [Folded(segment) for segment in segments]
+    folded = [Folded(_without_soft_hyphens(segment)) for segment in segments]
     language = translator.source_language if split else None
     readings = [
         [
@@ -168,6 +168,16 @@ def translate_segments(
         segment if is_unchanged(parts) else each.unfolded([translated(part) for part in parts])
         for segment, each, parts in zip(segments, folded, readings, strict=True)
     ]
+
+
+def _without_soft_hyphens(segment: Segment) -> Segment:
+    """The segment without the places where a line may break: they part words for a tokenizer."""
+    if "\u00ad" not in segment.text:
+        return segment
+    pieces = (
+        each.replace("\u00ad", "") if isinstance(each, str) else each for each in segment.pieces
+    )
+    return Segment(tuple(piece for piece in pieces if piece != ""))
 
 
 def _read_in(of_segment: Sequence[Sequence[_Part]]) -> Iterator[Reading]:

@@ -181,6 +181,20 @@ def test_attributes_that_people_read_are_translated_and_others_stay(source: str,
         assert swapped(source).lower() == source.lower()
 
 
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("<p>red&zwnj;&nbsp;&zwnj;&#847; &shy;</p>", "<p>RED&zwnj;&nbsp;&zwnj;&#847; &shy;</p>"),
+        ("<td>&nbsp;red house\u00a0</td>", "<td>&nbsp;HOUSE RED\u00a0</td>"),
+        ("<p>a&shy;b c\u00add</p>", "<p>CD AB</p>"),
+        ("old cat\n\n red <b>house</b>\nstands", "CAT OLD\n\n <b>HOUSE</b> RED STANDS"),
+        ("<p>old\ncat\r\n\r\nred house</p>", "<p>CAT OLD\r\n\r\nHOUSE RED</p>"),
+    ],
+)
+def test_what_shows_nothing_and_empty_lines_are_layout(source: str, found: str):
+    assert swapped(source) == found
+
+
 def test_of_two_attributes_of_a_name_the_first_counts():
     rules = TagRules(with_attributes=True)
     assert swapped("<img alt='red house' alt='cat'>", rules) == "<img alt='HOUSE RED' alt='cat'>"
