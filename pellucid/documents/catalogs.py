@@ -31,6 +31,7 @@ from pellucid.documents.segments import (
     Segment,
     in_one_line,
 )
+from pellucid.documents.strings import IDENTIFIER, note_of_left
 from pellucid.documents.xml_places import (
     ElementPlace,
     edited,
@@ -61,6 +62,8 @@ class XliffDocument:
 
         self._is_new = self._root.get("version", "1.2").startswith("2")
         self._texts: list[tuple[Element, MixedText]] = []
+        left: list[str] = []
+        """Keys of texts and other values that nobody reads."""
         given: dict[str, str] = {}
         """In XLIFF 2 what the codes of a unit were in the original, by their ids."""
         given_in: dict[Element, dict[str, str]] = {}
@@ -81,6 +84,9 @@ class XliffDocument:
                     data_of = holder.iterfind("{*}originalData/{*}data")
                     given_in[holder] = {each.get("id"): each.text or "" for each in data_of}
                 given = given_in[holder]
+                if IDENTIFIER.fullmatch(words := "".join(source.itertext()).strip()):
+                    left.append(words)
+                    continue
                 text = read_mixed(source, role_of, divide_at_tags, _range_of, _kind_of, read_as)
                 self._texts.append((unit, text))
 
@@ -89,7 +95,7 @@ class XliffDocument:
         self._languages = languages or Languages()
         self._unnamed: dict[Element, dict[str, str]] = {}
         """Elements that lack the language of the new targets, and the attribute for it."""
-        self.notes = self._check_language()
+        self.notes = [*self._check_language(), *note_of_left(left)]
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with targets; every other byte stays, in the encodings that allow it."""

@@ -17,6 +17,7 @@ from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.plurals import header_of, numbers_of_forms
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import Segment, in_one_line
+from pellucid.documents.strings import IDENTIFIER, note_of_left
 from pellucid.text.corpus.dialects import byte_order_mark
 from pellucid.text.languages import base_code
 
@@ -61,9 +62,14 @@ class PoDocument:
         """An entry, which of its plural forms, and the text to translate."""
         self._surplus: list[tuple[Any, int]] = []
         """Empty plural forms that the language does not have."""
+        left: list[str] = []
         kept = 0
         for entry in entries:
             if entry.msgid in _CREDITS or entry.msgctxt in _CREDITS:
+                continue
+            if not entry.msgstr and _is_key(entry.msgid) and not entry.msgid_plural:
+                # Programs show the source where there is no translation.
+                left.append(entry.msgid)
                 continue
             if entry.msgid_plural:
                 written = entry.msgstr_plural
@@ -81,6 +87,7 @@ class PoDocument:
             in_one_line(text.segment) if _is_indented(text.segment.text) else text.segment
             for _, _, text in self._texts
         ]
+        self.notes += note_of_left(left)
         if kept:
             which = "1 entry is" if kept == 1 else f"{kept:,} entries are"
             self.notes.append(
@@ -214,6 +221,7 @@ _CHARSET = re.compile(
 )
 _PLURAL_FORMS = re.compile(r'Plural-Forms:[^"\\]*')
 _NO_LANGUAGE = re.compile(r'(^(?:msgstr[ \t]+)?"Language: ?)(\\n"\s*$)', re.MULTILINE)
+_MNEMONIC = re.compile(r"[A-Z][a-z]*_[a-z]+")
 _CREDITS = frozenset(
     ("translator-credits", "translator_credits", "NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS")
 )
@@ -267,6 +275,13 @@ def _decoded(data: bytes, what: str) -> tuple[str, str]:
             f"{what} must be in {label}, which its head declares: byte {error.start + 1} is not",
             hint='correct "charset=" in its head, or convert the file with iconv',
         ) from None
+
+
+def _is_key(source: str) -> bool:
+    """Whether a message is the key of a text or another value that nobody reads, and not a word
+    with the sign of GTK before the letter of its key: ``E_xit``.
+    """
+    return IDENTIFIER.fullmatch(source) is not None and not _MNEMONIC.fullmatch(source)
 
 
 def _is_indented(source: str) -> bool:

@@ -222,6 +222,15 @@ def test_what_is_fuzzy_or_obsolete_stays_and_is_said():
     assert notes == [f"2 entries are {note}"]
 
 
+def test_keys_of_texts_and_other_values_that_nobody_reads_have_no_translation():
+    """A program that has none shows the source. ``E_xit`` is a word with the key for it."""
+    keys = ["user.login.title", "ERROR_NOT_FOUND", "dd/MM/yyyy", "utf-8"]
+    rest = "".join(f'\nmsgid "{each}"\nmsgstr ""\n' for each in keys)
+    found, notes = said(head(UTF_8) + rest + '\nmsgid "E_xit"\nmsgstr ""\n')
+    assert found == head(UTF_8) + rest + '\nmsgid "E_xit"\nmsgstr "e_XIT"\n'
+    assert notes == ["4 values left that nobody reads, such as user.login.title"]
+
+
 def test_another_language_in_the_head_is_said():
     _, notes = said(head(UTF_8, "Language: de_AT"), "fr")
     assert notes == ["its head says Language: de_AT, and the model translates into fr"]

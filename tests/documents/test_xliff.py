@@ -86,6 +86,14 @@ def test_the_sentences_of_a_divided_unit_keep_their_marks(encoding: str):
     assert found.count("<target") == found.count("target>") == 1
 
 
+def test_keys_of_texts_get_no_target():
+    """Symfony has such sources; their texts are the targets in the file of another language."""
+    counts = Counts()
+    source = XLIFF_1.replace("red", "user.login.title").encode()
+    assert translate_document(source, Swapping(), "a.xlf", counts=counts) == source
+    assert counts.notes == ["1 value left that nobody reads, such as user.login.title"]
+
+
 def test_layout_of_xliff_cuts_no_sentence_unless_it_counts():
     """Angular writes a paragraph of several lines with their indent."""
     source = XLIFF_2.format("", "\n   the red\n   <pc id='1'>house\n   stands</pc>\n\n   now\n ")
