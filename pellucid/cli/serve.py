@@ -199,8 +199,7 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
     _raise_open_files(limits.max_connections)
 
     for each in bundles:
-        _, separator, path = each.partition("=")
-        require_model(path if separator else each)
+        require_model(_name_and_path(each)[1])
 
     # The port is taken before anything heavy is imported: clients wait instead of being refused.
     listener = listen(options["host"], options["port"])
@@ -401,7 +400,7 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
         glossaries.append((name, Path(file)))
 
     places = []
-    for name, path in name_places(list(bundles)):
+    for name, path in name_places([_name_and_path(each) for each in bundles]):
         if not is_marian_folder(path):
             find_bundle(path)  # fails now, with a clear message, instead of in a worker
         pair = given.get(name, given.get(""))
@@ -413,6 +412,13 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
         names = ", ".join(place.name for place in places)
         raise ConfigError(f"--languages names {sorted(unknown)[0]!r}; there are: {names}")
     return places
+
+
+def _name_and_path(bundle: str) -> tuple[str, str]:
+    """The two parts of ``NAME=BUNDLE``; the name is empty if all of it is a bundle's path."""
+    name, separator, path = bundle.partition("=")
+    is_path = not separator or Path(bundle).exists()  # such as runs/lr=0.1
+    return ("", bundle) if is_path else (name, path)
 
 
 def _pair_of(codes: str, option: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ need the model itself, and ``LoadedModel.open`` reads it for the first of them.
 import dataclasses
 import itertools
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from pellucid.backends import ComputeType, EngineName
@@ -190,20 +191,19 @@ def open_model(place: ModelPlace, cache: TranslationCache | None = None) -> Load
     return model
 
 
-def name_places(specifications: list[str]) -> list[tuple[str, Path]]:
-    """Names and paths from ``NAME=PATH`` or ``PATH``; the default name is the folder's.
+def name_places(given: Sequence[tuple[str, str]]) -> list[tuple[str, Path]]:
+    """Names and paths; the name that stands for an empty one is the folder's.
 
-    Of equal names the later ones get a number. ``PATH`` may be ``hf://ORG/NAME``, which is fetched
+    Of equal names the later ones get a number. A path may be ``hf://ORG/NAME``, which is fetched
     once and whose revision stays while the server runs; raises as ``fetch`` does.
     """
     found: list[tuple[str, Path]] = []
     taken: set[str] = set()
-    for specification in specifications:
-        name, separator, rest = specification.partition("=")
-        path = folder_of(rest if separator else specification)
-        stem = name if separator else (path.resolve().name or "model")
+    for name, place in given:
+        path = folder_of(place)
+        stem = name or path.resolve().name or "model"
         # A bundle of a run is RUN/bundles/STEP: the run's name is more telling than the step.
-        if not separator and path.resolve().parent.name == "bundles":
+        if not name and path.resolve().parent.name == "bundles":
             stem = path.resolve().parent.parent.name
 
         unique = next(

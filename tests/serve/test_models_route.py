@@ -1,4 +1,4 @@
-"""GET /v1/models: what is served, and who searches for it."""
+"""GET /v1/models: what is served, under which name, and who searches for it."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 from served_models import client_of, make_service, write_bundle
 from starlette.testclient import TestClient
 
+from pellucid.cli.serve import _places
 from pellucid.serve.models import ModelPlace, open_model
 
 
@@ -27,3 +28,11 @@ def test_each_model_names_the_engine_that_searches_for_it(tmp_path: Path):
     with client_of(make_service(None, *models)) as client:
         named = {each["name"]: each["engine"] for each in entries(client)}
     assert named == {"auto": "ctranslate2", "ctranslate2": "ctranslate2", "torch": "torch"}
+
+
+def test_a_path_with_an_equals_sign_is_no_name(tmp_path: Path):
+    folder = write_bundle(tmp_path / "lr=0.1")
+    options = {"languages": (), "glossary": (), "engine": "auto", "compute_type": None}
+    places = _places((str(folder), f"fast={folder}", f"={folder}"), options)
+    assert [each.name for each in places] == ["lr=0.1", "fast", "lr=0.1-2"]
+    assert {each.path for each in places} == {folder}
