@@ -33,7 +33,7 @@ _ASIDES = re.compile(
 hold a part of it. A name of a speaker may stand before it: ``MARY (on phone):``."""
 _SPEAKER = (
     rf"(?:^|(?<=[>}}]))(?:(?:[-–—‐]|>>) ?)?{_NAME}"
-    rf"(?::(?=\s)|(?<= )(?={_ASIDE}[^\n{_ASIDE_END}]*{_ASIDE_END}:))"
+    rf"(?::(?=[\s<{{])|(?<= )(?={_ASIDE}[^\n{_ASIDE_END}]*{_ASIDE_END}:))"
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _SOUND = (

@@ -72,7 +72,11 @@ def test_subrip_in_the_wild(source: str, found: str):
 
 
 @pytest.mark.parametrize(
-    "line", ["ANN: red", "- ANN: red", "[ANN]: red", "<i>ANN: red</i>", "{\\an8}ANN: red"]
+    "line",
+    [
+        *("ANN: red", "- ANN: red", "[ANN]: red", "<i>ANN: red</i>", "{\\an8}ANN: red"),
+        *("<b>ANN:</b> red", '<font color="red">ANN:</font><i> red</i>'),
+    ],
 )
 def test_the_name_of_a_speaker_is_not_translated(line: str):
     [segment] = read_document(f"{HEAD}{line}\n".encode(), "srt", "a.srt").segments
