@@ -13,6 +13,7 @@ from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.html_rules import BLOCKS
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
+from pellucid.documents.wrapped import Paragraph, wrapped_paragraphs
 from pellucid.text.corpus.dialects import BYTE_ORDER_MARKS, byte_order_mark
 
 
@@ -41,7 +42,9 @@ def encode(text: str, encoding: str) -> bytes:
 
 
 class TextDocument:
-    """Plain text: each line with words is a segment, with what is around it kept."""
+    """Plain text: each line with words is a segment, or each wrapped paragraph, with what is around
+    it kept.
+    """
 
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for what is not text."""
@@ -50,18 +53,28 @@ class TextDocument:
         self._around: list[str] = []
         """The text before, between and behind the segments."""
         self.segments: list[Segment] = []
+        self._wrapped: dict[int, tuple[Paragraph, str]] = {}
+        """By segment: a paragraph of several lines, and its source."""
         waiting: list[str] = []
 
-        for line in text.splitlines(keepends=True):
-            words = line.strip()
+        lines = text.splitlines(keepends=True)
+        paragraphs = wrapped_paragraphs(lines)
+        at = 0
+        while at < len(lines):
+            paragraph = paragraphs.get(at)
+            first, at = at, paragraph.stop if paragraph else at + 1
+            source = "".join(lines[first:at])
+            words = source[paragraph.start if paragraph else 0 :].strip()
             if not words:
-                waiting.append(line)
+                waiting.append(source)
                 continue
 
-            start = line.index(words)
-            self._around.append("".join([*waiting, line[:start]]))
-            self.segments.append(Segment((words,)))
-            waiting = [line[start + len(words) :]]
+            start = source.index(words)
+            self._around.append("".join([*waiting, source[:start]]))
+            if paragraph:
+                self._wrapped[len(self.segments)] = paragraph, words
+            self.segments.append(Segment((paragraph.text if paragraph else words,)))
+            waiting = [source[start + len(words) :]]
 
         self._around.append("".join(waiting))
 
@@ -70,8 +83,13 @@ class TextDocument:
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         written = self._around[:1]
-        for segment, after in zip(translated, self._around[1:], strict=True):
-            written += [segment.text, after]
+        for number, segment in enumerate(translated):
+            text = segment.text
+            if number in self._wrapped:
+                paragraph, source = self._wrapped[number]
+                is_same = segment == self.segments[number]
+                text = source if is_same else paragraph.written(text)
+            written += [text, self._around[number + 1]]
         return encode("".join(written), self._encoding)
 
 
