@@ -302,6 +302,8 @@ _STARTS: _Words = {
     "cs": "on ona ono oni já my vy to ten ta ale a v na když po potom pak",
     "da": "han hun den det de jeg vi der men og i på da så efter hvis",
     "de": (
+        "du mein meine dein deine kein keine jeder jede jedes jemand niemand alles nichts mir mich "
+        "dir dich uns ihnen hast hat haben habt bist sind war waren kann bitte danke "
         "außerdem danach dort heute zudem ferner jedoch trotz alle beide man zwei drei viele "
         "einige diesen diesem unser unsere sobald dazu dabei darüber dennoch allerdings aber als "
         "am an auch auf aus bei bis da daher damit dann das dass der deshalb die dies diese "

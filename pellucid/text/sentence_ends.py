@@ -27,6 +27,8 @@ HAVE_ORDINALS = frozenset(
     )
 )
 """Languages that write an ordinal number as a number with a full stop."""
+_NEED_CAPITALS = frozenset(("ca", "cs", "da", "de", "fi", "sk"))
+"""Languages in which sentencex ends no sentence before a word in lower case."""
 _HAVE_DATES = HAVE_ORDINALS | {"ko"}
 """Languages that write a date as numbers with a full stop and a space: ``2020. 5. 12.``."""
 NEARBY = 64
@@ -120,9 +122,15 @@ class Place:
     def begins_sentences(self) -> bool:
         """Whether the next word is in upper case and begins sentences rather than names."""
         word = self.next_word
-        return word[:1].isupper() and word.lower() in starts(self.language)
+        return word[:1].isupper() and _is_in(word, starts(self.language))
 
 
+def _is_in(word: str, words: Set[str]) -> bool:
+    """Whether the words have it, or what is in front of its apostrophe: ``it's``."""
+    return any(each in words for each in (word.lower(), _APOSTROPHE.split(word.lower())[0]))
+
+
+_APOSTROPHE = re.compile("['’]")
 _FIRST_WORD = re.compile(r"(?:^|[.!?:;(\[\"'„“”«»‘’¿¡]\s*)[^\W\d_]+(?:\.[^\W\d_]+)*\.$")
 _CASED = re.compile(rf"[{re.escape(_OPENING)}\s]*([^\W\d_])")
 _NEXT_WORD = re.compile(
@@ -297,7 +305,9 @@ _VERBS = frozenset(
     )
 )
 """Verbs of speech behind a question or an exclamation without quotation marks."""
-_INVERTED = re.compile(r"[^\W\d_’']+-(?:t-)?(?:il|elle|on|je|ils|elles|tu|nous|vous)\b", re.I)
+_INVERTED = re.compile(
+    r"(?:[^\W\d_]+[’'])?[^\W\d_’']+-(?:t-)?(?:il|elle|on|je|ils|elles|tu|nous|vous)\b", re.I
+)
 """A verb of French with its subject behind it, such as ``demanda-t-elle``."""
 
 
@@ -320,10 +330,12 @@ def _is_abbreviation(place: Place) -> bool:
     Europarl and 10,000 lines of the web 14 were.
     """
     language = place.language
-    lists = (before_words, before_numbers, list_ends, units)
-    if any(place.is_behind(words(language)) for words in lists):
-        return True
     word = place.last_words[0]
+    for words in (before_words, before_numbers, list_ends, units):
+        if place.is_behind(words(language)):
+            return True
+        if word.capitalize() in words(language) and word not in real_words(language):
+            return True
     parts = word.split(".")
     if not all(part and len(part) <= 4 and part.replace("-", "").isalpha() for part in parts):
         return not place.is_informal and _has_no_vowel(word)
@@ -413,7 +425,7 @@ def _is_name_of_letter(left: str) -> bool:
 
 
 def _is_a_start(word: str, language: str) -> bool:
-    return word.lower() in (starts(language) or starts("en"))
+    return _is_in(word, starts(language) or starts("en"))
 
 
 # ---- places without white space ----
@@ -547,6 +559,7 @@ _POSSIBLE = re.compile(
     rf"|(?P<note>[{_STOPS}][{_CLOSING}]*(?:\d{{1,3}}(?:[,–-]\d{{1,3}})*"
     rf"|{_SUPERSCRIPT}{{1,3}}[⁾)]?|{_NOTE}{{1,5}})\s+)"
     r"|(?P<stop>\.\s+)"
+    r"|(?P<loud>[?!]\s+)"
 )
 _ANY_STOP = re.compile(rf"[{_STOPS}༎|]")
 _TIBETAN_ENDS = re.compile("(?:^|[་༌ ])(?:ཡིན|རེད|ཡོད|འདུག|མེད|མིན|སོང|བྱུང|[གངདནབམའརལསཏ]ོ|[^་༌ ]*འོ)[་༌]?།$")
@@ -577,8 +590,14 @@ def is_missed_end(place: Place, kind: str) -> bool:
             return _can_begin(place) and _is_bracket_end(place)
         case "note":
             return _can_begin(place) and _is_note_end(place)
+        case "stop" | "loud" if place.right[0].islower():
+            needs_capital = place.language in _NEED_CAPITALS and place.is_informal
+            is_stop = needs_capital and not place.left.endswith("..")
+            return (is_stop or kind == "loud") and not is_wrong_end(place)
         case "stop":
             return _is_before_amount(place) or (_can_begin(place) and _is_stop_end(place))
+        case "loud":
+            return False
     return True
 
 
@@ -615,13 +634,19 @@ def _is_stop_end(place: Place) -> bool:
     is_end = place.is_behind(list_ends(language))
     if _is_name_of_letter(place.left) and place.begins_sentences:
         return True
-    if place.last_words[0] in real_words(language):
-        return place.next_word != "" and not _NUMBER.match(place.right)
+    if place.last_words[0] in real_words(language) or _is_answer(place):
+        return place.right[:1].isalpha() and not _NUMBER.match(place.right)
     if not is_end and not (place.begins_sentences and place.is_behind(units(language))):
         return False
     if place.left.rfind("(") > place.left.rfind(")") or _is_time_of(place):
         return False
     return place.begins_sentences or (language != "de" and place.next_word[:1].isupper())
+
+
+def _is_answer(place: Place) -> bool:
+    """Whether somebody says no: ``No. Tom did.``"""
+    is_no = place.last_words[0] == "No" and "no" in real_words(place.language)
+    return is_no and _FIRST_WORD.search(place.left) is not None
 
 
 _AMOUNT = re.compile(r"\d+\s[A-ZÄÖÜ][a-zäöüß]")

@@ -396,3 +396,39 @@ def test_a_word_of_french_a_disc_and_an_amount_are_no_numbers_of_the_sentence_in
 )
 def test_a_noun_and_a_name_without_a_space_are_two_sentences(language: str, expected: str):
     assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", "ich bin müde. |geh weg! |wo bist du? |ich bin bei dr. meier in st. pauli."),
+        ("de", "Wo bist du? |ich bin hier. |ich mag das. |du auch?"),
+        ("de", "was? fragte er. |er kam am 5. mai ca. um drei... dann ging er."),
+        ("de", "Die Frage „Was ist das? “ blieb. |Er kam ggf. später, usw. usf. so."),
+        ("cs", "jsem tady. |ty jsi tam? |ano."),
+        ("da", "jeg er her. |du er der! |ja."),
+        ("fi", "olen täällä. |sinä olet siellä? |joo."),
+        ("sk", "som tu. |ty si tam."),
+        ("ca", "soc aquí. |tu no."),
+        ("fr", "tu viens ? |non ! |pourquoi ? |— Oui ! s'écria-t-elle."),
+        ("en", "are you here ? |yes ! |i saw st. vitus and co. in it."),
+    ],
+)
+def test_sentences_of_a_text_in_lower_case_end(language: str, expected: str):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", "No. |I don't. |No. |Tom did. |Is it? |No. |It isn't."),
+        ("en", "No. 5 is alive. |See No. V and the No. Ten."),
+        ("it", "No. |Tom è qui."),
+        ("en", "In the U.S. |It's big. |At Apple Inc. |We’re happy. |Vitamin C. |That's good."),
+        ("en", "Mr. O'Brien's and J. O'Neill came."),
+        ("de", "Sie wurde 3. |Du wurdest 12. |Mein Bruder kam am 3. Advent."),
+        ("de", "Bücher, Hefte usw. |Jeder kann lesen."),
+    ],
+)
+def test_answers_and_contracted_words_begin_sentences(language: str, expected: str):
+    assert_cut(expected, language)
