@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pellucid.cli.evaluate import language_option, metric_option, suffix_language, tokenize_option
+from pellucid.cli.evaluate import (
+    language_option,
+    metric_option,
+    other_languages,
+    suffix_language,
+    tokenize_option,
+)
 from pellucid.cli.options import (
     Choices,
     engine_options,
@@ -106,6 +112,7 @@ def compare(
     problems: dict[str, None] = {}  # of both models, each once
     for name, translator in zip((a, b), translators, strict=True):
         problems[other_form_problem(translator, alternatives)] = None
+        problems[other_languages(translator, str(source), str(reference)) or ""] = None
         # ``best_alone``: a list of n best would take time and change nothing. Lines are not split,
         # so that line n stays with reference n.
         found = translator.without_log().translate(

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pellucid.evaluation.evaluate import Evaluation
     from pellucid.evaluation.judges import Judge
 
+_log = logging.getLogger("pellucid")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
 _ALIASES = {metric.alias: name for name, metric in METRICS.items() if metric.alias is not None}
@@ -207,6 +209,8 @@ def evaluate(
     terms = None if glossary is None else Glossary.read(glossary, domains)
     translator = open_translator(bundle, search, engine=engine, others=others)
     translator.glossary = terms
+    if reference and (problem := other_languages(translator, source, reference[0])):
+        _log.warning("%s", problem)
     if calibrate:  # the scale is learned from translations as the model gives them
         plain = translator.settings.changed({"below": None})
         translator = translator.with_settings(plain)
@@ -420,6 +424,15 @@ def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
         from pellucid.decoding.warnings import in_words
 
         click.echo(f"translations with warnings: {in_words(evaluation.warnings)}")
+
+
+def other_languages(translator: "Translator", source: str, reference: str) -> str | None:
+    """A sentence if the names of a test set tell other languages than the model translates."""
+    from pellucid.text.check.languages import languages_of_files, languages_problem
+
+    model = translator.source_language, translator.target_language
+    given = languages_of_files(source, reference)
+    return languages_problem(model, given, (source, reference))
 
 
 def suffix_language(path: str) -> str | None:

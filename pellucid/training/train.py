@@ -13,6 +13,7 @@ from typing import get_args
 import numpy as np
 import torch
 
+from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.limits import shown
 from pellucid.core.phases import begin_phase
@@ -22,6 +23,8 @@ from pellucid.evaluation.scoring import TITLES
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
+from pellucid.text.check.languages import languages_problem
+from pellucid.text.languages import languages_of
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import (
     load_checkpoint,
@@ -208,6 +211,8 @@ def set_up_run(
         for line in idle_settings(config):
             _log.warning("%s", line)
     parent = load_parent(config)
+    if parent is not None and newest is None and process_group.world.is_first:
+        _warn_of_languages(config, parent)
     teachers = load_teachers(config)
 
     # The first process writes tokenizers and tokenized text; the others then find them.
@@ -272,6 +277,21 @@ def set_up_run(
         process_group=process_group,
         loss_scale=scale,
     )
+
+
+def _warn_of_languages(config: RunConfig, parent: Bundle[SequenceModel]) -> None:
+    """Log a warning if the text is named as in other languages than the parent translates."""
+    if config.data.both_directions or parent.settings.get("data", {}).get("both_directions"):
+        return
+    name = "" if parent.path is None else parent.path.name
+    files = (
+        (config.data.source or ("the phrasebook",))[0],
+        (config.data.target or ("its target",))[0],
+    )
+    given = languages_of(config.to_table(), "")
+    problem = languages_problem(languages_of(parent.settings, name), given, files)
+    if problem:
+        _log.warning("fine-tuning to other languages: %s", problem)
 
 
 def _for_data(make_objective: MakeObjective, config: RunConfig) -> MakeObjective:

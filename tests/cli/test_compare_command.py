@@ -29,6 +29,21 @@ def test_two_models_are_compared_for_people_and_programs(tiny_run, tmp_path):
     assert report["length_ratio"]["baseline"] == report["length_ratio"]["system"]
 
 
+def test_files_in_other_languages_than_a_model_translates_are_told_once(tiny_run, tmp_path):
+    (tmp_path / "a.fr").write_text(SOURCES)
+    (tmp_path / "a.en").write_text(REFERENCES)
+    problem = (
+        "the model translates fr into en, but, going by names, a.en is in en and a.fr is in fr:"
+        " are source and target exchanged?"
+    )
+    for command in (("compare", tiny_run, tiny_run), ("evaluate", tiny_run)):
+        said = pellucid(*command, "a.en", "a.fr", "--max-length", 8, folder=tmp_path)
+        assert said.code == 0
+        assert said.err.count(problem) == 1
+        right = pellucid(*command, "a.fr", "a.en", "--max-length", 8, folder=tmp_path)
+        assert "translates" not in right.err
+
+
 def test_unequal_files_end_with_65_before_a_model_is_opened(tmp_path):
     (tmp_path / "a.fr").write_text(SOURCES)
     (tmp_path / "a.en").write_text("a dog sleeps .\n")

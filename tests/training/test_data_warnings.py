@@ -3,6 +3,8 @@
 import logging
 from pathlib import Path
 
+import pytest
+
 from pellucid import phrasebook
 from pellucid.text.seen_words import SeenWords
 from pellucid.training.data import TrainingData
@@ -52,6 +54,36 @@ def written(folder: Path, train: list[str], valid: list[str]) -> Path:
 def test_a_run_keeps_the_words_of_its_source_text(tmp_path: Path):
     data = prepared(written(tmp_path, ["Le chat dort", "un chat"], ["le chat", "un chien"]))
     assert data.seen_words == SeenWords(frozenset({"le", "chat", "dort", "un"}))
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (("v.fr", "v.en"), []),
+        (("v.en", "v.fr"), ["are source and target exchanged?"]),
+        (("v.fr", "v.fr"), ["source equals target in 120 of 120", "v.fr is in fr"]),
+        (("v.fr", "mixed.en"), ["no line resembles its partner"]),
+        (("v.fr", "moved.en"), ["look shifted against each other"]),
+    ],
+)
+def test_validation_text_that_cannot_be_right_is_told(tmp_path, caplog, files, said):
+    """Otherwise the run learns well and is called useless."""
+    pairs = phrasebook.split(300, 20, 7).train
+    for name, some in (("a", pairs[120:]), ("v", pairs[:120])):
+        for side, language in (("source", "fr"), ("target", "en")):
+            lines = [f"{getattr(pair, side)}\n" for pair in some]
+            (tmp_path / f"{name}.{language}").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "mixed.en").write_text("".join(sorted(lines)), encoding="utf-8")
+    (tmp_path / "moved.en").write_text("".join([*lines[1:], lines[0]]), encoding="utf-8")
+
+    named = dict(zip(("valid_source", "valid_target"), files, strict=True))
+    named |= {"source": "a.fr", "target": "a.en"}
+    settings = [f"data.{key}={tmp_path / name}" for key, name in named.items()]
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        prepare_data(read_config("demo", [*settings, "tokenizer.kind=word"]), tmp_path / "run")
+    told = [each.getMessage() for each in caplog.records if "/v.fr" in each.getMessage()]
+    assert len(told) == len(said)
+    assert all(part in message for part, message in zip(said, told, strict=True))
 
 
 def test_words_are_not_kept_where_most_held_out_lines_have_others(tmp_path: Path):

@@ -1,5 +1,6 @@
 """``--init``: a run begins where a bundle ended, with its model and its tokenizers."""
 
+import contextlib
 import dataclasses
 import shutil
 from pathlib import Path
@@ -11,7 +12,7 @@ from tiny_runs import SETTINGS
 
 from pellucid.bundle import find_bundle, load_bundle, open_any_bundle
 from pellucid.core.config import write_toml
-from pellucid.core.errors import ConfigError, CorruptError
+from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.files import read_manifest
 from pellucid.core.tensors import load_tensors
 from pellucid.decoding.config import DecodingConfig
@@ -110,6 +111,21 @@ def test_fine_tuning_learns_new_text(tiny_run: Path, tmp_path: Path):
         if event["event"] == "validation"
     ]
     assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_text_in_other_languages_than_the_parent_s_is_told(
+    tiny_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, exchanged: bool
+):
+    """Such a run ends with a model that is worse than the one it began with."""
+    files = write_pairs(tmp_path)
+    source, target = files[::-1] if exchanged else files
+    settings = steps(1, f"data.source={source}", f"data.target={target}")
+    with contextlib.suppress(DataError):  # a vocabulary of words knows none of the other side
+        train(read_config("demo", settings, tiny_run), tmp_path / "tuned")
+    told = [each for each in caplog.messages if "fine-tuning to other languages: " in each]
+    assert len(told) == exchanged
+    assert all("the model translates fr into en" in each for each in told)
 
 
 def test_both_directions_first_and_then_one(tmp_path: Path):

@@ -295,8 +295,9 @@ def _refuse_pipe(path: Path) -> None:
         )
 
 
-def warn_of_problems(source: Path, target: Path) -> None:
-    """Log a warning for each kind of problem in the first million pairs of two training files."""
+def warn_of_problems(source: Path, target: Path, kinds: Sequence[Kind] | None = None) -> None:
+    """Log a warning for each problem in the first million pairs of two files: of sides that do not
+    belong together, and of these ``kinds``, all that are not shown elsewhere if None."""
     diagnosis = examine(source, target, most_pairs=_SHORT_FORM)
 
     slipped = diagnosis.misalignment
@@ -314,7 +315,7 @@ def warn_of_problems(source: Path, target: Path) -> None:
         _log.warning("%s and %s: %s", source, target, UNRELATED)
 
     for kind, finding in diagnosis.findings.items():
-        if finding.count and kind not in _SHOWN_ELSEWHERE:
+        if finding.count and (kind not in _SHOWN_ELSEWHERE if kinds is None else kind in kinds):
             _log.warning(
                 "%s and %s: %s in %d of %d pairs, first in line %d; see pellucid check",
                 source,
