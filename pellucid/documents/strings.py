@@ -10,7 +10,7 @@ from pellucid.core.limits import parse_json
 from pellucid.core.texts import counted
 from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.segments import Languages, Segment
-from pellucid.text.languages import base_code
+from pellucid.text.languages import TWO_LETTERS, base_code, language_of_code
 
 _MOST_VALUES = 1_000_000
 _DEEPEST = 200
@@ -140,6 +140,24 @@ def _is_renamed(key: str, languages: Languages) -> bool:
     return bool(ours and theirs) and base_code(key) == ours != theirs
 
 
+def _other_languages(keys: Iterable[str], languages: Languages) -> list[str]:
+    """The outermost keys that are languages other than the source, in a file that has its texts in
+    several languages: each of its keys is one.
+    """
+    found = {key: language_of_code(key) for key in keys}
+    source = language_of_code(languages.source)
+    if source not in found.values() or not TWO_LETTERS.issuperset(found.values()):
+        return []
+    return [key for key, language in found.items() if language != source]
+
+
+def _left_languages(keys: Sequence[str], languages: Languages) -> list[str]:
+    """A note on the keys of other languages, if there are any."""
+    shown = ", ".join(keys[:_SHOWN_KEYS])
+    note = f"what is below {shown} is left, as its language is not {languages.source}"
+    return [f"{note}: the translation is below the key of that"] if keys else []
+
+
 def _renamed(key: str, language: str) -> str:
     """A note on the key that holds all others."""
     return f"its outermost key, {key}, is {language} now, the language of the translation"
@@ -173,7 +191,13 @@ class JsonDocument:
         strings = []
         locale = _key_of_locale(root)
         languages = languages or Languages()
+        others = _other_languages(root, languages) if isinstance(root, dict) and not keys else []
+        outermost = None
         for start, end, value, key, depth in _json_strings(text):
+            if depth == 1 and key is None:
+                outermost = value
+            if outermost in others:
+                continue
             if depth == 1 and key is None and root.keys() == {value} and locale == value:
                 if _is_renamed(value, languages):
                     self._strings.replace(start, end, json.dumps(languages.target))
@@ -194,6 +218,7 @@ class JsonDocument:
             elif not keys and not key.startswith("@"):
                 self._strings.add_value(start, end, value)
 
+        notes += _left_languages(others, languages)
         self.segments, self.notes = self._strings.segments, [*notes, *self._strings.notes]
 
     def write(self, translated: Sequence[Segment]) -> bytes:
@@ -285,6 +310,8 @@ class YamlDocument:
             )
             _check_depth(yaml.parse(text, loader), what)
             roots = list(yaml.compose_all(text, loader))
+            languages = languages or Languages()
+            others = [] if keys else _without_other_languages(roots, languages)
             found = [
                 (
                     _scalar_start(text, node),
@@ -302,7 +329,7 @@ class YamlDocument:
         if only_known:
             _check_keys(keys, {key for *_, key in found}, what)
         self._strings = Strings(text, encoding)
-        notes = [*self._rename(roots, languages or Languages())]
+        notes = _left_languages(others, languages) or [*self._rename(roots, languages)]
         self._styles: dict[int, str] = {}
         for start, end, value, style, key in sorted(found, key=lambda each: each[0]):
             self._styles[start] = style
@@ -359,6 +386,19 @@ def _yaml_problem(error: Exception) -> str:
     if mark is None or not problem:
         return " ".join(str(error).split())
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+
+
+def _without_other_languages(roots: Sequence[Any], languages: Languages) -> list[str]:
+    """Take what is in other languages out of the nodes of a file; its keys."""
+    others: list[str] = []
+    for root in roots:
+        if root is not None and root.id == "mapping":
+            names = [key.value if key.id == "scalar" else "" for key, _ in root.value]
+            found = _other_languages(names, languages)
+            pairs = zip(names, root.value, strict=True)
+            root.value = [pair for name, pair in pairs if name not in found]
+            others += found
+    return others
 
 
 def _yaml_strings(root: Any) -> Iterator[tuple[Any, str]]:

@@ -6,10 +6,12 @@ import time
 import pytest
 
 from pellucid.documents.formats import ReadOptions, read_document
+from pellucid.documents.markup import Counts
 from pellucid.documents.names import format_of
 from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import notes_of
 from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import translated
 from tests.documents.test_untouched_bytes import Capitals
 
 NO_TEXT = [
@@ -25,6 +27,36 @@ TEXT = [
     *("bi-weekly", "save-button", "fa", "Add", "hmm", "dd", "mm", "a dad", "iconic", "Mm, yes"),
     *("he/she", "version v1.2.3", "see image.png", "f (x)", "COVID-19", "5 px", "True", "true."),
 ]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "found", "left"),
+    [
+        (
+            "a.json",
+            '{"en": {"de": "red"}, "de": {"a": "rot"}, "pt-BR": ["x y"]}',
+            '{"en": {"de": "RED"}, "de": {"a": "rot"}, "pt-BR": ["x y"]}',
+            "de, pt-BR",
+        ),
+        ("a.yaml", "en:\n  a: red\nde:\n  a: rot\n", "en:\n  a: RED\nde:\n  a: rot\n", "de"),
+        # other keys, and no key of the source
+        (
+            "a.json",
+            '{"en": "red", "de": "old", "a": "b"}',
+            '{"en": "RED", "de": "OLD", "a": "B"}',
+            "",
+        ),
+        ("a.json", '{"it": "red", "de": "old"}', '{"it": "RED", "de": "OLD"}', ""),
+        ("a.yaml", "en: red\nno: old\nor else: a\n", "en: RED\nno: OLD\nor else: A\n", ""),
+    ],
+)
+def test_of_a_file_in_several_languages_one_is_translated(
+    name: str, source: str, found: str, left: str
+):
+    counts = Counts()
+    assert translated(source, name, counts=counts) == found
+    note = f"what is below {left} is left, as its language is not en"
+    assert [each.partition(":")[0] for each in counts.notes] == ([note] if left else [])
 
 
 def in_german(source: str, name: str, of: str = "en", into: str = "de") -> tuple[str, list[str]]:
@@ -62,7 +94,6 @@ def test_a_file_says_the_language_of_its_translation(name: str, source: str, fou
     ("name", "source"),
     [
         ("a.json", '{"en": "red"}'),
-        ("a.json", '{"en": {"a": "red"}, "fr": {"a": "rouge"}}'),
         ("a.json", '{"my": {"a": "red"}}'),
         ("a.json", '[{"en": {"a": "red"}}]'),
         ("a.json", '{"a": {"@@locale": "en"}}'),
