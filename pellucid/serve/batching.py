@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pellucid.core.errors import CancelledError, place_of
+from pellucid.core.errors import CancelledError, ConfigError, DataError, place_of
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
@@ -17,6 +17,8 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.warnings import kinds_of
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.server.errors import (
+    FieldProblem,
+    InvalidError,
     OverloadedError,
     ServiceError,
     UnavailableError,
@@ -297,8 +299,13 @@ class Batcher:
                 for each in batch:
                     self._run([each])
                 return
-            _LOG.error("a sentence failed: %s", place_of(error))
-            found = [EngineError("the model failed on this text")]
+            if isinstance(error, ConfigError | DataError):
+                # such as terms, where the model's own settings draw samples: no fault of the server
+                refusal = FieldProblem("model", f"cannot do this: {error}", "")
+                found = [InvalidError([refusal])]
+            else:
+                _LOG.error("a sentence failed: %s", place_of(error))
+                found = [EngineError("the model failed on this text")]
 
         seconds = time.monotonic() - begun
         self._metrics.inference_seconds.observe(seconds)

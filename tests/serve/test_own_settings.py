@@ -16,6 +16,7 @@ from pellucid.serve.models import LoadedModel, ModelPlace, open_model
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import InvalidError
 from pellucid.serve.service import search_settings
+from pellucid.text.glossary import Glossary
 
 GROUPS = {"beam_size": 4, "diverse_groups": 4}
 OWN = {
@@ -77,6 +78,23 @@ def test_what_does_not_go_with_a_models_own_search_is_refused(
     assert problem["field"] == field
     assert problem["message"].startswith("does not go with the settings of this model: ")
     assert message in problem["message"]
+
+
+@pytest.mark.parametrize("name", ["groups", "samples", "no search"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_terms_that_do_not_go_with_a_models_own_search_are_refused(
+    name: str, stream: bool, tmp_path: Path
+):
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("source\ttarget\noui\tchat\n")
+    model = served(**OWN[name])
+    model.glossaries["terms"] = Glossary.read(terms)
+    ask = {"text": ["non", "oui"], "glossary": "terms", "stream": stream}
+    with client_of(make_service(None, model)) as client:
+        answer = client.post("/v1/translate", json=ask)
+    said = answer.json()["detail"] if answer.status_code != 200 else answer.text
+    assert answer.status_code == 422 or (stream and '"status":422' in said), said
+    assert "model cannot do this: " in said
 
 
 @pytest.mark.parametrize(
