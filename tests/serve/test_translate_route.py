@@ -200,3 +200,9 @@ def test_a_text_of_numbers_or_addresses_is_copied(client: TestClient):
     for text in ("42", " 12:30 "):
         [answer] = ask(client, text=text)["translations"]
         assert (answer["text"], answer["warnings"]) == (text, [])
+
+
+def test_of_a_list_only_the_wrong_items_are_named(client: TestClient):
+    answer = client.post("/v1/translate", json={"text": ["je", None, 5], "beam_size": "2"})
+    assert answer.status_code == 422
+    assert [each["field"] for each in answer.json()["errors"]] == ["text.1", "text.2", "beam_size"]

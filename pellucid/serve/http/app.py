@@ -205,7 +205,10 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     for each in error.errors():
         problem = _problem_of(each)
         problems.setdefault(problem.field, problem)
-    return service_problem(request.scope, InvalidError(list(problems.values())))
+    # A list that may be there has no problem beside those of its items.
+    lists = {field.rpartition(".")[0] for field in problems}
+    own = [each for field, each in problems.items() if field not in lists]
+    return service_problem(request.scope, InvalidError(own))
 
 
 def _problem_of(error: Mapping[str, Any]) -> FieldProblem:
