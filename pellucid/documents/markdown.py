@@ -24,6 +24,7 @@ from pellucid.documents.markdown_dialects import (
     Title,
     anchors_of,
     has_code_cells,
+    is_mdx,
     parser,
     settings_end,
     without_marks,
@@ -145,10 +146,13 @@ class MarkdownDocument:
             starts = _line_starts(source)
 
         # So are lines of dialects that are no text; where these may be is read in normal line ends.
+        in_mdx = is_mdx(what, text)
         read, titles = without_marks(
-            text.split("\n"), cells_are_code=has_code_cells(what, source[:front])
+            text.split("\n"),
+            cells_are_code=has_code_cells(what, source[:front]),
+            in_mdx=in_mdx,
         )
-        self._parser = _parser(what)
+        self._parser = _parser(what, in_mdx=in_mdx)
         self._env: dict[str, Any] = {}
         """The addresses that links name (``[text][name]``), as the parser keeps them."""
         tokens = self._parser.parse("\n".join(read), self._env)
@@ -482,11 +486,11 @@ def _named_in(tokens: Iterable[Any]) -> dict[str, str]:
     return names
 
 
-def _parser(what: str) -> Any:
+def _parser(what: str, *, in_mdx: bool) -> Any:
     """A parser whose inline tokens have the span of their source; it raises DataError for
     paragraphs that take it quadratic time.
     """
-    found = parser()
+    found = parser(in_mdx=in_mdx)
 
     def check(state: Any) -> None:
         """A rule of the parser that refuses text with too much to search in."""

@@ -199,6 +199,20 @@ _SHORTCODE = re.compile(
     r"\{\{[<%][ ]*(?P<hugo>[\w-]+)|\{%-?[ ]*(?!end)(?P<liquid>\w+)"
     r"|(?P<end>\{\{[<%][ ]*/|\{%-?[ ]*end)"
 )
+_IMPORTS = re.compile(r"^import\s[^\n]{1,200}\sfrom\s*['\"]", re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
+_TAG_START = re.compile(
+    r"[ \t]*<(?:/?[A-Z][\w.]*|/?(?:div|section|details|figure|center))(?=[\s/>]|$)"
+)
+_TAG_LINES = re.compile(
+    r"\s*<(?:/[\w.]+\s*|[\w.]+(?:\s+[\w:.-]+(?:=(?:\"[^\"]*\"|'[^']*'|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}))?"
+    r"|\s+\{\.{3}[^{}]*\})*\s*/?)>\s*"
+)
+"""A tag of MDX, with nothing beside it."""
+_TAG_TITLE = re.compile(
+    r"(?<![\w-])(?:title|label|alt|description|caption|summary|subtitle|header|placeholder|aria-label)"
+    r"=(?P<quote>[\"'])(?P<text>[^\"'{}<>]*[^\W\d_][^\"'{}<>]*)(?P=quote)"
+)
 _LONGEST_AROUND = 2_000
 """Characters of a text that a shortcode is around."""
 _EXAMPLE = re.compile(r"@[\w-]{0,60}\)[ \t]")
@@ -218,8 +232,10 @@ class Title:
     """The quotation mark on both of its sides."""
 
 
-def parser() -> Any:
-    """A parser for CommonMark with tables and what sites and READMEs have beside them."""
+def parser(*, in_mdx: bool = False) -> Any:
+    """A parser for CommonMark with tables and what sites and READMEs have beside them; MDX has no
+    indented code.
+    """
     try:
         from markdown_it import MarkdownIt
         from mdit_py_plugins.admon import admon_plugin
@@ -233,7 +249,7 @@ def parser() -> Any:
     found.use(deflist_plugin).use(admon_plugin)
     found.use(footnote_plugin, inline=False, move_to_end=False, always_match_refs=True)
     found.inline.ruler.before("escape", KEPT, _keep)
-    return found
+    return found.disable("code") if in_mdx else found
 
 
 def _keep(state: Any, silent: bool) -> bool:
@@ -334,29 +350,55 @@ def has_code_cells(what: str, settings: str) -> bool:
     return what.lower().endswith((".qmd", ".rmd")) or _OF_QUARTO.search(settings) is not None
 
 
+def is_mdx(what: str, source: str) -> bool:
+    """Whether a page is MDX, by its name or because it imports components, as in Docusaurus."""
+    if what.lower().endswith(".mdx"):
+        return True
+    return bool(_IMPORTS.search(source) and _IMPORTS.search(_FENCED.sub("", source)))
+
+
 def without_marks(
-    lines: Sequence[str], *, cells_are_code: bool = False
+    lines: Sequence[str], *, cells_are_code: bool = False, in_mdx: bool = False
 ) -> tuple[list[str], list[Title]]:
     """The lines with empty ones for those that are no text, and the titles that were in them.
 
-    With ``cells_are_code`` a block with a name in braces is code, as in Quarto.
+    With ``cells_are_code`` a block with a name in braces is code, as in Quarto. In MDX what is
+    between the lines of two tags is Markdown, and no indented line is code.
     """
-    scanner = _Scanner(lines, cells_are_code=cells_are_code)
+    scanner = _Scanner(lines, cells_are_code=cells_are_code, in_mdx=in_mdx)
     # Each time, what was within a directive or a tab is read by the parser as what it is.
     for _ in range(_DEEPEST):
         if not scanner.read():
             break
-    return scanner.lines, sorted(scanner.titles, key=lambda title: title.line)
+    return scanner.lines, sorted(scanner.shifted_titles(), key=lambda title: title.line)
+
+
+def _margins(lines: Sequence[str]) -> list[int]:
+    """The white space before each line that MDX does not count: that of the first line behind a
+    tag, which a list in it must not be behind.
+    """
+    margins: list[int] = []
+    margin, is_first = 0, False
+    for line in lines:
+        indent = len(line) - len(line.lstrip(" \t"))
+        if _TAG_START.match(line):
+            margin, is_first = 0, True
+        elif is_first and line.strip():
+            margin, is_first = indent, False
+        margins.append(min(margin, indent))
+    return margins
 
 
 class _Scanner:
     """Goes through the lines that the parser does not take for code."""
 
-    def __init__(self, lines: Sequence[str], *, cells_are_code: bool) -> None:
-        self.lines = list(lines)
+    def __init__(self, lines: Sequence[str], *, cells_are_code: bool, in_mdx: bool) -> None:
+        self._margins = _margins(lines) if in_mdx else [0] * len(lines)
+        self.lines = [line[cut:] for line, cut in zip(lines, self._margins, strict=True)]
         self._cells_are_code = cells_are_code
+        self._in_mdx = in_mdx
         self.titles: list[Title] = []
-        self._blocks = parser()
+        self._blocks = parser(in_mdx=in_mdx)
         self._blocks.core.ruler.enableOnly(["normalize", "block"])
         self._is_read = [False] * len(self.lines)
 
@@ -369,6 +411,17 @@ class _Scanner:
                 self._ends.setdefault(end, []).append(number)
             opened, closed = (sum(map(line.count, brackets)) for brackets in ("([{", ")]}"))
             self._depths.append(self._depths[-1] + opened - closed)
+
+    def shifted_titles(self) -> list[Title]:
+        """The titles with their places in the lines as they were."""
+        return [
+            dataclasses.replace(
+                each,
+                start=each.start + self._margins[each.line],
+                end=each.end + self._margins[each.line],
+            )
+            for each in self.titles
+        ]
 
     def read(self) -> bool:
         """Read the lines that are no code; whether others may be code now, to be read again."""
@@ -403,6 +456,8 @@ class _Scanner:
 
         if found := _CONTAINER.match(line):
             return self._read_container(number, found)
+        if self._in_mdx and (after := self._read_tag(number)) > number:
+            return after
 
         if found := _TAB.match(line):
             # Read as an admonition: what follows is indented text, and no code.
@@ -431,6 +486,23 @@ class _Scanner:
             self.lines[number] = ""
 
         return number + 1
+
+    def _read_tag(self, number: int) -> int:
+        """Blank the lines of a tag of MDX that has them for itself, and note its titles; the line
+        after them, or the same one.
+        """
+        if not _TAG_START.match(self.lines[number]):
+            return number
+        stop = min(len(self.lines), number + _MOST_FIELDS)
+        for last in range(number, stop):
+            if not self.lines[last].strip() or (last > number and "<" in self.lines[last]):
+                break
+            if _TAG_LINES.fullmatch("\n".join(self.lines[number : last + 1])):
+                for each in range(number, last + 1):
+                    for found in _TAG_TITLE.finditer(self.lines[each]):
+                        self.titles.append(Title(each, *found.span("text"), found["quote"]))
+                return self._blank_to(number, last)
+        return number
 
     def _end_after(self, end: str, number: int) -> int | None:
         """The line in which a block that begins in another one ends; None if there is none."""

@@ -384,3 +384,39 @@ def test_fragments_of_mdx_stay():
     """Escaped, the first of them would be text, and the second close nothing."""
     source = "<>\n\nred house\n\n</>\n\nthe <>red</> house\n"
     assert translated(source, "a.mdx") == ("<>\n\nHOUSE RED\n\n</>\n\n<>RED</> THE HOUSE\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (
+            '<Card title="red house" href="/x">\n  Old [cat](/a) and **b**.\n</Card>\n',
+            '<Card title="RED HOUSE" href="/x">\n  OLD [CAT](/a) AND **B**.\n</Card>\n',
+        ),
+        (
+            "<Steps>\n  <Step>\n    Old `a` cat\n\n    red house\n  </Step>\n</Steps>\n",
+            "<Steps>\n  <Step>\n    OLD `a` CAT\n\n    RED HOUSE\n  </Step>\n</Steps>\n",
+        ),
+        (
+            "<Tabs>\n    - old cat\n    - red house\n      - b\n</Tabs>\n",
+            "<Tabs>\n    - OLD CAT\n    - RED HOUSE\n      - B\n</Tabs>\n",
+        ),
+        (
+            "<Tab\n  label='red'\n  value={{a: 1}}\n>\n  ::: tip Old cat\n  x\n  :::\n</Tab>\n",
+            "<Tab\n  label='RED'\n  value={{a: 1}}\n>\n  ::: tip OLD CAT\n  X\n  :::\n</Tab>\n",
+        ),
+        (
+            "<Code>\n    ```js\n    a b\n    ```\n</Code>\n\nx\n",
+            "<Code>\n    ```js\n    a b\n    ```\n</Code>\n\nX\n",
+        ),
+    ],
+)
+def test_between_the_tags_of_mdx_stands_markdown(source: str, found: str):
+    assert translate_document(source.encode(), Identity(), "a.mdx").decode() == source
+    assert translate_document(source.encode(), Capitals(), "a.mdx").decode() == found
+    imports = "import Tabs from '@theme/Tabs'\n\n"
+    assert said(imports + source) == imports + found
+
+
+def test_in_other_markdown_indented_lines_are_code():
+    assert said("red\n\n    old cat\n") == "RED\n\n    old cat\n"
