@@ -23,12 +23,15 @@ from pellucid.cli.options import (
     require_texts,
     search_options,
 )
+from pellucid.core.texts import counted
 from pellucid.evaluation.metrics import COMPARED_BY, METRICS
 
 if TYPE_CHECKING:
     from pellucid.evaluation.compare import Contest
 
 _log = logging.getLogger("pellucid")
+_FEW = 20
+"""Lines. Of one line every sample is that line, so that the interval has no width."""
 
 
 @click.command()
@@ -124,6 +127,8 @@ def compare(
         log.end()
         outputs.append([each.text for each in found])
     baseline, system = outputs
+    if len(sources) < _FEW:
+        problems[f"a test of significance says little about {counted(len(sources), 'line')}"] = None
     for problem in filter(None, problems):
         _log.warning("%s", problem)
 

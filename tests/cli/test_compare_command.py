@@ -15,6 +15,7 @@ def test_two_models_are_compared_for_people_and_programs(tiny_run, tmp_path):
     said = pellucid("-q", "compare", tiny_run, tiny_run, "a.fr", "a.en", *FEW, folder=tmp_path)
     assert said.code == 0
     assert said.err.splitlines()[0] == (f"WARNING: {tiny_run}, line 1: the model does not know “.”")
+    assert "a test of significance says little about 3 lines" in said.err
     bleu, chrf, words, differ = said.out.splitlines()
     assert bleu.startswith("bleu  A ")
     assert chrf.startswith("chrf  A ")
