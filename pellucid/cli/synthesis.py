@@ -136,6 +136,7 @@ def distill(
     from pellucid.training.synthesis import Finish
 
     translator = open_translator(teacher, search, engine=engine, others=others, figures=False)
+    _warn_of_languages(translator, source, out)
     settings = translator.settings
 
     if reference is None:
@@ -241,6 +242,7 @@ def backtranslate(
     translator = open_translator(
         reverse_bundle, search, sampling=sampling, engine=engine, figures=False
     )
+    _warn_of_languages(translator, target_text, out)
     if tag:
         _check_tag(tag, forward, translator.bundle.target_tokenizer)
 
@@ -255,6 +257,15 @@ def backtranslate(
     if code == 0:  # stdout holds the path alone, for scripts
         click.echo(out)
     return code
+
+
+def _warn_of_languages(translator: "Translator", text: Path, out: Path | None) -> None:
+    """Log a warning if the names of both files tell other languages than the model translates."""
+    from pellucid.cli.evaluate import other_languages
+
+    problem = other_languages(translator, str(text), str(out or ""))
+    if problem:
+        logging.getLogger("pellucid").warning("%s", problem)
 
 
 @click.command()

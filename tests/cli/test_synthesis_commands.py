@@ -209,6 +209,19 @@ def test_back_translations_are_drawn_spoiled_and_tagged_as_asked(
     assert [not line for line in drawn] == [not line for line in plain]
 
 
+@pytest.mark.parametrize("command", ["distill", "backtranslate"])
+def test_a_model_of_the_other_direction_is_told(command: str, tiny_run: Path, tmp_path: Path):
+    """The forward model is easily given to backtranslate, and would invent every line."""
+    text = tmp_path / "news.en"
+    text.write_text("a cat\n")
+    said = pellucid(command, tiny_run, text, *SEARCH, "--out", tmp_path / "news.fr")
+    assert said.code == 0
+    assert "news.fr is in fr: are source and target exchanged?" in said.err
+    (tmp_path / "news.txt").write_text("un chat\n")
+    plain = pellucid(command, tiny_run, tmp_path / "news.txt", *SEARCH, "--out", tmp_path / "b.en")
+    assert "translates" not in plain.err
+
+
 def test_a_tag_that_the_forward_model_cannot_read_is_refused(
     short: Path, tiny_run: Path, tmp_path: Path
 ):
