@@ -353,17 +353,12 @@ def _has_no_vowel(word: str) -> bool:
     return is_known and plain.isdisjoint(_VOWELS)
 
 
-_THAI_SHORT = re.compile(r"^(?:[\u0e01-\u0e2e][\u0e47-\u0e4e]?\.?){1,5}$")
-"""Consonants alone, of which only abbreviations consist."""
-
-
 def _is_before_uncased(place: Place) -> bool:
     """Whether an abbreviation of a script without cases goes on: ``พ.ศ. 2563``, ``د. أحمد``."""
     word = place.last_words[0]
     if not word or not _is_uncased(word[0]):
         return False
-    is_thai = place.language == "th" and _THAI_SHORT.match(word) is not None
-    return is_thai or _is_letter(word) or any(map(_has_short_parts, place.last_words))
+    return _is_letter(word) or any(map(_has_short_parts, place.last_words))
 
 
 def _has_short_parts(word: str) -> bool:
