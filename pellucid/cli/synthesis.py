@@ -259,11 +259,11 @@ def backtranslate(
     return code
 
 
-def _warn_of_languages(translator: "Translator", text: Path, out: Path | None) -> None:
+def _warn_of_languages(translator: "Translator", text: str, out: str | None) -> None:
     """Log a warning if the names of both files tell other languages than the model translates."""
     from pellucid.cli.evaluate import other_languages
 
-    problem = other_languages(translator, str(text), str(out or ""))
+    problem = other_languages(translator, text, out or "")
     if problem:
         logging.getLogger("pellucid").warning("%s", problem)
 
