@@ -15,6 +15,7 @@ from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.suspicious import MOST_CHARACTERS
 from pellucid.decoding.warnings import merged
+from pellucid.text.normalization import check_text
 from pellucid.text.scripts import SPACELESS, SPACELESS_LETTER, is_wide
 from pellucid.text.splitting import Sentence, split_sentences
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
@@ -55,6 +56,7 @@ class SplitLine:
         Constraints hold for the whole translation and not for its sentences, so a line with a
         prefix or required phrases stays whole; so does one that is too long to be read.
         """
+        check_text(request.source)
         is_too_long = len(request.source) > MOST_CHARACTERS
         if language is None or request.prefix or request.must or request.terms or is_too_long:
             return cls(request, ())

@@ -102,7 +102,7 @@ _LAYOUT = re.compile(
     r"|&(?:nbsp|shy|zwnj|zwj|numsp|ZeroWidthSpace|#0*(?:160|173|847|8199|820[345]|65279)"
     r"|#[xX]0*(?:A0|a0|AD|ad|34[Ff]|2007|200[B-Db-d]|FEFF|feff));)+"
 )
-"""What shows nothing, as in the first line of an advertisement, where such signs are hundreds."""
+"""Signs that show nothing, of which the first line of an advertisement has hundreds."""
 
 
 _Source: TypeAlias = "tuple[str | int | _Place, ...]"

@@ -67,7 +67,7 @@ _LONGEST_ELEMENT = 12
 """Tokens of an element whose content stays."""
 _VOID = frozenset(("br", "img", "input", "wbr", "hr"))
 _SIGNS = re.compile(r"[^\w\s<>\[\]{}\\]+")
-"""What opens a pair of signs, such as ``^`` or ``**``."""
+"""The first of a pair of signs, such as ``^`` or ``**``."""
 _TASK = re.compile(r"\[[ xX]\](?=\s)")
 """A box to tick at the start of an item of a list."""
 

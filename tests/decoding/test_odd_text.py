@@ -124,6 +124,7 @@ def test_text_behind_the_characters_that_are_read_is_said_to_be_cut(
 def test_half_a_character_is_refused(translator: Translator, text: str):
     for call in (
         lambda: translator.translate(text),
+        lambda: translator.translate(f"Le chat. {text} Il dort.", split=True),
         lambda: translator.translate(["le chat", text]),
         lambda: list(translator.translate(iter([text]))),
         lambda: translator.score([text], ["a"]),

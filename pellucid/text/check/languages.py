@@ -4,7 +4,7 @@ from pellucid.text.detection import are_alike
 from pellucid.text.languages import UNKNOWN, languages_of
 
 Languages = tuple[str, str]
-"""Those of source and target, by codes such as ``en``; ``und`` if it is unknown."""
+"""The source's and the target's, by codes such as ``en``; ``und`` if it is unknown."""
 
 
 def languages_of_files(source: str, target: str) -> Languages:
