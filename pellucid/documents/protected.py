@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pellucid.documents.ordinary_signs import are_around_prose, are_quoted, is_amount
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, Span, joined
-from pellucid.text.scripts import is_of_word, is_wide
+from pellucid.text.scripts import SPACELESS, is_of_word, is_wide
 
 
 class Form(NamedTuple):
@@ -51,11 +51,15 @@ _RESOURCES = (
     r"|navigation|plurals|raw|string|style|transition|xml)"
 )
 """Folders of an Android program's resources."""
-_NO_NAME = r"(?<![\w@./~-])"
+_OF_NAME = rf"[^\W{SPACELESS}]"
+"""A letter or digit of a name. In scripts without spaces nothing parts a name from the words beside
+it: 请访问example.com."""
+_NO_NAME = rf"(?<!{_OF_NAME})(?<![@./~-])"
 """Where a name of a file or a site may begin."""
+_NAME_END = rf"(?!{_OF_NAME}|@|\.{_OF_NAME})"
 _DOMAINS = (
     r"(?:com|org|net|edu|gov|info|io|dev|eu|de|uk|ch|fr|nl|pl|ru|cz|jp|br)"
-    r"(?:/[\w./?=&%#~+-]*[\w/])?"
+    rf"(?:/(?:{_OF_NAME}|[./?=&%#~+-])*(?:{_OF_NAME}|/))?"
 )
 """Ends of sites' names without ``https://``, but those that are words, as "it" and "at": a space
 may be missing before them. All 124 in 20,000 lines of text from the web were names."""
@@ -87,19 +91,29 @@ FORMS = (
         "a.b@example.org",
     ),
     Form(
-        "domains", rf"{_NO_NAME}(?:[\w-]{{1,63}}\.){{1,4}}{_DOMAINS}(?![\w@]|\.\w)", "example.com"
+        "domains",
+        rf"{_NO_NAME}(?:(?:{_OF_NAME}|-){{1,63}}\.){{1,4}}{_DOMAINS}{_NAME_END}",
+        "example.com",
     ),
     Form(
         "files",
-        rf"{_NO_NAME}(?:[\w.~-]{{1,80}}/){{0,8}}[\w-]{{1,80}}(?:\.[\w-]{{1,20}}){{0,3}}\.{_ENDINGS}(?![\w@]|\.\w)",
+        rf"{_NO_NAME}(?:(?:{_OF_NAME}|[.~-]){{1,80}}/){{0,8}}(?:{_OF_NAME}|-){{1,80}}"
+        rf"(?:\.(?:{_OF_NAME}|-){{1,20}}){{0,3}}\.{_ENDINGS}{_NAME_END}",
         "src/report_2.pdf",
     ),
     Form(
         "folders",
-        r"(?<![\w/.~<])(?:/[\w.-]{1,80}(?=/\w)|~(?=/)|\.{1,2}(?=/\w))(?:/[\w.@*-]{1,80}){0,9}(?<![.*@-])/?",
+        rf"(?<!{_OF_NAME})(?<![/.~<])"
+        rf"(?:/(?:{_OF_NAME}|[.-]){{1,80}}(?=/{_OF_NAME})|~(?=/)|\.{{1,2}}(?=/{_OF_NAME}))"
+        rf"(?:/(?:{_OF_NAME}|[.@*-]){{1,80}}){{0,9}}(?<![.*@-])/?",
         "/etc/hosts",
     ),
-    Form("Windows, files", r"(?<!\w)[A-Z]:\\[^\s<>:\"|?*]{1,200}(?<![.,;!?)])", "C:\\a.txt"),
+    Form(
+        "Windows, files",
+        rf"(?<!{_OF_NAME})[A-Z]:\\[^\s<>:\"|?*{SPACELESS}\u3001\u3002\uff00-\uff65]{{1,200}}"
+        r"(?<![.,;!?)])",
+        "C:\\a.txt",
+    ),
     Form(
         "Jinja, Django, Liquid",
         r"\{%[-+~]?\s*(?:if|elif|elsif|else|unless|case|when|for|empty|while|with|block"

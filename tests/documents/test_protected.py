@@ -44,6 +44,22 @@ def test_names_of_files_and_sites_stay(name: str):
 
 
 @pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("请访问example.com。", "example.com"),
+        ("请访问example.com/a下载", "example.com/a"),
+        ("打开文件report.pdf吧", "report.pdf"),
+        ("打开 src/文件a/b.py", "a/b.py"),
+        ("ไฟล์report.pdfครับ", "report.pdf"),
+        ("見る /etc/hostsを", "/etc/hosts"),
+        ("路径：C:\\a.txt。请打开", "C:\\a.txt"),
+    ],
+)
+def test_words_that_touch_a_name_in_scripts_without_spaces_are_translated(text: str, name: str):
+    assert kept_of(text) == [name]
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("old [b]red house[/b]", "[b]RED OLD HOUSE[/b]"),
