@@ -27,7 +27,7 @@ HAVE_ORDINALS = frozenset(
     )
 )
 """Languages that write an ordinal number as a number with a full stop."""
-_NEED_CAPITALS = frozenset(("ca", "cs", "da", "de", "fi", "sk"))
+NEED_CAPITALS = frozenset(("ca", "cs", "da", "de", "fi", "sk"))
 """Languages in which sentencex ends no sentence before a word in lower case."""
 _HAVE_DATES = HAVE_ORDINALS | {"ko"}
 """Languages that write a date as numbers with a full stop and a space: ``2020. 5. 12.``."""
@@ -585,14 +585,17 @@ def is_missed_end(place: Place, kind: str) -> bool:
             return _can_begin(place) and _is_bracket_end(place)
         case "note":
             return _can_begin(place) and _is_note_end(place)
-        case "stop" | "loud" if place.right[0].islower():
-            needs_capital = place.language in _NEED_CAPITALS and place.is_informal
-            is_stop = needs_capital and not place.left.endswith("..")
-            return (is_stop or kind == "loud") and not is_wrong_end(place)
+        case "small":
+            return place.is_informal and not is_wrong_end(place)
         case "stop":
-            return _is_before_amount(place) or (_can_begin(place) and _is_stop_end(place))
+            return _is_before_amount(place) or _is_stop_end(place)
         case "loud":
-            return False
+            if not place.right[0].islower() or is_wrong_end(place):
+                return False
+            # Behind a sentence with a capital it ends a name more often: ``Yahoo! hat``.
+            is_question = place.left.endswith("?")
+            is_before_start = is_question and _is_a_start(place.next_word, place.language)
+            return place.is_informal or is_before_start
     return True
 
 
@@ -626,6 +629,11 @@ def _is_note_end(place: Place) -> bool:
 def _is_stop_end(place: Place) -> bool:
     """Whether a sentence ends with an abbreviation, or a word that sentencex takes for one."""
     language = place.language
+    if language in NEED_CAPITALS and place.is_informal and place.right[0].islower():
+        return place.last_words[0] in real_words(language)
+    if not _can_begin(place):
+        return False
+
     is_end = place.is_behind(list_ends(language))
     if _is_name_of_letter(place.left) and place.begins_sentences:
         return True

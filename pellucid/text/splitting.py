@@ -10,6 +10,7 @@ import sentencex
 from pellucid.core.errors import ConfigError
 from pellucid.text.sentence_ends import (
     NEARBY,
+    NEED_CAPITALS,
     Place,
     is_missed_end,
     is_wrong_end,
@@ -121,7 +122,10 @@ def _cut(line: str, language: str, known: Set[str]) -> Iterator[str]:
 def _places(line: str, language: str) -> list[tuple[int, int, str]]:
     """Where sentences may end, in order: the end of the text, the next text and the kind of mark,
     which is nothing where sentencex ends one."""
-    proposed = ((end, following, "") for end, following in _proposed(line, language))
+    proposed = (
+        (end, following, "small" if _is_shown_with_capital(line, end, language) else "")
+        for end, following in _proposed(line, language)
+    )
     return sorted((*proposed, *possible_ends(line)))
 
 
@@ -138,6 +142,12 @@ def _proposed(line: str, language: str) -> Iterator[tuple[int, int]]:
             yield end, following
 
 
+def _is_shown_with_capital(line: str, end: int, language: str) -> bool:
+    """Whether the word behind a place is in lower case, and sentencex sees it with a capital."""
+    found = _MAY_BEGIN.match(line, end) if language in NEED_CAPITALS else None
+    return found is not None and found[1].islower()
+
+
 def _begins_in_lower_case(line: str, start: int) -> bool:
     found = _LETTER.search(line, start, start + NEARBY)
     return found is not None and found[0].islower()
@@ -149,6 +159,8 @@ _OPENED = re.compile(r"[.!?…]\s+[\"'“„«‘‚]$")
 """Between two sentences, without a space behind it."""
 
 
+_MAY_BEGIN = re.compile(r"(?<=[^.][.?!])\s+(?=[^\W\d_])(.)")
+"""The first letter behind an end of a sentence, but not behind an ellipsis."""
 _SPACES_BEFORE_A_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
 """Possessive, and from the start of a run of spaces only, so that it takes linear time."""
 
@@ -163,11 +175,14 @@ def _segment(line: str, language: str) -> Iterable[str]:
 
     sentencex 1.0.32 panics, which no ``except Exception`` catches, where a capital letter, a space
     of more than one byte (a no-break space, say) and a full stop follow one another. Such a space
-    is shown to it as one of ASCII, which changes no number of characters.
+    is shown to it as one of ASCII, which changes no number of characters. In languages that need
+    one, each word that may begin a sentence is shown with a capital.
     """
     shown = line
+    if language in NEED_CAPITALS:
+        shown = _MAY_BEGIN.sub(lambda found: found[0][:-1] + found[1].upper()[0], shown)
     if not line.isascii():
-        shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), line)
+        shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), shown)
     begin = start = 0
     while start < len(shown):
         window = shown[start : start + _WINDOW]

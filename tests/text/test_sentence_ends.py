@@ -421,6 +421,28 @@ def test_sentences_of_a_text_in_lower_case_end(language: str, expected: str):
 @pytest.mark.parametrize(
     ("language", "expected"),
     [
+        ("de", "die firma müller gmbh & co. kg baut häuser . |sie baut gut ."),
+        ("de", "das ist z . b . gut so . |es geht am 3 . mai los ."),
+        ("de", "viele menschen sitzen bzw . stehen auf einer wiese ."),
+        ("de", "der wagen des santa cruz fire dept. vor einem geschäft. |er ist rot."),
+        ("de", "Hier bei Yahoo! hat man das gelesen. |Wo bist du? |ich bin hier."),
+        ("cs", "mudr. novák a ing. svoboda přišli. |byli tam."),
+        ("da", "det koster ti kr. pr. stk. og så videre. |han kom."),
+        ("cs", "Kdo? ptal se. |Nikdo."),
+        ("fi", "Mitä? hän kysyi. |Ei mitään."),
+        ("en", "There are plans ? which ignore the risks. |Yes."),
+        ("fr", "Un T-shirt où est écrit GRENOUILLE ! est posé ici."),
+    ],
+)
+def test_a_sentence_in_lower_case_goes_on_behind_an_abbreviation_and_a_name(
+    language: str, expected: str
+):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
         ("en", "No. |I don't. |No. |Tom did. |Is it? |No. |It isn't."),
         ("en", "No. 5 is alive. |See No. V and the No. Ten."),
         ("it", "No. |Tom è qui."),
