@@ -14,6 +14,14 @@ _HEAD = re.compile(r"((?:[ \t]*>)*[ \t]*)((?:[-–*+•]|\d{1,3}[.)])[ \t]+)?")
 _WIDTHS = range(55, 101)
 """Columns at which programs wrap; lines that are all shorter may be a poem."""
 _COLUMNS = re.compile(r"\S(?:\t|[ ]{3,})\S")
+_CONJUNCTIONS = frozenset(
+    ("und", "oder", "bzw.", "bis", "sowie", "en", "of", "och", "eller", "og", "and", "or", "to")
+)
+"""Words behind a hyphen that stands for a part of a later word: "Vor- und Nachteile"."""
+_FULL_LINES = 1 / 8
+"""The least share of a block's lines, but its last one, that the next word had no place in. Of
+16,728 commands of SCAN, one a line, 5% are so by chance; of 6,593 wrapped paragraphs in manuals,
+all but 10 are in blocks with more."""
 _ENDS_SENTENCE = frozenset('.!?:;…"”»)。！？')
 
 
@@ -81,10 +89,12 @@ def _paragraphs(
     texts = [line[margin:].rstrip() for line in lines[first:stop]]
     if any(map(_COLUMNS.search, texts)):
         return
+    full = [*_full_lines(texts, width - margin), False]
+    if sum(full) < _FULL_LINES * (len(full) - 1):
+        return
     start = 0
-    for number, text in enumerate(texts):
-        following = texts[number + 1].split(" ", 1)[0] if number + 1 < len(texts) else ""
-        if following and margin + len(text) + 1 + len(following) > width:
+    for number, is_full in enumerate(full):
+        if is_full:
             continue
         own = texts[start : number + 1]
         if any(map(_goes_on, own, own[1:])):
@@ -93,6 +103,12 @@ def _paragraphs(
             stop_ = first + number + 1
             yield first + start, Paragraph(stop_, margin, _joined(own), joint, width - margin)
         start = number + 1
+
+
+def _full_lines(texts: Sequence[str], width: int) -> Iterator[bool]:
+    """For each line but the last, whether the first word of the next one had no place in it."""
+    for text, following in itertools.pairwise(texts):
+        yield len(text) + 1 + len(following.split(" ", 1)[0]) > width
 
 
 def _goes_on(text: str, following: str) -> bool:
@@ -105,5 +121,6 @@ def _joined(texts: Sequence[str]) -> str:
     parts = [texts[0]]
     for before, text in itertools.pairwise(texts):
         is_cut = before[-1:] == "-" and before[-2:-1].isalpha() and text[:1].islower()
-        parts.append(text if is_cut else f" {text}")
+        is_of_later_word = text.split(" ", 1)[0] in _CONJUNCTIONS
+        parts.append(text if is_cut and not is_of_later_word else f" {text}")
     return "".join(parts)

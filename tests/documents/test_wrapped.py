@@ -64,7 +64,23 @@ def test_lines_that_stay_the_same_stay_to_the_byte(end: str):
         ["name of the thing that we have here today     price of it", "red house     5"],
         ["a line that is not so long", "and has space for words", "as the widest of them is" * 3],
         ["x" * 120, "y"],
+        # commands, one a line, of which the longest two come first
+        ["turn left after you look right and walk to the house twice"] * 2
+        + ["walk to the red house"] * 16,
     ],
 )
 def test_other_lines_are_as_many_texts(lines: list[str]):
     assert not wrapped_paragraphs([f"{line}\n" for line in lines])
+
+
+@pytest.mark.parametrize(
+    ("end", "start", "joined"),
+    [
+        ("well-", "known", "well-known"),
+        ("Vor-", "und Nachteile", "Vor- und Nachteile"),
+        ("voor-", "en nadelen", "voor- en nadelen"),
+    ],
+)
+def test_a_hyphen_at_the_end_of_a_line(end: str, start: str, joined: str):
+    line = f"{'word ' * 12}{end}"
+    assert texts_of(f"{line}\n{start}\n") == [f"{'word ' * 12}{joined}"]
