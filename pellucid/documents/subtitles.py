@@ -26,18 +26,20 @@ _ASIDE, _ASIDE_END = "\ue000", "\ue001"
 """The characters that are read for the brackets of a sound in round ones."""
 _ASIDES = re.compile(
     rf"(?:(?:^|(?<=[>}}]))(?:[-–—‐] ?)?(?:{_NAME} (?=\([^()\n]*[^\W\d_{_CAPITALS}][^()\n]*\):))?"
-    rf"|(?<=♪)|(?<=[.!?…♪:)\]] ))\((?=[^()\n]*{any_letter()})[^()\n]{{1,60}}\)",
+    rf"|(?<=♪)|(?<=[.!?…♪:)\]] ))"
+    rf"\((?!\w\))(?=[^()\n]*{any_letter()})[^()\n]{{1,60}}\)(?!\w)",
     re.MULTILINE,
 )
 """A sound in round brackets, ``(door slams)``, where no sentence has begun: within one they may
-hold a part of it. A name of a speaker may stand before it: ``MARY (on phone):``."""
+hold a part of it. A part of a word, ``(Un)sure``, and the letter of an item, ``(a)``, are none. A
+name of a speaker may stand before it: ``MARY (on phone):``."""
 _SPEAKER = (
     rf"(?:^|(?<=[>}}]))(?:(?:[-–—‐]|>>) ?)?{_NAME}"
     rf"(?::(?=[\s<{{])|(?<= )(?={_ASIDE}[^\n{_ASIDE_END}]*{_ASIDE_END}:))"
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _SOUND = (
-    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?<=[.!?…\"”] )[-–—] (?=[{_CAPITALS}¿¡<])"
+    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?:(?<=[.!?…] )|(?<=[.!?…][\"”] ))[-–—] (?=[{_CAPITALS}¿¡<])"
     rf"|(?<![^\s>}})♪.!?…-])\[(?=[^\[\]\n]{{1,100}}{any_letter()}[.!?…'\"]?\])"
     rf"|(?<={any_letter()})\]|(?<={any_letter()}[.!?…'\"])\])"
     r"|(?:^|(?<=[>}]))#+ (?=\S)|(?<=\S) #+(?=$|[<{])"

@@ -129,6 +129,11 @@ def test_round_brackets_within_a_sentence_are_part_of_it(text: str):
     assert read_by_a_translator(f"{HEAD}{text}\n", "a.srt") == [text]
 
 
+@pytest.mark.parametrize("text", ["(un)red house", "(a) red house", "old? (un)red house"])
+def test_brackets_of_a_part_of_a_word_or_an_item_are_those_of_no_sound(text: str):
+    assert " ".join(read_by_a_translator(f"{HEAD}{text}\n", "a.srt")) == text
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [
@@ -145,6 +150,7 @@ def test_round_brackets_within_a_sentence_are_part_of_it(text: str):
         ("<i>pre</i>-war cat", ["pre-war cat"]),
         ("-5 cats", ["-5 cats"]),
         ("red? -- old", ["red?", "-- old"]),
+        ('the word "red" - House of old', ['the word "red" - House of old']),
     ],
 )
 def test_the_dash_before_what_a_speaker_says_is_not_read(text: str, read: list[str]):
