@@ -31,7 +31,7 @@ from pellucid.documents.segments import (
     Segment,
     in_one_line,
 )
-from pellucid.documents.strings import IDENTIFIER, note_of_left
+from pellucid.documents.strings import is_key, note_of_left
 from pellucid.documents.xml_places import (
     ElementPlace,
     edited,
@@ -84,7 +84,7 @@ class XliffDocument:
                     data_of = holder.iterfind("{*}originalData/{*}data")
                     given_in[holder] = {each.get("id"): each.text or "" for each in data_of}
                 given = given_in[holder]
-                if IDENTIFIER.fullmatch(words := "".join(source.itertext()).strip()):
+                if is_key(words := "".join(source.itertext()).strip()):
                     left.append(words)
                     continue
                 text = read_mixed(source, role_of, divide_at_tags, _range_of, _kind_of, read_as)

@@ -17,7 +17,7 @@ from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.plurals import header_of, numbers_of_forms
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import Segment, in_one_line
-from pellucid.documents.strings import IDENTIFIER, note_of_left
+from pellucid.documents.strings import is_key, note_of_left
 from pellucid.text.corpus.dialects import byte_order_mark
 from pellucid.text.languages import base_code
 
@@ -67,7 +67,7 @@ class PoDocument:
         for entry in entries:
             if entry.msgid in _CREDITS or entry.msgctxt in _CREDITS:
                 continue
-            if not entry.msgstr and _is_key(entry.msgid) and not entry.msgid_plural:
+            if not entry.msgstr and is_key(entry.msgid) and not entry.msgid_plural:
                 # Programs show the source where there is no translation.
                 left.append(entry.msgid)
                 continue
@@ -221,7 +221,6 @@ _CHARSET = re.compile(
 )
 _PLURAL_FORMS = re.compile(r'Plural-Forms:[^"\\]*')
 _NO_LANGUAGE = re.compile(r'(^(?:msgstr[ \t]+)?"Language: ?)(\\n"\s*$)', re.MULTILINE)
-_MNEMONIC = re.compile(r"[A-Z][a-z]*_[a-z]+")
 _CREDITS = frozenset(
     ("translator-credits", "translator_credits", "NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS")
 )
@@ -275,13 +274,6 @@ def _decoded(data: bytes, what: str) -> tuple[str, str]:
             f"{what} must be in {label}, which its head declares: byte {error.start + 1} is not",
             hint='correct "charset=" in its head, or convert the file with iconv',
         ) from None
-
-
-def _is_key(source: str) -> bool:
-    """Whether a message is the key of a text or another value that nobody reads, and not a word
-    with the sign of GTK before the letter of its key: ``E_xit``.
-    """
-    return IDENTIFIER.fullmatch(source) is not None and not _MNEMONIC.fullmatch(source)
 
 
 def _is_indented(source: str) -> bool:

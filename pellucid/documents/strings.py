@@ -45,6 +45,17 @@ IDENTIFIER = re.compile(
 """Values that programs write and nobody reads as text."""
 
 
+_MARKED_FOR_READERS = re.compile(r"[A-Z][a-z]*_[a-z]+|/[a-z]+|true|false|null")
+
+
+def is_key(source: str) -> bool:
+    """Whether a message that a program marks for translation is the key of a text or another value
+    that nobody reads, and not a word with the sign of GTK before the letter of its key, ``E_xit``,
+    what stands behind a price, ``/month``, or the word "true".
+    """
+    return IDENTIFIER.fullmatch(source) is not None and not _MARKED_FOR_READERS.fullmatch(source)
+
+
 def note_of_left(values: Sequence[str], *, has_keys: bool = False) -> list[str]:
     """A sentence about values that were left as they are, if there are any; where keys can be named
     it says how.

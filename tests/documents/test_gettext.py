@@ -231,6 +231,16 @@ def test_keys_of_texts_and_other_values_that_nobody_reads_have_no_translation():
     assert notes == ["4 values left that nobody reads, such as user.login.title"]
 
 
+@pytest.mark.parametrize(("source", "found"), [("/month", "/MONTH"), ("true", "TRUE")])
+def test_words_that_are_values_elsewhere_are_translated_where_a_program_marks_them(
+    source: str, found: str
+):
+    assert said(f'{head(UTF_8)}\nmsgid "{source}"\nmsgstr ""\n') == (
+        f'{head(UTF_8)}\nmsgid "{source}"\nmsgstr "{found}"\n',
+        [],
+    )
+
+
 def test_another_language_in_the_head_is_said():
     _, notes = said(head(UTF_8, "Language: de_AT"), "fr")
     assert notes == ["its head says Language: de_AT, and the model translates into fr"]

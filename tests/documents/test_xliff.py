@@ -94,6 +94,12 @@ def test_keys_of_texts_get_no_target():
     assert counts.notes == ["1 value left that nobody reads, such as user.login.title"]
 
 
+@pytest.mark.parametrize("source", ["E_xit", "/month", "true"])
+def test_words_that_are_values_elsewhere_get_a_target(source: str):
+    written = XLIFF_1.replace("red", source).encode()
+    assert translate_document(written, Swapping(), "a.xlf") != written
+
+
 def test_layout_of_xliff_cuts_no_sentence_unless_it_counts():
     """Angular writes a paragraph of several lines with their indent."""
     source = XLIFF_2.format("", "\n   the red\n   <pc id='1'>house\n   stands</pc>\n\n   now\n ")
