@@ -47,10 +47,11 @@ _BULLET = (
 a quotation or a heading; Word writes two bullets as private characters. Elsewhere such a sign is
 part of the text, as in ▲5% and 二○○八."""
 _EMOTICON = (
-    f"(?:^|{_SPACE}+)(?:[:;=]['’]?-?[()]|[:;]-?[DPp]|:-?[/|]|<3|\\^\\^)"
-    f"(?![^{CLASSES['spaces']} .,!?])"
+    f"(?:^|{_SPACE})(?:(?:[:;=]['’]?-?[()]|[:;]-?[DPp]|:-?[/|]|\\^\\^)"
+    f"(?![^{CLASSES['spaces']} .,!?])|<3(?=[{CLASSES['spaces']} .,!?]*(?:$|{_PICTURE})))"
 )
-"""A face of marks, such as ``:-)``, as a word of its own."""
+"""A face of marks, such as ``:-)``, as a word of its own, with one space to its left, so that a run
+of spaces takes linear time. A heart stands at the end or before emoji: ``<3 years`` is a number."""
 EMOJI = f"{_JOINED}(?:{_SPACE}*{_JOINED})*|{_BULLET}|{_EMOTICON}"
 """Emoji in a row, joined ones included, a bullet or a face of marks; an expression that browsers
 read as well."""

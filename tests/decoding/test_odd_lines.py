@@ -306,10 +306,17 @@ def test_ss_is_no_sharp_s_in_a_language_without_it():
         "at http://localhost",
         "C:\\x:(y)",
         "&quot;a&quot;) b",
+        "children <3 years of age",
+        "<3 mm",
     ],
 )
 def test_a_sign_within_a_text_is_no_bullet(source: str):
     assert restored(source, "x")[0] == source
+
+
+def test_a_run_of_spaces_is_searched_for_faces_in_linear_time():
+    source = "A man" + " " * 100_000 + ":-)"
+    assert restored(source, "Ein Mann")[0] == "A man"
 
 
 @pytest.mark.parametrize("bullet", ["•", "‣", "▪", "●", "■", "○", "►", "\uf0b7", "◦"])
