@@ -13,7 +13,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.core.special import UNK_ID
@@ -71,6 +71,8 @@ _OTHER_SCALES = re.compile(
     "[\u0900-\u0dff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\\b(?:lakh|crore)", re.IGNORECASE
 )
 """Letters and words of languages that have words for a hundred thousand or for ten thousand."""
+_HALF = re.compile(r"\b(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)", re.IGNORECASE)
+"""The word for a half: half past 3 is ``halb 4`` in German."""
 _Number = tuple[str, str]
 """A number as it is written, and its digits without zeros at its ends."""
 _OnlyIn = Callable[[Sequence[_Number], Sequence[_Number]], list[str]]
@@ -331,6 +333,8 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     ]
     if _OTHER_SCALES.search(source + text):
         ways.remove(_scaled_only_in)
+    if _HALF.search(source) and _HALF.search(text):
+        ways.remove(_digit_only_in)
     for only_in in ways:
         missing, new = only_in(ours, theirs), only_in(theirs, known)
         if missing and new:
@@ -355,7 +359,11 @@ def _numbers(text: str) -> list[_Number]:
 
 def _digits_of(written: str) -> str:
     """The digits of a number, in any script, without zeros at its ends."""
-    return "".join(str(int(each)) for each in written if each.isdecimal()).strip("0")
+    return _all_digits_of(written).strip("0")
+
+
+def _all_digits_of(written: str) -> str:
+    return "".join(str(int(each)) for each in written if each.isdecimal())
 
 
 def _only_in(numbers: Sequence[_Number], others: Sequence[_Number], least: int) -> list[str]:
@@ -363,16 +371,20 @@ def _only_in(numbers: Sequence[_Number], others: Sequence[_Number], least: int) 
     # All digits of the other text in a row: 10,000 may be two numbers there, or part of one.
     row = "".join(digits for _, digits in others)
     parts = {part for written, _ in others for part in re.findall(r"\d+", written)}
+    ends_of_years = {part[2:] for part in parts if len(part) == 4}
+    times = set(filter(None, (_time_of(written) for written, _ in others)))
+
+    def is_known(part: str) -> bool:
+        is_year = len(part) == 4 and part[0] in "12" and part[2:] in parts
+        return is_year or _digits_of(part) in row or part in ends_of_years
+
     return [
         written
         for written, digits in numbers
         if len(digits) >= least
         and digits not in row
-        and not all(
-            _digits_of(part) in row or _is_year_of(part, parts)
-            for part in re.findall(r"\d+", written)
-        )
-        and not any(_is_hour_of(written, other) for other, _ in others)
+        and not all(map(is_known, re.findall(r"\d+", written)))
+        and _time_of(written) not in times
     ]
 
 
@@ -386,40 +398,29 @@ def _scaled_only_in(numbers: Sequence[_Number], others: Sequence[_Number]) -> li
 
     Thousands and millions may be words. Some languages of Asia count in hundreds or ten thousands.
     """
-    values, known = _whole_numbers(numbers), _whole_numbers(others).values()
-    others_only = [each for each in known if each not in values.values()]
+    values, known = _whole_numbers(numbers), set(_whole_numbers(others).values())
+    lengths: dict[str, set[int]] = {}
+    for value in known.difference(values.values()):
+        lengths.setdefault(value.rstrip("0"), set()).add(len(value))
     return [
         written
         for written, value in values.items()
-        if value not in known and any(_is_scaled(value, other) for other in others_only)
+        if value not in known
+        and any((len(value) - length) % 3 for length in lengths.get(value.rstrip("0"), ()))
     ]
 
 
-def _whole_numbers(numbers: Sequence[_Number]) -> dict[str, int]:
+def _whole_numbers(numbers: Sequence[_Number]) -> dict[str, str]:
+    """Whole numbers as they are written, and their digits without zeros in front."""
     found = {
-        each: "".join(re.findall(r"\d", each)) for each, _ in numbers if _WHOLE.fullmatch(each)
+        each: _all_digits_of(each).lstrip("0") for each, _ in numbers if _WHOLE.fullmatch(each)
     }
-    return {each: int(digits) for each, digits in found.items() if int(digits)}
+    return {each: digits for each, digits in found.items() if digits}
 
 
-def _is_scaled(value: int, other: int) -> bool:
-    """Whether one is the other with zeros behind it, and not thousands of it."""
-    low, high = sorted((value, other))
-    zeros = len(str(high)) - len(str(low))
-    return zeros % 3 != 0 and low * 10**zeros == high
-
-
-def _is_year_of(part: str, others: Set[str]) -> bool:
-    """Whether it is a year of which the other text has the last two digits, or the other way."""
-    if len(part) == 4:
-        return part[0] in "12" and part[2:] in others
-    return len(part) == 2 and any(len(each) == 4 and each[2:] == part for each in others)
-
-
-def _is_hour_of(written: str, other: str) -> bool:
-    """Whether both are times of which one counts twelve hours: 17.30 and 5:30."""
-    first, second = _CLOCK.fullmatch(written), _CLOCK.fullmatch(other)
-    if first is None or second is None or int(first[2] or 0) != int(second[2] or 0):
-        return False
-    hours = int(first[1]), int(second[1])
-    return max(hours) <= 24 and (hours[0] - hours[1]) % 12 == 0
+def _time_of(written: str) -> tuple[int, int] | None:
+    """The hour of twelve and the minute, which 17.30 and 5:30 have in common."""
+    found = _CLOCK.fullmatch(written)
+    if found is None or int(found[1]) > 24:
+        return None
+    return int(found[1]) % 12, int(found[2] or 0)

@@ -106,6 +106,7 @@ def test_nothing_left_of_a_text_with_letters_or_digits_is_said(text: str):
         ("1000 Euro", "100 euros", "the text has “1000”, and the translation has “100” instead"),
         ("500 Euro", "5 euros", "the text has “500”, and the translation has “5” instead"),
         ("60,000 men", "600 000 hommes", "the text has “60,000”, and the translation has"),
+        ("7" * 5000, "7" * 5000 + "0", "the text has “777777777777777777777777777777…”, and"),
         ("at 5:30 pm", "um 17.20 Uhr", "the text has “5:30”, and the translation has “17.20”"),
         ("am 7.12.1941", "on December 7, 1914", "the text has “12”, “1941”, and the"),
         ("am 25.8.", "on August 24", "the text has “25”, and the translation has “24” instead"),
@@ -144,6 +145,9 @@ def test_changed_lost_and_invented_numbers_are_named(source: str, target: str, s
         ("100 lakh", "10 million"),
         ("100万人", "1 million people"),
         ("3億円", "300 million yen"),
+        ("half past 3", "um halb 4"),
+        ("halv 4", "half past 3"),
+        ("number " + "7" * 5000, "Nummer " + "7" * 5000),
     ],
 )
 def test_numbers_written_another_way_are_no_changed_numbers(source: str, target: str):

@@ -278,6 +278,7 @@ def test_the_page_judges_translations_as_python_does(browser: Browser):
             "30",
             "5,000",
             "lakh",
+            "half",
         ),
         *(
             "猫",

@@ -29,6 +29,8 @@ const DATE = /^(?:\p{Nd}{1,2}([./])\p{Nd}{1,2}\1\p{Nd}{4}\.?|(?:0?[1-9]|[12]\p{N
 const CLOCK = /^(\p{Nd}{1,2})(?:[.:](\p{Nd}{2}))?$/u;
 // letters and words of languages that have words for a hundred thousand or for ten thousand
 const OTHER_SCALES = /[\u0900-\u0dff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|(?:^|[^\p{L}\p{N}_])(?:lakh|crore)/iu;
+// half past 3 is "halb 4" in German
+const HALF = /(?:^|[^\p{L}\p{N}_])(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)/iu;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 const CODE_IN_FRONT = new RegExp(`^${SPACE}*(>>([^<>${SPACES}]*)<<)`, "u");
 /** A code, and no quotation such as >>Ja<<, sagte er */
@@ -139,7 +141,8 @@ function changedNumbers(source, text) {
   if (ours.length > 0 && !LETTER.test(source) && LETTER.test(text)) {
     return "the text has no letters, and the translation has some";
   }
-  const ways = [(own, others) => onlyIn(own, others, LEAST_CHANGED), digitOnlyIn];
+  const ways = [(own, others) => onlyIn(own, others, LEAST_CHANGED)];
+  if (!HALF.test(source) || !HALF.test(text)) ways.push(digitOnlyIn);
   if (!OTHER_SCALES.test(source + text)) ways.push(scaledOnlyIn);
   for (const way of ways) {
     const [missing, fresh] = [way(ours, theirs), way(theirs, ours)];
@@ -179,10 +182,17 @@ function onlyIn(ours, others, least) {
   // all digits of the other text in a row: 10,000 may be two numbers there, or part of one
   const row = others.map(([, digits]) => digits).join("");
   const parts = others.flatMap(([written]) => partsOf(written));
-  const isKnown = (part) => row.includes(digitsOf(part)) || isYearOf(part, parts);
+  const isOfFour = (part) => [...part].length === 4;
+  const endOf = (year) => [...year].slice(2).join("");
+  const endsOfYears = new Set(parts.filter(isOfFour).map(endOf));
+  const times = new Set(others.map(([written]) => timeOf(written)));
+  const known = new Set(parts);
+  const isYear = (part) => isOfFour(part) && /^[12]/.test(part) && known.has(endOf(part));
+  const isKnown = (part) => isYear(part) || row.includes(digitsOf(part)) || endsOfYears.has(part);
   const found = ours.filter(([written, digits]) => {
     if (digits.length < least || row.includes(digits) || partsOf(written).every(isKnown)) return false;
-    return !others.some(([other]) => isHourOf(written, other));
+    const time = timeOf(written);
+    return time === null || !times.has(time);
   });
   return found.map(([written]) => written);
 }
@@ -192,10 +202,15 @@ const digitOnlyIn = (ours, others) => onlyIn(ours, others, 1).filter((each) => [
 
 /** The whole numbers of which the other text has one with more or fewer zeros instead. */
 function scaledOnlyIn(ours, others) {
-  const [values, known] = [wholeNumbers(ours), wholeNumbers(others).map(([, value]) => value)];
-  const othersOnly = known.filter((each) => !values.some(([, value]) => value === each));
-  const found = values.filter(([, value]) => !known.includes(value) && othersOnly.some((each) => isScaled(value, each)));
-  return found.map(([written]) => written);
+  const [values, known] = [wholeNumbers(ours), new Set(wholeNumbers(others).map(([, value]) => value))];
+  const own = new Set(values.map(([, value]) => value));
+  const bare = (value) => value.replace(/0+$/, "");
+  const lengths = new Map();
+  for (const value of known) {
+    if (!own.has(value)) lengths.set(bare(value), [...(lengths.get(bare(value)) ?? []), value.length]);
+  }
+  const isScaled = (value) => (lengths.get(bare(value)) ?? []).some((length) => (value.length - length) % 3 !== 0);
+  return values.filter(([, value]) => !known.has(value) && isScaled(value)).map(([written]) => written);
 }
 
 /** Whole numbers as they are written, and their digits without zeros in front. */
@@ -205,27 +220,12 @@ const wholeNumbers = (all) =>
     .map(([written]) => [written, allDigitsOf(written).replace(/^0+/, "")])
     .filter(([, digits]) => digits !== "");
 
-/** Whether one is the other with zeros behind it, and not thousands of it. */
-function isScaled(value, other) {
-  const zeros = Math.abs(value.length - other.length);
-  const [low, high] = value.length < other.length ? [value, other] : [other, value];
-  return zeros % 3 !== 0 && low + "0".repeat(zeros) === high;
-}
-
-/** Whether it is a year of which the other text has the last two digits, or the other way. */
-function isYearOf(part, others) {
-  const ends = (year, two) => [...year].length === 4 && [...year].slice(2).join("") === two;
-  if ([...part].length === 4) return /^[12]/.test(part) && others.some((each) => ends(part, each));
-  return [...part].length === 2 && others.some((each) => ends(each, part));
-}
-
-/** Whether both are times of which one counts twelve hours: 17.30 and 5:30. */
-function isHourOf(written, other) {
-  const [first, second] = [CLOCK.exec(written), CLOCK.exec(other)];
-  if (first === null || second === null) return false;
-  const numberOf = (digits) => Number(allDigitsOf(digits ?? ""));
-  const [own, theirs] = [numberOf(first[1]), numberOf(second[1])];
-  return numberOf(first[2]) === numberOf(second[2]) && Math.max(own, theirs) <= 24 && (own - theirs) % 12 === 0;
+/** The hour of twelve and the minute, which 17.30 and 5:30 have in common; null for no time. */
+function timeOf(written) {
+  const found = CLOCK.exec(written);
+  if (found === null) return null;
+  const [hour, minute] = [found[1], found[2] ?? ""].map((digits) => Number(allDigitsOf(digits)));
+  return hour > 24 ? null : `${hour % 12}:${minute}`;
 }
 
 /** The first few different parts in quotation marks, and how many others there are. */
