@@ -1,11 +1,13 @@
 """Text of programs that do not say its encoding, as tables and subtitles are."""
 
 import codecs
+import itertools
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.text.corpus.dialects import SAMPLE, encoding_of
 from pellucid.text.languages import base_code
+from pellucid.text.scripts import is_of_word
 
 _WESTERN = "cp1252"
 _PAGES = {
@@ -72,7 +74,25 @@ def _encoding_of(data: bytes, what: str, language: str) -> tuple[str, bytes]:
     try:
         found, mark = encoding_of(data[:SAMPLE], what, is_whole=len(data) <= SAMPLE)
     except DataError:
-        if not page or 0 in data[:SAMPLE]:
+        if not page or 0 in data[:SAMPLE] or not _looks_like(data[:SAMPLE], page):
             raise
         return page, b""
     return (page if page and found == _WESTERN else found), mark
+
+
+def _looks_like(content: bytes, page: str) -> bool:
+    """Whether a text may be in a code page: it is no damaged UTF-8, of which most can be decoded;
+    most signs are letters, and words have no capitals within, as those of Russian in KOI8-R or DOS
+    have in Windows-1251.
+    """
+    outside = sum(byte > 0x7F for byte in content)
+    utf8 = content.decode(errors="ignore")
+    if 2 * sum(len(each.encode()) for each in utf8 if not each.isascii()) > outside:
+        return False
+
+    text = content.decode(page, errors="replace")
+    letters = sum(is_of_word(each) for each in text if not each.isascii())
+    pairs = [pair for pair in itertools.pairwise(text) if not any(map(str.isascii, pair))]
+    begun = sum(one.isupper() and other.islower() for one, other in pairs)
+    within = sum(one.islower() and other.isupper() for one, other in pairs)
+    return 4 * letters >= 3 * outside and within <= begun

@@ -336,6 +336,22 @@ def test_a_file_in_the_code_page_of_its_language_is_read_in_it(language: str, pa
 
 
 @pytest.mark.parametrize(
+    "data",
+    [
+        "Красный дом. Старый дом".encode("koi8-r"),
+        "Красный дом. Старый дом".encode("cp866"),
+        "Красный дом. Старый дом".encode()[:-1],
+    ],
+    ids=["KOI8-R", "DOS", "damaged UTF-8"],
+)
+def test_what_is_in_no_code_page_of_its_language_is_refused(data: bytes):
+    translator = Swapping()
+    translator.source_language = "ru"
+    with pytest.raises(DataError, match="not surely in another encoding"):
+        translate_document(HEAD.encode() + data, translator, "a.srt")
+
+
+@pytest.mark.parametrize(
     ("translation", "lines"),
     [
         ("红色房子", ["红色", "房子"]),
