@@ -61,6 +61,7 @@ NOT_ALIGNED = "what stands between two marks was translated by itself: no words 
 _BETWEEN_LABELS = re.compile(r"[\s,/|()\[\]]*")
 _BEHIND_LABEL = re.compile(r"[)\]]?(?:\s*:|\s+(?:[-–—=→]|=>|->))\s+")
 """Between code and the text that explains it."""
+_DASH = re.compile(r"\s[-–—]\s")
 _SHOWN_OF_TEXT = 40
 """Characters of a sentence that a note repeats, so that its place is found."""
 
@@ -300,6 +301,8 @@ def _behind_label(sentence: Sentence, literals: Mapping[int, int]) -> Sentence:
     if divider is None or not _has_words(text, start, divider.end(), literals):
         return sentence
     at = divider.end()
+    if _DASH.fullmatch(divider[0]) and _DASH.search(text, at):
+        return sentence  # `git` – a program – is fast
     return Sentence(sentence.before + text[:at], text[at:], sentence.after, start + at)
 
 

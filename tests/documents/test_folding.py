@@ -92,6 +92,17 @@ def test_code_that_a_text_explains_stays_before_it(source: str, found: str):
 
 
 @pytest.mark.parametrize(
+    ("sign", "read"),
+    [(":", "red house – old cat"), (" –", "a – red house – old cat")],
+)
+def test_code_before_a_part_between_two_dashes_is_read_in_its_sentence(sign: str, read: str):
+    translator = Swapping()
+    source = f"<p><code>a</code>{sign} red house – old cat</p>"
+    translate_document(source.encode(), translator, "a.html")
+    assert translator.seen[0] == read
+
+
+@pytest.mark.parametrize(
     "number",
     ["100+", "+1 (555) 010-0199", "£5–£10", "#1", "½", "~50%", "5,–", "10×", "2019", "24/7"],
 )
