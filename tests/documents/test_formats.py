@@ -474,6 +474,7 @@ def test_pptx_keeps_runs_and_notes():
         ("README.rst", "pandoc converts it to md"),
         ("a.adoc", "downdoc"),
         ("a.ipynb", "nbconvert"),
+        ("train.ts", "lconvert .* --format lines reads Tsonga"),
         ("a", "its name has no end"),
     ],
 )
@@ -484,7 +485,7 @@ def test_other_formats_are_refused_by_name_with_what_to_do(name: str, message: s
 
 def test_names_of_documents():
     assert all(map(is_document, ("x/Report.DOCX", "a.pdf", "a.Rmd", "a.tex")))
-    assert not any(map(is_document, ("test.en", "a.txt", "-")))
+    assert not any(map(is_document, ("test.en", "train.mkd", "a.txt", "-")))
 
 
 def test_tables_keep_other_columns_and_rows_without_a_change():
