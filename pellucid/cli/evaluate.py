@@ -428,11 +428,12 @@ def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
 
 def other_languages(translator: "Translator", source: str, reference: str) -> str | None:
     """A sentence if the names of a test set tell other languages than the model translates."""
-    from pellucid.text.check.languages import languages_of_files, languages_problem
+    from pellucid.text.check.languages import languages_of_files, languages_problem, pairs_of
 
     model = translator.source_language, translator.target_language
     given = languages_of_files(source, reference)
-    return languages_problem(model, given, (source, reference))
+    learned = pairs_of(getattr(translator.bundle, "settings", {}))
+    return languages_problem(model, given, (source, reference), learned)
 
 
 def suffix_language(path: str) -> str | None:

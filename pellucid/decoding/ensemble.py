@@ -1,8 +1,9 @@
 """Opens several bundles that share their vocabularies as one translator."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError
@@ -30,6 +31,8 @@ class EnsembleBundle:
     """Unknown: it was measured for each model alone."""
     quality_points: None = None
     """Unknown for the same reason."""
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """The settings of the first bundle."""
 
     @property
     def max_length(self) -> int | None:
@@ -70,6 +73,7 @@ def load_ensemble(
         first.source_tokenizer,
         first.target_tokenizer,
         first.seen_words,
+        settings=first.settings,
     )
     splits = any(knows_single_sentences(bundle.manifest) for bundle in (first, *bundles))
     source, target = languages_of(first.settings, Path(paths[0]).resolve().name)

@@ -24,7 +24,7 @@ from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
 from pellucid.core.run_names import DATA_FOLDER, TOKENIZER_FOLDER
 from pellucid.text.check.check import warn_of_problems
-from pellucid.text.check.languages import languages_of_files, languages_problem
+from pellucid.text.check.languages import languages_of_files, languages_problem, pairs_of
 from pellucid.text.cipher import ALPHABET_FILE, Cipher
 from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
 from pellucid.text.corpus.chunks import InOrder
@@ -164,14 +164,16 @@ def _warn_of_validation(data: DataConfig) -> None:
     """Log a warning if files to validate on are not two sides of one text, or by their names not
     in the languages of the training text."""
     files = list(zip(data.valid_source, data.valid_target, strict=False))
-    learned = languages_of({"data": {"source": data.source, "target": data.target}}, "")
     for source, target in files:
         warn_of_problems(Path(source), Path(target), kinds=("source_equals_target",))
 
-    # With both directions each file is on either side.
-    problem = languages_problem(learned, languages_of_files(*files[0]), files[0]) if files else None
-    if problem and not data.both_directions:
-        _log.warning("%s", problem)
+    names = ("source", "target", "both_directions")
+    learned = pairs_of({"data": {name: getattr(data, name) for name in names}})
+    if files and learned:
+        given = languages_of_files(*files[0])
+        problem = languages_problem(learned[0], given, files[0], learned)
+        if problem:
+            _log.warning("%s", problem)
 
 
 def read_validation(data: DataConfig) -> TextPairs | None:

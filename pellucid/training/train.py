@@ -23,7 +23,7 @@ from pellucid.evaluation.scoring import TITLES
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
-from pellucid.text.check.languages import languages_problem
+from pellucid.text.check.languages import languages_problem, pairs_of
 from pellucid.text.languages import languages_of
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import (
@@ -281,7 +281,7 @@ def set_up_run(
 
 def _warn_of_languages(config: RunConfig, parent: Bundle[SequenceModel]) -> None:
     """Log a warning if the text is named as in other languages than the parent translates."""
-    if config.data.both_directions or parent.settings.get("data", {}).get("both_directions"):
+    if config.data.both_directions:
         return
     name = "" if parent.path is None else parent.path.name
     files = (
@@ -289,7 +289,8 @@ def _warn_of_languages(config: RunConfig, parent: Bundle[SequenceModel]) -> None
         (config.data.target or ("its target",))[0],
     )
     given = languages_of(config.to_table(), "")
-    problem = languages_problem(languages_of(parent.settings, name), given, files)
+    model, learned = languages_of(parent.settings, name), pairs_of(parent.settings)
+    problem = languages_problem(model, given, files, learned)
     if problem:
         _log.warning("fine-tuning to other languages: %s", problem)
 
