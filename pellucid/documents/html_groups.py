@@ -24,6 +24,10 @@ from pellucid.documents.html_tokens import Token
 _NEVER = frozenset(("script", "style", "svg", "math", "object", "iframe", "xmp"))
 """Elements whose content is no text of the page, whatever they say of it."""
 _BLANK_LINE = re.compile(r"(?<=\S)[ \t]*\r?\n[ \t]*\r?\n\s*(?=\S)")
+_PARAGRAPHS = frozenset(
+    ("p", "h1", "h2", "h3", "h4", "h5", "h6", "td", "th", "caption", "a", "button", "label")
+)
+"""Elements that are one paragraph: a blank line in one is white space, as templates leave it."""
 _READINGS = frozenset(("rb", "rt", "rtc", "rp"))
 """Parts of a ``ruby``, whose end tags may be left out within a sentence."""
 _DEEPEST_HELD = 8
@@ -130,7 +134,8 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
             lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
         read = _of_sentence(token, lines > 0, rules)
         if read.kind == "text" and not rules.is_xml:
-            for part in _divided_at_blank_lines(read):
+            is_one = not _PARAGRAPHS.isdisjoint(around)
+            for part in (read,) if is_one else _divided_at_blank_lines(read):
                 yield from divided_at_formulas(part) if part.kind == "text" else (part,)
         else:
             yield read

@@ -188,7 +188,10 @@ def test_attributes_that_people_read_are_translated_and_others_stay(source: str,
         ("<td>&nbsp;red house\u00a0</td>", "<td>&nbsp;HOUSE RED\u00a0</td>"),
         ("<p>a&shy;b c\u00add</p>", "<p>CD AB</p>"),
         ("old cat\n\n red <b>house</b>\nstands", "CAT OLD\n\n <b>HOUSE</b> RED STANDS"),
-        ("<p>old\ncat\r\n\r\nred house</p>", "<p>CAT OLD\r\n\r\nHOUSE RED</p>"),
+        ("<div>old\ncat\r\n\r\nred house</div>", "<div>CAT OLD\r\n\r\nHOUSE RED</div>"),
+        # a template left the blank line
+        ("<p>old\n\n  cat</p>", "<p>CAT OLD</p>"),
+        ("<td>old\n\n  {{ red }}</td>", "<td>OLD {{ red }}</td>"),
     ],
 )
 def test_what_shows_nothing_and_empty_lines_are_layout(source: str, found: str):
