@@ -74,26 +74,28 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
             expose_headers=[*EXPOSED_HEADERS, WARNINGS_HEADER.lower()],
             max_age=600,
         )
+    app.add_middleware(_AnsweringHead)
 
     # The guard is outermost, so that nothing of FastAPI runs for a request that it refuses.
     rules = Rulebook(dict.fromkeys(files, OPEN)) | routes.RULES | documents.RULES | docs.RULES
     for dialect in dialects:
         rules |= dialect.rules
-    return Guard(_answering_head(app), service, policy, rules)
+    return Guard(app, service, policy, rules)
 
 
-def _answering_head(app: ASGIApp) -> ASGIApp:
+class _AnsweringHead:
     """The application that answers HEAD as it answers GET; the server leaves out the body."""
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "HEAD":
-            await app(scope, receive, send)
+            await self._app(scope, receive, send)
             return
         as_get = {**scope, "method": "GET"}
-        await app(as_get, receive, send)
+        await self._app(as_get, receive, send)
         scope["route"] = as_get.get("route")  # for the log and the metrics
-
-    return answer
 
 
 def make_routed_app(service: Service, kept: Documents, dialects: Sequence[Dialect]) -> FastAPI:
