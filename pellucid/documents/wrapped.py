@@ -89,9 +89,12 @@ def _paragraphs(
     texts = [line[margin:].rstrip() for line in lines[first:stop]]
     if any(map(_COLUMNS.search, texts)):
         return
+
     full = [*_full_lines(texts, width - margin), False]
     if sum(full) < _FULL_LINES * (len(full) - 1):
         return
+
+    # a paragraph ends with the first line that has place for another word
     start = 0
     for number, is_full in enumerate(full):
         if is_full:
@@ -100,8 +103,8 @@ def _paragraphs(
         if any(map(_goes_on, own, own[1:])):
             line = lines[first + start]
             joint = line[margin + len(own[0]) :] + lines[first + start + 1][:margin]
-            stop_ = first + number + 1
-            yield first + start, Paragraph(stop_, margin, _joined(own), joint, width - margin)
+            end = first + number + 1
+            yield first + start, Paragraph(end, margin, _joined(own), joint, width - margin)
         start = number + 1
 
 
