@@ -44,7 +44,7 @@ const warning = (kind, message) => ({ kind, message });
 export function sourceWarnings(tokenizer, text, all, most) {
   const found = [];
   const plain = tokenizer.read(text);
-  const codes = tokenizer.codes ?? null;
+  const codes = codesOf(tokenizer, text);
   const problem = codes === null || isBlank(text) ? null : codeFault(text, codes);
   if (problem !== null) found.push(warning("language_code", problem));
   if (all.includes(1)) {
@@ -241,6 +241,16 @@ function spelledInBytes(tokens) {
   if (!tokens.some((token) => BYTE.test(token))) return "";
   const bytes = tokens.map((token) => Number.parseInt(BYTE.exec(token)?.[1] ?? "20", 16));
   return new TextDecoder().decode(new Uint8Array(bytes));
+}
+
+/** The codes that the model knows; null for one that does not list them, and may know that with which a text begins. */
+function codesOf(tokenizer, text) {
+  if (tokenizer.codes !== undefined) return tokenizer.codes;
+  const [, code, name] = CODE_IN_FRONT.exec(text) ?? [];
+  if (!name) return null;
+  const ids = tokenizer.encode(code);
+  const isRead = !tokenizer.spellsBytes || tokenizer.tokens(ids).some((token) => token.includes(">>"));
+  return isRead && !ids.includes(1) ? null : [];
 }
 
 /** What is wrong with the code of the target language in front of a text; null for nothing. */
