@@ -238,7 +238,7 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
     """
     from pellucid.core.errors import DataError
     from pellucid.text.config import file_format, way_out
-    from pellucid.text.corpus.readers import input_exists
+    from pellucid.text.corpus.readers import input_exists, refuse_pipe
     from pellucid.training.preset_names import preset_names
 
     for text in texts:
@@ -257,6 +257,8 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
 
     missing = [text for text in texts if not input_exists(text)]
     if missing:
+        for text in missing:
+            refuse_pipe(text)
         _refuse_missing(texts, missing)
     return True
 

@@ -269,6 +269,20 @@ def test_an_empty_training_file(pair: tuple[Path, Path], tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize("is_validation", [False, True])
+def test_a_corpus_that_can_be_read_only_once(
+    pair: tuple[Path, Path], tmp_path: Path, *, is_validation: bool
+):
+    """The shell's ``<(zcat train.gz)`` is a pipe; this is what it is once it was read."""
+    once = Path("/dev/null")
+    texts = (*pair, "--valid", once, once) if is_validation else (pair[0], once)
+    result = pellucid("train", *texts, "--minutes", "1", "--out", tmp_path / "out")
+    assert result.code == 66
+    assert result.error_line == (
+        "error: cannot read /dev/null: must be a file, because it is read several times"
+    )
+
+
 def test_an_empty_test_set(tiny_run: Path, tmp_path: Path):
     (tmp_path / "empty").touch()
     result = pellucid("evaluate", tiny_run, tmp_path / "empty", tmp_path / "empty")

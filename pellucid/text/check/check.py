@@ -20,18 +20,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.core.errors import DataError, InputMissingError
+from pellucid.core.errors import DataError
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
 from pellucid.text.check.rules import far_lengths, repeated_pairs, usual_log_ratio
 from pellucid.text.check.scan import LINE_PROBLEMS, LONGEST_LINE, LineProblem, SideScan, scan
-from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.lines import (
     BYTE_ORDER_MARK,
     fetch_lines,
     iterate_blocks,
     iterate_raw_lines,
 )
-from pellucid.text.corpus.readers import input_exists
+from pellucid.text.corpus.readers import refuse_pipe
 from pellucid.text.corpus.rows import RowSet
 from pellucid.text.detection import check_languages, other_language
 from pellucid.text.normalization import is_normal, normalize
@@ -245,7 +244,7 @@ def examine(
     if the temporary folder is full; for ``languages`` as ``check_languages``.
     """
     for path in (source, target, *(test or ())):
-        _refuse_pipe(path)
+        refuse_pipe(path)
     if languages is not None:
         check_languages(languages)
     with ThreadPoolExecutor(1) as beside:
@@ -284,15 +283,6 @@ def examine(
         is_unrelated,
         {finding.kind: finding for finding in shown},
     )
-
-
-def _refuse_pipe(path: Path) -> None:
-    """Raise InputMissingError for what can be read only once."""
-    address = address_of(path)
-    if not address.scheme and Path(address.location).exists() and not input_exists(path):
-        raise InputMissingError(
-            f"cannot read {path}: must be a file, because it is read several times"
-        )
 
 
 def warn_of_problems(source: Path, target: Path, kinds: Sequence[Kind] | None = None) -> None:

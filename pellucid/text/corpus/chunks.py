@@ -36,6 +36,7 @@ from pellucid.text.corpus.pairs import (
     parse_tsv,
     text_names,
 )
+from pellucid.text.corpus.readers import refuse_pipe
 from pellucid.text.corpus.rows import Ids
 from pellucid.text.corpus.store import StoreLayout
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -195,6 +196,7 @@ def read_chunks(files: PairFiles, chunk_bytes: int = CHUNK) -> Iterator[Chunk]:
 
         # Most likely a download that failed, so it is an error and not a corpus of nothing.
         if is_empty:
+            refuse_pipe(source)  # a pipe that was read before is empty
             raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
 
 

@@ -15,6 +15,7 @@ from pellucid.text.config import DataConfig, PairFormat, file_format
 from pellucid.text.corpus.cells import ONE_LINE, say_pair
 from pellucid.text.corpus.dialects import pair_columns
 from pellucid.text.corpus.lines import decode_lines, iterate_lines, open_lines
+from pellucid.text.corpus.readers import refuse_pipe
 from pellucid.text.normalization import check_text
 
 _MOST_VALUES = 1_000_000
@@ -104,6 +105,7 @@ def iterate_pairs(files: PairFiles) -> Pairs:
                 yield pair
 
         if is_empty:
+            refuse_pipe(source)  # a pipe that was read before is empty
             raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
 
 

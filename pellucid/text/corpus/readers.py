@@ -38,6 +38,15 @@ def input_exists(path: Path | str) -> bool:
         return bool(filesystem.isfile(inner))
 
 
+def refuse_pipe(path: Path | str) -> None:
+    """Raise InputMissingError for what can be read only once, such as a pipe."""
+    address = address_of(path)
+    if not address.scheme and Path(address.location).exists() and not input_exists(path):
+        raise InputMissingError(
+            f"cannot read {path}: must be a file, because it is read several times"
+        )
+
+
 def hashes_of_inputs(paths: Iterable[Path], known: KnownFiles | None = None) -> list[list[str]]:
     """For each input how its name says that it is read (``reading_of``), and its SHA-256.
 
