@@ -277,24 +277,19 @@ ONNX = Backend(
         "start_symbol": _only("token", "zero"),
         "decoder": _only("self-attention", "ssru"),
     },
-    # The graphs compute logits, and the program beside them searches greedily.
+    # The graphs compute logits, and the program beside them searches greedily, as does that beside
+    # an export for CTranslate2.
     search={
         **_NO_CONSTRAINTS,
         **_SPEED_ALONE,
         **_ABOUT_A_TRANSLATION,
         **_ABOUT_A_BEAM,
         **_all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
-        **_at_default(
-            "coverage_penalty",
-            "mbr",
-            "min_length",
-            "no_repeat_ngram",
-            "replace_unknown",
-            "recase",
-            "mark_terms",
-            "copy_symbols",
-            *_OF_QUALITY,
-        ),
+        # It copies no symbol, and marks no term, as it has no glossary.
+        **_all_any("copy_symbols", "mark_terms"),
+        "recase": _only(None, False),
+        **_at_default("coverage_penalty", "mbr", "min_length", "no_repeat_ngram"),
+        **_at_default("replace_unknown", *_OF_QUALITY),
     },
     has_free_widths=True,
 )

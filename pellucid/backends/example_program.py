@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from pellucid.backends.capability import Backend, shown_setting
+from pellucid.backends.capability import ONNX, shown_setting
 from pellucid.bundle import Bundle
 from pellucid.core.run_names import BUNDLES_FOLDER
 from pellucid.core.special import SPECIAL_COUNT
@@ -19,6 +19,7 @@ from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import unknown_parts
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 _FIRST_IDS = 4000
 """Ids that are tried: the common ones come first in every vocabulary of ours."""
@@ -29,25 +30,60 @@ _WORDS = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Example:
-    """A sentence, and the Python by which a program reads it and writes its translation."""
+class Reading:
+    """The Python by which a program reads a sentence."""
 
-    text: str
-    """A sentence that the model can read."""
     imports: tuple[str, ...]
     """The modules that the lines below need."""
     opened: str
-    """Lines that open the sentencepiece models as ``read`` and ``written``; empty without any."""
+    """A line that opens the sentencepiece model as ``read``; empty without one."""
     tables: str
-    """Lines that read the tables between pieces and ids; empty without any."""
+    """A line that reads the table between pieces and ids; empty without one."""
     pieces: str
     """An expression for the sentence's pieces."""
     ids: str
     """An expression for the sentence's ids, without the stop."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Writing:
+    """The Python by which a program writes a translation."""
+
+    imports: tuple[str, ...]
+    opened: str
+    """A line that opens the sentencepiece model as ``written``; empty without one."""
+    tables: str
     text_of_pieces: str
-    """A function from a list of pieces to their text."""
+    """An expression for the text of the list ``pieces``."""
     text_of_ids: str
     """An expression for the text of the list ``ids``."""
+    note: str = ""
+    """What the text has that Pellucid's has not, as the end of a sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A sentence that the model can read, and the Python that reads it and writes its
+    translation."""
+
+    text: str
+    reading: Reading
+    writing: Writing
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The modules of both, in order."""
+        return tuple(sorted({*self.reading.imports, *self.writing.imports}))
+
+    @property
+    def opened(self) -> str:
+        """The lines that open sentencepiece models."""
+        return self.reading.opened + self.writing.opened
+
+    @property
+    def tables(self) -> str:
+        """The lines that read tables."""
+        return self.reading.tables + self.writing.tables
 
 
 def example_of(bundle: Bundle, text: str = "") -> Example:
@@ -55,11 +91,7 @@ def example_of(bundle: Bundle, text: str = "") -> Example:
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     text = text or example_text(bundle)
     names = ("shared", "shared") if source is target else ("source", "target")
-    if isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer):
-        return _of_sentencepiece(source, text, names)
-    if isinstance(source, MarianTokenizer) and isinstance(target, MarianTokenizer):
-        return _of_marian(source, text, names)
-    return _of_words(source, text, names[1])
+    return Example(text, _reading(source, text, names[0]), _writing(target, names[1]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,18 +108,18 @@ class GreedySearch:
     lost: str
     """The settings that the program lacks, as they are written for ``--set``."""
 
-    def gives(self) -> str:
-        """The end of a sentence that says what the program gives."""
-        command = "gives what `pellucid translate --beam-size 1` gives"
+    def gives(self, note: str = "") -> str:
+        """The end of a sentence that says what the program gives, with the ``note`` of its text."""
+        command = "gives what `pellucid translate --beam-size 1` gives for a plain sentence"
         lost = f", but for these settings of the model, which it lacks: {self.lost}"
-        return command + (lost if self.lost else "")
+        return command + note + (lost if self.lost else "")
 
 
-def greedy_search_of(bundle: Bundle[Any], backend: Backend, longest: int) -> GreedySearch:
-    """The search of a program by ``backend``, which numbers ``longest`` positions."""
+def greedy_search_of(bundle: Bundle[Any], longest: int) -> GreedySearch:
+    """The search of a program whose model numbers ``longest`` positions."""
     settings = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
     # patience ends a beam search, and a greedy one never
-    lacking = backend.lacking(settings.model_copy(update={"patience": 1.0}))
+    lacking = ONNX.lacking(settings.model_copy(update={"patience": 1.0}))
     lost = (shown_setting(name, getattr(settings, name)) for name in lacking)
     fixed = settings.max_length
     return GreedySearch(
@@ -137,69 +169,82 @@ def _words(tokenizer: Tokenizer) -> Iterator[str]:
             yield word
 
 
-def _of_sentencepiece(tokenizer: Tokenizer, text: str, names: tuple[str, str]) -> Example:
-    """The ids of such a model are those of sentencepiece."""
+def _reading(tokenizer: Tokenizer, text: str, name: str) -> Reading:
     normalization, quoted = _quoted(tokenizer, text)
-    return Example(
-        text=text,
-        imports=("sentencepiece", *normalization),
-        opened=_opened(*(f"{name}.spm" for name in names)),
-        tables="",
-        pieces=f"read.encode({quoted}, out_type=str)",
-        ids=f"read.encode({quoted})",
-        text_of_pieces="written.decode",
-        text_of_ids="written.decode(ids)",
-    )
+    # the ids of such a model are those of sentencepiece
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return Reading(
+            imports=("sentencepiece", *normalization),
+            opened=_opened("read", f"{name}.spm"),
+            tables="",
+            pieces=f"read.encode({quoted}, out_type=str)",
+            ids=f"read.encode({quoted})",
+        )
+    if isinstance(tokenizer, MarianTokenizer):
+        return _reading_of_marian(tokenizer, text, name)
+    # rules of Pellucid cut the text, so that its tokens stand there as they are cut
+    ids = tokenizer.encode(text)
+    listed = ", ".join(map(_string, tokenizer.tokens(ids)))
+    return Reading(imports=(), opened="", tables="", pieces=f"[{listed}]", ids=repr(ids))
 
 
-def _of_marian(tokenizer: MarianTokenizer, text: str, names: tuple[str, str]) -> Example:
-    """A table beside each sentencepiece model numbers its pieces; a code is a piece by itself."""
+def _reading_of_marian(tokenizer: MarianTokenizer, text: str, name: str) -> Reading:
+    """A table beside the sentencepiece model numbers its pieces; a code is a piece by itself."""
     code = next((each for each in tokenizer.codes if text.startswith(each)), "")
     normalization, quoted = _quoted(tokenizer, text.removeprefix(code))
     pieces = f"read.encode({quoted}, out_type=str)"
     if code:
         pieces = f"[{_string(code)}, *{pieces}]"
-    return Example(
-        text=text,
+    return Reading(
         imports=("sentencepiece", *normalization),
-        opened=_opened(*(f"{name}.marian.spm" for name in names)),
-        tables=_table("inputs", names[0]) + _table("outputs", names[1]),
+        opened=_opened("read", f"{name}.marian.spm"),
+        tables=_table("inputs", name),
         pieces=pieces,
         ids=f'[inputs.index(each) if each in inputs else special["unk"] for each in {pieces}]',
-        text_of_pieces="written.decode",
-        text_of_ids="written.decode([outputs[each] for each in ids])",
     )
 
 
-def _of_words(tokenizer: Tokenizer, text: str, name: str) -> Example:
-    """Rules of Pellucid cut the text, so that its tokens stand there as they are cut."""
-    ids = tokenizer.encode(text)
-    listed = ", ".join(map(_string, tokenizer.tokens(ids)))
-    return Example(
-        text=text,
+def _writing(tokenizer: Tokenizer, name: str) -> Writing:
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return Writing(
+            imports=("sentencepiece",),
+            opened=_opened("written", f"{name}.spm"),
+            tables="",
+            text_of_pieces="written.decode(pieces)",
+            text_of_ids="written.decode(ids)",
+        )
+    tables = _table("outputs", name)
+    if isinstance(tokenizer, MarianTokenizer):
+        return Writing(
+            imports=("sentencepiece",),
+            opened=_opened("written", f"{name}.marian.spm"),
+            tables=tables,
+            text_of_pieces="written.decode(pieces)",
+            text_of_ids="written.decode([outputs[each] for each in ids])",
+        )
+    space = "" if tokenizer.kind == "character" else " "
+    return Writing(
         imports=(),
         opened="",
-        tables=_table("outputs", name),
-        pieces=f"[{listed}]",
-        ids=repr(ids),
-        text_of_pieces='" ".join',
-        text_of_ids='" ".join(outputs[each] for each in ids)',
+        tables=tables,
+        text_of_pieces=f'"{space}".join(pieces)',
+        text_of_ids=f'"{space}".join(outputs[each] for each in ids)',
+        note="" if tokenizer.kind in ("character", "word") else _TOKENS_APART,
     )
 
 
-def _opened(*files: str) -> str:
-    listed = ", ".join(map(_string, files))
-    return (
-        "read, written = (\n"
-        f"    sentencepiece.SentencePieceProcessor(model_file=name) for name in ({listed})\n"
-        ")\n"
-    )
+_TOKENS_APART = ", but with a space between any two tokens, also within words and before marks"
+
+
+def _opened(variable: str, file: str) -> str:
+    return f"{variable} = sentencepiece.SentencePieceProcessor(model_file={_string(file)})\n"
 
 
 def _table(variable: str, name: str) -> str:
-    """A line that reads the tokens in the order of their ids; the special ones have no text."""
+    """A line that reads the tokens in the order of their ids."""
     tokens = f'json.load(open("{name}.vocab.json", encoding="utf-8"))["tokens"]'
-    return f"{variable} = [None] * {SPECIAL_COUNT} + {tokens}\n"
+    special = ", ".join(map(_string, SPECIAL_TOKENS))
+    return f"{variable} = [{special}] + {tokens}\n"
 
 
 def _quoted(tokenizer: Tokenizer, text: str) -> tuple[tuple[str, ...], str]:

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_bundles import small_bundle
+import torch
+from small_bundles import sentences, small_bundle
 
 from pellucid.backends.ctranslate2.export import export_ctranslate2
 from pellucid.backends.ctranslate2.export import readme as ctranslate2_readme
@@ -18,10 +19,13 @@ from pellucid.backends.huggingface.import_folder import read_huggingface
 from pellucid.backends.onnx.export import export_onnx
 from pellucid.backends.web.invitation import sample_of_run
 from pellucid.bundle import Bundle
-from pellucid.core.special import SPECIAL_COUNT
+from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
+from pellucid.model.build import build_model
+from pellucid.text.config import TokenizerConfig
 from pellucid.text.languages import sentence_in
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
@@ -127,7 +131,7 @@ def test_ctranslate2_and_onnx_folders_translate_without_pellucid_and_torch(
     expected = {name: ours(bundles[name], text) + "\n" for name, text in shown.items()}
     assert len(set(expected.values())) == 3
     expected |= limited
-    lacking = "gives, but for these settings of the model, which it lacks: min_length=2"
+    lacking = "sentence, but for these settings of the model, which it lacks: min_length=2"
     # CTranslate2 has no SSRU
     translator = Translator(student, DecodingConfig(beam_size=1, max_length=9))
     said = translator.translate("chat noir")
@@ -139,6 +143,51 @@ def test_ctranslate2_and_onnx_folders_translate_without_pellucid_and_torch(
         assert programs(*folders) == [*texts.values()]
         pages = [(folder / "README.md").read_text() for folder in folders]
         assert [lacking in page for page in pages] == [name == "ratio" for name in texts]
+
+
+def of_kinds(source: str, target: str) -> Bundle:
+    """A model with random weights that writes whatever it can, words that it does not know too."""
+    kinds = [TokenizerConfig(kind=kind, vocabulary_size=330) for kind in (source, target)]
+    tokenizers = [train_tokenizer(sentences(300), each) for each in kinds]
+    sizes = [each.vocabulary_size for each in tokenizers]
+    config = small_bundle(shared=False, output_bias=True).config
+    model = build_model(config, sizes[0], sizes[1], seed=3)
+    for parameter in model.parameters():
+        parameter.data += 0.2 * torch.randn(parameter.shape)
+    model.get_parameter("output_bias").data[UNK_ID] += 4.0
+    settings = {"decoding": {"max_length": 6, "copy_symbols": False, "recase": False}}
+    return Bundle(model.eval().requires_grad_(False), *tokenizers, settings, {})
+
+
+@pytest.mark.parametrize("kind", ["onnx", "ctranslate2"])
+def test_programs_write_the_text_of_every_kind_of_tokenizer(kind: str, tmp_path: Path):
+    """Letters without spaces, subwords where the source has words; other rules of a language's
+    marks are said not to be those of Pellucid."""
+    torch.manual_seed(1)
+    pairs = ("bpe", "character"), ("word", "bpe"), ("unigram", "word"), ("character", "wordpiece")
+    export = {"onnx": export_onnx, "ctranslate2": export_ctranslate2}[kind]
+    folders, expected = [], []
+    for pair in pairs:
+        bundle = of_kinds(*pair)
+        folders.append(tmp_path / "-".join(pair))
+        export(bundle, folders[-1], example="chat noir")
+        settings = DecodingConfig.parse(bundle.settings["decoding"], "a test")
+        greedy = settings.changed({"beam_size": 1})
+        said = Translator(bundle, greedy).translate("chat noir")
+        apart = pair[1] in ("word", "wordpiece")
+        expected.append((" ".join(said.tokens) if apart else said.text) + "\n")
+
+    found = [each.replace("<unk>", "[UNK]") for each in programs(*folders)]
+    assert found == expected
+    assert "[UNK]" in expected[2]
+    pages = [(folder / "README.md").read_text() for folder in folders]
+    assert ["a space between any two tokens" in page for page in pages] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert not any("copy_symbols" in page or "recase" in page for page in pages)
 
 
 def test_the_page_names_the_languages_and_a_sentence_of_the_source(trained: Bundle):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.backends.capability import CTRANSLATE2, KERNELS, advice_to_export
+from pellucid.backends.capability import KERNELS, advice_to_export
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
 from pellucid.backends.example_program import example_of, greedy_search_of, pair_in_words
@@ -37,7 +37,8 @@ import ctranslate2
     max_input_length=0,
     suppress_sequences=[["{pad}"], ["{start}"]],
 )
-print({text}(found.hypotheses[0]))
+pieces = found.hypotheses[0]
+print({text})
 """
 
 
@@ -45,13 +46,13 @@ def readme(bundle: Bundle, quantization: Quantization, example: str = "") -> str
     """The page of an export as Markdown: what is in the folder, and a program that translates."""
     shown = example_of(bundle, example)
     pieces = vocabulary_pieces(bundle.target_tokenizer)
-    search = greedy_search_of(bundle, CTRANSLATE2, bundle.max_length or POSITIONS)
+    search = greedy_search_of(bundle, bundle.max_length or POSITIONS)
     program = _PROGRAM.strip().format(
         imports="\n".join(f"import {each}" for each in shown.imports),
         opened=shown.opened,
-        pieces=shown.pieces,
+        pieces=shown.reading.pieces,
         search=search,
-        text=shown.text_of_pieces,
+        text=shown.writing.text_of_pieces,
         pad=pieces[PAD_ID],
         start=pieces[BOS_ID],
     )
@@ -64,7 +65,7 @@ Exported by Pellucid {__version__}, weights in {quantization}. Without Pellucid,
 {program}
 ```
 
-It is a greedy search, and {search.gives()}.
+It is a greedy search, and {search.gives(shown.writing.note)}.
 Padding and start are never generated: rule them out, as here. A source is cut, and the length of a
 translation limited, as the model's settings say. CTranslate2 adds the stop to the source.
 """

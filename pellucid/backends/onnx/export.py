@@ -106,8 +106,8 @@ def readme(bundle: Bundle, search: GreedySearch, example: str = "") -> str:
         others="import sentencepiece\n" if "sentencepiece" in shown.imports else "",
         opened=shown.opened,
         tables=shown.tables,
-        ids=shown.ids,
-        text=shown.text_of_ids,
+        ids=shown.reading.ids,
+        text=shown.writing.text_of_ids,
     )
     pair = pair_in_words(bundle)
     return f"""# A translation model as ONNX graphs{pair and f": {pair}"}
@@ -129,7 +129,7 @@ the limits of a search: tokens of a source that are read, and of a translation, 
 A source ends with the stop. Padding and start are never generated: rule them out, as below.
 
 A greedy search without Pellucid and without PyTorch, in this folder; it
-{search.gives()}:
+{search.gives(shown.writing.note)}:
 
 ```python
 {program}
@@ -184,7 +184,7 @@ def export_onnx(bundle: Bundle, out: Path, example: str = "") -> None:
 
     # A learned table ends where training ended it; the other tables end where the graph's does.
     longest = config.max_positions if config.positions == "learned" else SINUSOIDS
-    search = greedy_search_of(bundle, ONNX, longest)
+    search = greedy_search_of(bundle, longest)
     about = _about(bundle, longest, search, models)
     if search.lost:
         _log.warning(
