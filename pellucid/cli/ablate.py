@@ -75,6 +75,8 @@ def ablate(
         done=_show_progress,
     )
 
+    if not study.parts:
+        click.echo("a plain rnn has no head and no layer that can be off", err=True)
     click.echo(json.dumps(study.to_dict(), ensure_ascii=False) if as_json else _table(study))
     if picture is not None:
         from pellucid.inspection.figures.attention import draw_ablation

@@ -185,11 +185,18 @@ def _measure(
     tokenize: TokenizerName,
 ) -> tuple[float, float]:
     """BLEU in percent, and the mean loss per reference token in nats."""
-    bundle = Bundle(model, opened.source_tokenizer, opened.target_tokenizer, {}, {})
+    inner = opened.translator.bundle
+    bundle = (
+        # With the words of its training text: capitals are read by them.
+        dataclasses.replace(inner, held=model)
+        if isinstance(inner, Bundle)
+        else Bundle(model, opened.source_tokenizer, opened.target_tokenizer, {}, {})
+    )
     # Our own search: other engines compute with a converted copy of the whole model.
     # The scale of quality is that of the whole model.
     own = opened.translator.settings.changed({"below": None})
-    translator = Translator(bundle, own, logs_warnings=False)
+    literals_in = opened.translator.literals_in
+    translator = Translator(bundle, own, logs_warnings=False, literals_in=literals_in)
     settings = own.best_alone()  # only the first translation is scored
     # The search may recover what a part gave; the loss below shows the model alone.
     hypotheses = [each.text for each in translator.translate(list(sources), settings)]

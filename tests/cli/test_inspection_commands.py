@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 from commands import pellucid
+from tiny_models import tiny_model
 
+from pellucid.bundle import Bundle, save_bundle
 from pellucid.inspection.ablation import ablation_parts
 from pellucid.inspection.capture import Capture, inspect
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
 SENTENCE = "le chat dort"
 
@@ -141,6 +145,17 @@ def test_ablate_gives_a_table_and_json_and_a_picture(tiny_run: Path, tmp_path: P
     assert {line.split()[0] for line in parts} == set(ablation_parts(config))
     assert study["sentences"] == 2
     assert (tmp_path / "p.svg").exists()
+
+
+def test_ablate_says_that_a_plain_rnn_has_no_part_to_switch_off(tmp_path: Path):
+    (tmp_path / "a").write_text("a b\n")
+    letters = WordTokenizer("word", Vocabulary.of("abcdefghi"))
+    model = tiny_model("lstm").float().requires_grad_(False)
+    bundle = Bundle(model, letters, letters, {"model": model.config.to_table()}, {})
+    save_bundle(tmp_path / "rnn", bundle, card="", details={})
+    result = pellucid("ablate", tmp_path / "rnn", tmp_path / "a", tmp_path / "a")
+    assert result.code == 0
+    assert "a plain rnn has no head and no layer that can be off" in result.err
 
 
 def test_doctor_says_what_is_installed_and_that_the_laws_hold(tiny_run: Path):

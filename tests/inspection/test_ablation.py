@@ -1,17 +1,22 @@
 """Models without one of their parts: functional, exact, and the model itself untouched."""
 
+import dataclasses
 import math
+from typing import Any
 
 import pytest
 import torch
 from tiny_models import EVERY_KIND, RECURRENT, sources, targets, tiny_bundle, tiny_model
 
+from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import bleu
+from pellucid.inspection import ablation
 from pellucid.inspection.ablation import ablate, ablation_parts, model_without
 from pellucid.model.trace import Trace
+from pellucid.text.seen_words import SeenWords
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -123,6 +128,22 @@ def test_a_study_scores_the_whole_and_each_part():
     assert seen == [(number, 16) for number in range(17)]
     assert study.sentences == 2
     assert study.signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a")
+
+
+def test_a_study_reads_lines_as_every_translator_of_the_bundle(monkeypatch: pytest.MonkeyPatch):
+    """Capitals by the words of its training text, so that its BLEU is that of ``evaluate``."""
+    bundle = dataclasses.replace(tiny_bundle(), seen_words=SeenWords(frozenset("abc")))
+    opened = []
+
+    class Watched(Translator):
+        def __init__(self, bundle: Bundle, *arguments: Any, **options: Any) -> None:
+            super().__init__(bundle, *arguments, **options)
+            opened.append((bundle.seen_words, self.literals_in))
+
+    monkeypatch.setattr(ablation, "Translator", Watched)
+    translator = Translator(bundle, DecodingConfig(), literals_in=lambda _: [])
+    ablate(translator, ["a b"], ["b a"], parts=["encoder.layers.0"])
+    assert opened == 2 * [(bundle.seen_words, translator.literals_in)]
 
 
 def test_a_script_without_spaces_is_scored_by_its_characters():
