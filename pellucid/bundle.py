@@ -464,7 +464,7 @@ def _read(folder: Path, manifest: dict[str, Any], device: str) -> "Bundle[Sequen
     """The bundle in ``folder``, whose files are checked as they are read."""
     if manifest.get("kind") != "bundle":
         raise BundleError(
-            f"{folder} is not a bundle but a {manifest.get('kind')}",
+            f"{folder} is not a bundle: its manifest is of kind {manifest.get('kind')}",
             hint="name a bundle folder, or the run folder that holds it",
         )
 

@@ -58,7 +58,7 @@ class Writing:
     text_of_ids: str
     """An expression for the text of the list ``ids``."""
     note: str = ""
-    """What the text has that Pellucid's has not, as the end of a sentence."""
+    """The difference from Pellucid's text, as the end of a sentence; empty for none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,11 +229,11 @@ def _writing(tokenizer: Tokenizer, name: str) -> Writing:
         tables=tables,
         text_of_pieces=f'"{space}".join(pieces)',
         text_of_ids=f'"{space}".join(outputs[each] for each in ids)',
-        note="" if tokenizer.kind in ("character", "word") else _TOKENS_APART,
+        note="" if tokenizer.kind in ("character", "word") else _SPACED,
     )
 
 
-_TOKENS_APART = ", but with a space between any two tokens, also within words and before marks"
+_SPACED = ", but with a space between any two tokens, also within words and before marks"
 
 
 def _opened(variable: str, file: str) -> str:

@@ -168,7 +168,7 @@ def test_a_checkpoint_is_not_taken_for_a_bundle(tiny_run: Path):
     checkpoint = tiny_run / "checkpoints" / "step-00000004"
     with pytest.raises(BundleError) as caught:
         load_bundle(checkpoint)
-    assert str(caught.value) == f"{checkpoint} is not a bundle but a checkpoint"
+    assert str(caught.value) == f"{checkpoint} is not a bundle: its manifest is of kind checkpoint"
     assert caught.value.hint == "name a bundle folder, or the run folder that holds it"
 
 

@@ -265,10 +265,27 @@ def test_stored_positions_may_be_rounded_as_all_else(damaged: Path, dtype: torch
     assert read_huggingface(damaged).config.positions.startswith("sinusoidal")
 
 
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"model_type": "bart", "d_model": 16}, "has model_type='bart'"),
+        ({"bos_token": "<s>", "layer_norm_epsilon": 1e-6}, "names no model_type"),
+    ],
+    ids=["another architecture", "an export for CTranslate2"],
+)
+def test_another_folder_with_a_config_is_named_in_one_sentence(
+    tmp_path: Path, config: dict[str, object], says: str
+):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(BundleError) as caught:
+        read_huggingface(tmp_path)
+    about = f"{tmp_path} is no Marian model of transformers: its config.json {says}"
+    assert str(caught.value) == about
+
+
 def test_all_problems_of_the_config_are_told_at_once(damaged: Path):
     change_json(
         damaged / "config.json",
-        model_type="bart",
         activation_function="tanh",
         normalize_before=True,
         static_position_embeddings=False,
@@ -277,7 +294,6 @@ def test_all_problems_of_the_config_are_told_at_once(damaged: Path):
     with pytest.raises(BundleError) as caught:
         read_huggingface(damaged)
     for part in (
-        "model_type: input should be 'marian', got 'bart'",
         "activation_function: input should be 'relu', 'gelu', 'swish' or 'silu', got 'tanh'",
         "normalize_before: input should be False, got True",
         "static_position_embeddings: input should be True, got False",

@@ -126,6 +126,14 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
 
 
 def _parse_settings(table: Mapping[str, Any], folder: Path) -> MarianSettings:
+    kind = table.get("model_type")
+    if kind != "marian":  # nor are its other settings those of Marian
+        named = "names no model_type" if kind is None else f"has model_type={kind!r}"
+        raise BundleError(
+            f"{folder} is no Marian model of transformers: its config.json {named}",
+            hint="name a bundle, a run folder, or a Marian model such as those of OPUS-MT; an"
+            " export for CTranslate2 is for that program",
+        )
     try:
         return MarianSettings.parse(table, str(folder / "config.json"))
     except ConfigError as error:
