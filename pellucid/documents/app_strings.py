@@ -259,8 +259,6 @@ class AndroidDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other texts."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         edits = []
         for (start, end, head, text, tail), before, after in zip(
             self._texts, self.segments, translated, strict=True

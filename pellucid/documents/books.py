@@ -10,7 +10,7 @@ from pellucid.documents.containers import Archive, Element, local_name, parse_xm
 from pellucid.documents.html_files import HtmlFile
 from pellucid.documents.mixed import MixedText, read_mixed
 from pellucid.documents.page_language import names_language
-from pellucid.documents.segments import Languages, Segment
+from pellucid.documents.segments import Languages, Segment, check_count
 from pellucid.text.languages import is_right_to_left
 
 _NCX = "{http://www.daisy.org/z3986/2005/ncx/}text"
@@ -42,12 +42,11 @@ class BookDocument:
     the language and the direction of its pages.
     """
 
-    def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:
+    def __init__(self, data: bytes, what: str, languages: Languages) -> None:
         """``languages``: the book says that it is in the second one.
 
         Raises DataError for a file that is none, is damaged or is locked by a seller.
         """
-        languages = languages or Languages()
         self._target = languages.target
         self._archive = Archive(data, what)
         names = self._archive.names
@@ -87,8 +86,7 @@ class BookDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The book with other segments."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        check_count(translated, self.segments)
         changed = dict(self._packages)
         for name, (chapter, first) in self._chapters.items():
             own = translated[first : first + len(chapter.segments)]

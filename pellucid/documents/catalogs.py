@@ -49,7 +49,7 @@ _OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))
 class XliffDocument:
     """An XLIFF file, version 1.2 or 2."""
 
-    def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:
+    def __init__(self, data: bytes, what: str, languages: Languages) -> None:
         """``languages`` are those of the model.
 
         Raises DataError for what is not XLIFF.
@@ -92,15 +92,13 @@ class XliffDocument:
 
         self.segments = [_without_layout(text) for _, text in self._texts]
         self._codec = self._root.getroottree().docinfo.encoding or "utf-8"
-        self._languages = languages or Languages()
+        self._languages = languages
         self._unnamed: dict[Element, dict[str, str]] = {}
         """Elements that lack the language of the new targets, and the attribute for it."""
         self.notes = [*self._check_language(), *note_of_left(left)]
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with targets; every other byte stays, in the encodings that allow it."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         # What is as it was has its white space as it was.
         translated = [
             text.segment if before == after else after

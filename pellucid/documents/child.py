@@ -26,7 +26,6 @@ from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts, translate_segments
 from pellucid.documents.names import Format
 from pellucid.documents.placement import Aligned
-from pellucid.documents.segments import notes_of
 
 SIZE = struct.Struct(">Q")
 """The length in bytes of a message, which precedes it."""
@@ -177,7 +176,7 @@ def _translated(task: DocumentTask, data: bytes, parent: _Parent) -> tuple[bytes
     )
 
     written = read.write(translated)
-    notes = [*counts.notes, *notes_of(read)]
+    notes = [*counts.notes, *read.notes]
     return written, {"warnings": dict(counts.warnings), "notes": notes}
 
 

@@ -16,7 +16,7 @@ from pellucid.documents.gettext_files import PoDocument
 from pellucid.documents.html_files import HtmlFile
 from pellucid.documents.markdown import MarkdownDocument
 from pellucid.documents.messages import MessageDocument
-from pellucid.documents.names import Format
+from pellucid.documents.names import WITH_MESSAGES, Format
 from pellucid.documents.office import SLIDES, WORD, OfficeDocument
 from pellucid.documents.opendocument import OpenDocument
 from pellucid.documents.plain import TextDocument
@@ -56,16 +56,17 @@ def read_document(
     """
     if len(data) > LARGEST_FILE:
         raise DataError(f"{what} must have at most {LARGEST_FILE >> 20} MiB, has {len(data):,}")
+    options = options or ReadOptions()
+    codes = (options.source_language, options.target_language)
+    both = Languages(*("" if code == UNKNOWN else code for code in codes))
     try:
-        return _read(data, kind, what, options or ReadOptions())
+        document = _read(data, kind, what, options, both)
+        return MessageDocument(document, both.target) if kind in WITH_MESSAGES else document
     except RecursionError:
         raise DataError(f"{what} has parts nested too deeply to be read") from None
 
 
-def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Document:
-    language = "" if options.target_language == UNKNOWN else options.target_language
-    source = "" if options.source_language == UNKNOWN else options.source_language
-    both = Languages(source, language)
+def _read(data: bytes, kind: Format, what: str, options: ReadOptions, both: Languages) -> Document:
     match kind:
         case "txt":
             return TextDocument(data, what)
@@ -77,46 +78,34 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
             return OfficeDocument(data, what, WORD, both)
         case "pptx":
             return OfficeDocument(data, what, SLIDES, both)
-        case "srt" | "vtt" | "ass":
-            return SubtitleDocument(data, what, kind, source)
-        case "csv":
-            return MessageDocument(_table(data, what, options, source, is_tsv=False), language)
-        case "tsv":
-            return MessageDocument(_table(data, what, options, source, is_tsv=True), language)
         case "odt":
             return OpenDocument(data, what, both)
         case "epub":
             return BookDocument(data, what, both)
+        case "srt" | "vtt" | "ass":
+            return SubtitleDocument(data, what, kind, both.source)
+        case "csv" | "tsv":
+            return TableDocument(
+                data,
+                what,
+                options.columns,
+                is_tsv=kind == "tsv",
+                guard_cells=options.guard_cells,
+                language=both.source,
+            )
         case "po":
-            return MessageDocument(PoDocument(data, what, language), language)
+            return PoDocument(data, what, both.target)
         case "xliff":
-            return MessageDocument(XliffDocument(data, what, both), language)
+            return XliffDocument(data, what, both)
         case "json":
-            return MessageDocument(
-                JsonDocument(data, what, options.columns, languages=both), language
-            )
+            return JsonDocument(data, what, options.columns, languages=both)
         case "yaml":
-            return MessageDocument(
-                YamlDocument(data, what, options.columns, languages=both), language
-            )
+            return YamlDocument(data, what, options.columns, languages=both)
         case "properties":
-            return MessageDocument(PropertiesDocument(data, what), language)
+            return PropertiesDocument(data, what)
         case "strings":
-            return MessageDocument(AppleStringsDocument(data, what), language)
+            return AppleStringsDocument(data, what)
         case "android":
             return AndroidDocument(data, what)
         case _:
             assert_never(kind)
-
-
-def _table(
-    data: bytes, what: str, options: ReadOptions, language: str, *, is_tsv: bool
-) -> TableDocument:
-    return TableDocument(
-        data,
-        what,
-        options.columns,
-        is_tsv=is_tsv,
-        guard_cells=options.guard_cells,
-        language=language,
-    )

@@ -132,9 +132,6 @@ class PoDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with translations; every other line stays to the byte."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-
         lines: list[str] = list(self._lines)
         added: dict[int, str] = {}
         """Plural forms that the file lacks, by the line that they follow."""

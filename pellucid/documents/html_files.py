@@ -20,7 +20,16 @@ from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_rules import PAGE, TagRules
 from pellucid.documents.html_templates import SourceLiterals
 from pellucid.documents.html_tokens import Token, tokens_of
-from pellucid.documents.segments import Alone, Close, Languages, Open, Piece, Segment, joined
+from pellucid.documents.segments import (
+    Alone,
+    Close,
+    Languages,
+    Open,
+    Piece,
+    Segment,
+    check_count,
+    joined,
+)
 from pellucid.text.corpus.dialects import byte_order_mark
 
 _CODECS = frozenset(
@@ -141,9 +150,7 @@ class HtmlDocument:
 
     def text_with(self, translated: Sequence[Segment]) -> str:
         """The source with other segments."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-
+        check_count(translated, self.segments)
         return "".join(self._source_with(tuple(self._parts), translated))
 
     def _text_at(self, place: _Place, translated: Sequence[Segment]) -> str:
@@ -294,7 +301,9 @@ def _one_space(text: str) -> str:
 class HtmlFile:
     """An HTML file, in UTF-8 or in the encoding that it names."""
 
-    def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:
+    notes: Sequence[str] = ()
+
+    def __init__(self, data: bytes, what: str, languages: Languages) -> None:
         """``languages``: the page says that it is in the second one, and the direction of its text;
         an element in it says so where it says the first.
 
@@ -322,7 +331,7 @@ class HtmlFile:
                 hint=_CONVERT.format(self._encoding),
             )
 
-        rules = dataclasses.replace(PAGE, languages=languages or Languages())
+        rules = dataclasses.replace(PAGE, languages=languages)
         self._document = HtmlDocument(source, rules)
         self.segments = self._document.segments
 

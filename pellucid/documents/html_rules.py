@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pellucid.documents.html_roles import READ_AS_WORDS
-from pellucid.documents.segments import Languages
+from pellucid.documents.segments import NOT_KNOWN, Languages
 
 BLOCKS = frozenset(
     (
@@ -38,9 +38,6 @@ _VOID = frozenset(
 )
 
 
-_NOT_KNOWN = Languages()
-
-
 @dataclasses.dataclass(frozen=True)
 class TagRules:
     """The meaning of tags."""
@@ -58,7 +55,7 @@ class TagRules:
     in them."""
     with_attributes: bool = False
     """Whether the attributes that people read are translated."""
-    languages: Languages = _NOT_KNOWN
+    languages: Languages = NOT_KNOWN
     """The languages of the page and of its translation, which names the second as its own."""
 
     def is_inline(self, name: str) -> bool:

@@ -40,6 +40,7 @@ from pellucid.documents.segments import (
     Piece,
     Ranges,
     Segment,
+    check_count,
     joined,
 )
 from pellucid.documents.strings import IDENTIFIER
@@ -121,6 +122,8 @@ class _Block:
 class MarkdownDocument:
     """A Markdown file."""
 
+    notes: Sequence[str] = ()
+
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for what is not text."""
         self._source, self._encoding = decode(data, what)
@@ -187,8 +190,7 @@ class MarkdownDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        check_count(translated, self.segments)
         edits: list[tuple[int, int, str]] = []
         for block in self._blocks:
             own = translated[block.first : block.first + len(block.segments)]

@@ -30,6 +30,8 @@ _FIELD = re.compile(rf"^(?:{_NAMES}):[ \t]*(\S.*?)[ \t\r]*$(?!\n[ \t]+\S)", re.M
 class LineSettings:
     """Settings of TOML, or fields without a line around them: the shown ones that are one line."""
 
+    notes: Sequence[str] = ()
+
     def __init__(self, source: str, kind: Literal["toml", "fields"]) -> None:
         self._is_toml = kind == "toml"
         self._strings = Strings(source, "utf-8")

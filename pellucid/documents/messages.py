@@ -19,8 +19,8 @@ from pellucid.documents.segments import (
     Open,
     Piece,
     Segment,
+    check_count,
     joined,
-    notes_of,
 )
 
 _FORMS = re.compile(r"\{\s*([^\s{},]{1,100})\s*,\s*(plural|select|selectordinal)\s*,\s*")
@@ -352,12 +352,11 @@ class MessageDocument:
             f"{count:,} {strings} with plural or select forms {verb} as in the source:"
             f" {whose} braces cannot be read as ICU's format: {first!r}"
         )
-        return [*notes_of(self._document), *([unread] if count else [])]
+        return [*self._document.notes, *([unread] if count else [])]
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The document with other texts."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        check_count(translated, self.segments)
         strings, at = [], 0
         for message in self._messages:
             stop = at + len(message.segments)

@@ -50,6 +50,8 @@ TABLES = frozenset(("csv", "tsv"))
 """Formats whose cells a spreadsheet may run."""
 WITH_COLUMNS = TABLES | {"json", "yaml"}
 """Formats of which columns or keys are chosen."""
+WITH_MESSAGES = WITH_COLUMNS | {"po", "xliff", "properties", "strings"}
+"""Formats whose strings may have plural and select forms in them."""
 _MACROS = "holds macros, which are programs: save it without them"
 _BY_PANDOC = "is not read, and its marks would be lost line by line: pandoc converts it to md"
 _REFUSED = {

@@ -69,14 +69,12 @@ SLIDES = OfficeFormat("ppt/presentation.xml", "presentation")
 class OfficeDocument:
     """A docx or pptx file."""
 
-    def __init__(
-        self, data: bytes, what: str, form: OfficeFormat, languages: Languages | None = None
-    ) -> None:
+    def __init__(self, data: bytes, what: str, form: OfficeFormat, languages: Languages) -> None:
         """``languages``: the file says that it is in the second one where it says the first.
 
         Raises DataError for a file that is none, is damaged, or holds macros.
         """
-        self._language = OfficeLanguage(languages or Languages())
+        self._language = OfficeLanguage(languages)
         self._archive = Archive(data, what)
         names = self._archive.names
         if any(name.rpartition("/")[2].lower().startswith("vbaproject") for name in names):
@@ -119,9 +117,6 @@ class OfficeDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-
         changed = set()
         paragraphs: list[tuple[Paragraph, Segment]] = []
         for text, before, after in zip(self._texts, self.segments, translated, strict=True):

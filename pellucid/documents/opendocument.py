@@ -57,12 +57,14 @@ _LABEL = f"{_FORM}label"
 class OpenDocument:
     """An odt file."""
 
-    def __init__(self, data: bytes, what: str, languages: Languages | None = None) -> None:
+    notes: Sequence[str] = ()
+
+    def __init__(self, data: bytes, what: str, languages: Languages) -> None:
         """``languages``: the file says that it is in the second one where it says the first.
 
         Raises DataError for a file that is none, is damaged, has a password or macros.
         """
-        self._languages = languages or Languages()
+        self._languages = languages
         self._archive = Archive(data, what)
         names = self._archive.names
         if "content.xml" not in names:
@@ -108,8 +110,6 @@ class OpenDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         changed = set()
         for text, before, after in zip(self._texts, self.segments, translated, strict=True):
             if before != after:

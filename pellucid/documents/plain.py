@@ -46,6 +46,8 @@ class TextDocument:
     it kept.
     """
 
+    notes: Sequence[str] = ()
+
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for what is not text."""
         text, self._encoding = decode(data, what)
@@ -80,16 +82,14 @@ class TextDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other lines."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         written = self._around[:1]
-        for number, segment in enumerate(translated):
-            text = segment.text
+        each = zip(self.segments, translated, self._around[1:], strict=True)
+        for number, (before, after, around) in enumerate(each):
+            text = after.text
             if number in self._wrapped:
                 paragraph, source = self._wrapped[number]
-                is_same = segment == self.segments[number]
-                text = source if is_same else paragraph.written(text)
-            written += [text, self._around[number + 1]]
+                text = source if before == after else paragraph.written(text)
+            written += [text, around]
         return encode("".join(written), self._encoding)
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 Span = tuple[int, int]
 """From a character up to another, not included."""
@@ -103,6 +103,9 @@ class Languages:
     target: str = ""
 
 
+NOT_KNOWN = Languages()
+
+
 def in_one_line(segment: Segment) -> Segment:
     """The segment with a space for each line end before an indented line, but at its own ends."""
     found = list(segment.pieces)
@@ -147,6 +150,13 @@ class Document(Protocol):
         """The segments to translate, in the order of reading."""
         ...
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes for a reader, such as text that stayed as it was, a plain line each; all of them
+        are there once the document is written.
+        """
+        ...
+
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The document with other segments, each with the marks of the one it replaces.
 
@@ -156,19 +166,10 @@ class Document(Protocol):
         ...
 
 
-@runtime_checkable
-class Noted(Protocol):
-    """A document that has something to tell its reader once it is written."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Notes for a reader, such as text that stayed as it was, a plain line each."""
-        ...
-
-
-def notes_of(document: Document) -> Sequence[str]:
-    """The notes of a document that was written; of most formats there are none."""
-    return document.notes if isinstance(document, Noted) else ()
+def check_count(translated: Sequence[Segment], segments: Sequence[Segment]) -> None:
+    """Raise ValueError unless there are as many translated segments as were read."""
+    if len(translated) != len(segments):
+        raise ValueError(f"{len(segments)} segments are needed, got {len(translated)}")
 
 
 @dataclasses.dataclass

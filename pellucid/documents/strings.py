@@ -9,7 +9,7 @@ from pellucid.core.errors import ConfigError, DataError, MissingExtraError
 from pellucid.core.limits import parse_json
 from pellucid.core.texts import counted
 from pellucid.documents.plain import TaggedText, decode, encode
-from pellucid.documents.segments import Languages, Segment
+from pellucid.documents.segments import NOT_KNOWN, Languages, Segment
 from pellucid.text.languages import TWO_LETTERS, base_code, language_of_code
 
 _MOST_VALUES = 1_000_000
@@ -111,8 +111,6 @@ class Strings:
 
     def written(self, translated: Sequence[Segment], write: Any) -> bytes:
         """The text with other strings; ``write`` gives the source of one."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         edits = [
             (start, end, write(self._text[start:end], tagged.text_with(after), start))
             for (start, end, tagged), before, after in zip(
@@ -184,7 +182,7 @@ class JsonDocument:
         keys: Sequence[str],
         *,
         only_known: bool = True,
-        languages: Languages | None = None,
+        languages: Languages = NOT_KNOWN,
     ) -> None:
         """``languages``: those of the translation, which the file then says is its own.
 
@@ -201,7 +199,6 @@ class JsonDocument:
         notes: list[str] = []
         strings = []
         locale = _key_of_locale(root)
-        languages = languages or Languages()
         others = _other_languages(root, languages) if isinstance(root, dict) and not keys else []
         outermost = None
         for start, end, value, key, depth in _json_strings(text):
@@ -299,7 +296,7 @@ class YamlDocument:
         keys: Sequence[str],
         *,
         only_known: bool = True,
-        languages: Languages | None = None,
+        languages: Languages = NOT_KNOWN,
     ) -> None:
         """``languages``: those of the translation, which the file then says is its own.
 
@@ -321,7 +318,6 @@ class YamlDocument:
             )
             _check_depth(yaml.parse(text, loader), what)
             roots = list(yaml.compose_all(text, loader))
-            languages = languages or Languages()
             others = [] if keys else _without_other_languages(roots, languages)
             found = [
                 (

@@ -11,7 +11,7 @@ from typing import Literal
 from pellucid.core.errors import DataError
 from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.plain import TaggedText
-from pellucid.documents.segments import Segment, Span
+from pellucid.documents.segments import Segment, Span, check_count
 from pellucid.text.scripts import CHINESE_OR_JAPANESE, any_letter
 
 _ARROW = "-->"
@@ -180,9 +180,7 @@ class SubtitleDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other subtitles."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-
+        check_count(translated, self.segments)
         written: list[str] = []
         for part in self._parts:
             if isinstance(part, str):

@@ -81,8 +81,6 @@ class TableDocument:
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The table with other cells."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         changed: dict[int, set[int]] = {}
         """The columns that change, by row."""
         for (number, column, cell), before, after in zip(

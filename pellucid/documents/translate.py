@@ -14,7 +14,6 @@ from pellucid.documents.markup import (
     translate_segments,
 )
 from pellucid.documents.names import Format, format_of
-from pellucid.documents.segments import notes_of
 
 
 def translate_document(
@@ -59,5 +58,5 @@ def translate_document(
     if counts is not None:
         if NOT_ALIGNED in counts.notes and not has_torch():
             counts.notes.append(f"to align words needs PyTorch ({install_command(TORCH_EXTRA)})")
-        counts.notes += notes_of(document)
+        counts.notes += document.notes
     return written

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError
 from pellucid.documents.attributes import attributes_of, readable_attributes
-from pellucid.documents.html_files import HtmlDocument, HtmlFile
+from pellucid.documents.formats import read_document
+from pellucid.documents.html_files import HtmlDocument
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_rules import PAGE, TagRules
 from pellucid.documents.markup import translate_segments
@@ -396,6 +397,6 @@ def test_html_is_read_by_its_byte_order_mark_and_by_the_declaration_of_xml():
 def test_html_in_another_encoding_is_refused_by_name(source: bytes, message: str, hint: str):
     """In UTF-8, say, the ASCII of ISO-2022-JP would be text to translate."""
     with pytest.raises(DataError) as refused:
-        HtmlFile(source, "a.html")
+        read_document(source, "html", "a.html")
     assert str(refused.value) == f"a.html {message}"
     assert hint in refused.value.hint

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from pellucid.documents.html_files import HtmlDocument, HtmlFile
+from pellucid.documents.formats import read_document
+from pellucid.documents.html_files import HtmlDocument
 from pellucid.documents.html_rules import PAGE
 from pellucid.documents.html_templates import without_signs
 from pellucid.documents.markup import translate_segments
@@ -252,7 +253,7 @@ def test_a_formula_is_not_translated(formula: str):
     found = translated(f"<p>red house {formula} old cat. dogs</p>", "a.html")
     assert found.count(formula) == 1
     assert "HOUSE" in found
-    book = HtmlFile(f"<p>{formula}</p>".encode(), "a.xhtml")
+    book = read_document(f"<p>{formula}</p>".encode(), "html", "a.xhtml")
     assert not any(segment.has_words for segment in book.segments)
 
 

@@ -9,7 +9,6 @@ from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts
 from pellucid.documents.names import format_of
 from pellucid.documents.plain import TaggedText
-from pellucid.documents.segments import notes_of
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import translated
 from tests.documents.test_untouched_bytes import Capitals
@@ -62,7 +61,7 @@ def test_of_a_file_in_several_languages_one_is_translated(
 def in_german(source: str, name: str, of: str = "en", into: str = "de") -> tuple[str, list[str]]:
     options = ReadOptions(source_language=of, target_language=into)
     document = read_document(source.encode(), name.split(".")[-1], name, options)
-    return document.write(document.segments).decode(), list(notes_of(document))
+    return document.write(document.segments).decode(), list(document.notes)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +122,9 @@ def test_what_nobody_reads_is_left_and_counted(name: str):
     assert texts(data, name) == TEXT
     document = read_document(data, name.split(".")[-1], name, ReadOptions())
     assert document.write(document.segments) == data
-    [note] = notes_of(document)
+    [note] = document.notes
     assert note.startswith(f"{len(NO_TEXT)} values left that nobody reads, such as v1.2.3")
-    assert notes_of(read_document(b'{"a": "red"}', "json", "a.json", ReadOptions())) == []
+    assert read_document(b'{"a": "red"}', "json", "a.json").notes == []
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.yaml"])
@@ -161,11 +160,11 @@ def test_in_strings_of_apps_too_what_nobody_reads_is_left_and_counted(name: str,
         assert [segment.text for segment in document.segments] == [], value
         assert document.write([]) == written(value).encode()
         # No option names the keys of these formats.
-        assert notes_of(document) == [f"1 value left that nobody reads, such as {value}"]
+        assert document.notes == [f"1 value left that nobody reads, such as {value}"]
     for value in TEXT:
         document = read_document(written(value).encode(), kind, name)
         assert [segment.text for segment in document.segments] == [value]
-        assert notes_of(document) == []
+        assert document.notes == []
 
 
 @pytest.mark.parametrize(

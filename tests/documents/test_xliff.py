@@ -4,7 +4,6 @@ import pytest
 
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts
-from pellucid.documents.segments import notes_of
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 
@@ -144,4 +143,4 @@ def test_xliff_of_another_source_language_is_noted():
     options = ReadOptions(source_language="de")
     for source in (XLIFF_1, XLIFF_2.format("", "red")):
         document = read_document(source.encode(), "xliff", "a.xlf", options)
-        assert "its source language is en, and the model translates from de" in notes_of(document)
+        assert "its source language is en, and the model translates from de" in document.notes
