@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 
 from pellucid.core.errors import DataError
-from pellucid.documents.containers import LARGEST_TEXT, Element, local_name, parse_xml
+from pellucid.documents.containers import LARGEST_TEXT, Element, local_name
 from pellucid.documents.plain import TaggedText, decode
 from pellucid.documents.segments import Segment
 from pellucid.documents.strings import IDENTIFIER, Strings, note_of_left
-from pellucid.documents.xml_places import edited, element_places, keeps_tags
+from pellucid.documents.xml_places import PlacedXml
 
 _ESCAPE = re.compile(
     r"\\(?:u(?P<unicode>[0-9A-Fa-f]{4})|(?P<line>\r\n|\r|\n|\Z)[ \t\f]*|(?P<sign>.))", re.DOTALL
@@ -196,32 +196,27 @@ class AndroidDocument:
 
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for XML of another kind."""
-        root = parse_xml(data, what)
+        self._file = PlacedXml(data, what)
+        root = self._file.root
         if local_name(root) != "resources":
             raise DataError(
                 f"{what} is XML that begins with <{local_name(root)}>, which is not read",
                 hint="strings.xml of Android begins with <resources>; convert others to xliff",
             )
-        codec = root.getroottree().docinfo.encoding or "utf-8"
-        elements = [each for each in root.iter() if local_name(each)]
-        if not keeps_tags(codec) or len(places := element_places(data)) != len(elements):
-            raise DataError(f"{what} must be in UTF-8")
-
-        self._data, self._codec = data, codec
         self._texts: list[tuple[int, int, str, TaggedText, str]] = []
         """The bytes of each text, what stands around it at both ends, and the text."""
         self.segments: list[Segment] = []
         self._left: list[str] = []
-        for element, place in zip(elements, places, strict=True):
+        for element, place in self._file.places.items():
             is_within = self._texts and place.start < self._texts[-1][1]
             if _is_shown(element) and not is_within:
                 self._add(place.inner_start, place.inner_end)
-        has_plurals = any(local_name(each) == "plurals" for each in elements)
+        has_plurals = any(True for _ in root.iter("{*}plurals"))
         plurals = "forms of plurals that the language has and the file lacks are not added"
         self.notes = [*([plurals] if has_plurals else []), *note_of_left(self._left)]
 
     def _add(self, start: int, end: int) -> None:
-        raw = self._data[start:end].decode(self._codec)
+        raw = self._file.text(start, end)
         data = _DATA.fullmatch(raw)
         # A section among other text is read as text in which signs of XML are escaped.
         inner = data[2] if data else _SECTION.sub(_unpacked, raw)
@@ -277,11 +272,8 @@ class AndroidDocument:
             new = text.text_with(Segment(pieces))
             new = f"\\{new}" if new[:1] in ("@", "?") else new
             new = new.replace("]]>", "]]]]><![CDATA[>") if is_data else new
-            edits.append(
-                (start, end, f"{head}{new}{tail}".encode(self._codec, "xmlcharrefreplace"))
-            )
-
-        return edited(self._data, edits)
+            edits.append((start, end, self._file.encoded(f"{head}{new}{tail}")))
+        return self._file.edited(edits)
 
 
 def _unpacked(section: re.Match[str]) -> str:

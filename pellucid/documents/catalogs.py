@@ -9,14 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pellucid.core.errors import DataError
-from pellucid.documents.containers import (
-    Element,
-    local_name,
-    new_element,
-    parse_xml,
-    write_xml,
-    written_element,
-)
+from pellucid.documents.containers import Element, local_name, written_element
 from pellucid.documents.html_rules import BLOCKS
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.plain import divide_at_tags
@@ -32,13 +25,7 @@ from pellucid.documents.segments import (
     in_one_line,
 )
 from pellucid.documents.strings import is_key, note_of_left
-from pellucid.documents.xml_places import (
-    ElementPlace,
-    edited,
-    element_places,
-    keeps_tags,
-    with_attributes,
-)
+from pellucid.documents.xml_places import PlacedXml, with_attributes
 from pellucid.text.languages import UNKNOWN, base_code
 
 _PAIRS = frozenset(("g", "mrk", "pc"))
@@ -54,13 +41,12 @@ class XliffDocument:
 
         Raises DataError for what is not XLIFF.
         """
-        self._data, self._root = data, parse_xml(data, what)
-        if local_name(self._root) != "xliff":
-            raise DataError(
-                f"{what} must begin with <xliff>, begins with <{local_name(self._root)}>"
-            )
+        self._file = PlacedXml(data, what)
+        root = self._file.root
+        if local_name(root) != "xliff":
+            raise DataError(f"{what} must begin with <xliff>, begins with <{local_name(root)}>")
 
-        self._is_new = self._root.get("version", "1.2").startswith("2")
+        self._is_new = root.get("version", "1.2").startswith("2")
         self._texts: list[tuple[Element, MixedText]] = []
         left: list[str] = []
         """Keys of texts and other values that nobody reads."""
@@ -74,7 +60,7 @@ class XliffDocument:
         def read_as(element: Element) -> str:
             return _placeholder(element, given)
 
-        for unit in self._root.iterdescendants():
+        for unit in root.iterdescendants():
             if local_name(unit) != ("segment" if self._is_new else "trans-unit"):
                 continue
             source = _source_of(unit)
@@ -91,41 +77,37 @@ class XliffDocument:
                 self._texts.append((unit, text))
 
         self.segments = [_without_layout(text) for _, text in self._texts]
-        self._codec = self._root.getroottree().docinfo.encoding or "utf-8"
         self._languages = languages
         self._unnamed: dict[Element, dict[str, str]] = {}
         """Elements that lack the language of the new targets, and the attribute for it."""
         self.notes = [*self._check_language(), *note_of_left(left)]
 
     def write(self, translated: Sequence[Segment]) -> bytes:
-        """The file with targets; every other byte stays, in the encodings that allow it."""
+        """The file with targets; every other byte stays."""
         # What is as it was has its white space as it was.
         translated = [
             text.segment if before == after else after
             for (_, text), before, after in zip(self._texts, self.segments, translated, strict=True)
         ]
-        places = self._places()
-        if places is None:
-            return self._written_by_lxml(translated)
-
+        file, places = self._file, self._file.places
         edits: list[tuple[int, int, bytes]] = []
         for element, language in self._unnamed.items():
             start, stop = places[element].start, places[element].inner_start
-            tag = with_attributes(self._text_of(start, stop), language)
-            edits.append((start, stop, self._bytes_of(tag)))
+            tag = with_attributes(file.text(start, stop), language)
+            edits.append((start, stop, file.encoded(tag)))
         for (unit, text), segment in zip(self._texts, translated, strict=True):
             source, target = places[text.element], _child(unit, "target")
             states = {"state": "needs-review-translation", "state-qualifier": "leveraged-mt"}
             if self._is_new:
                 states = {}
                 start, stop = places[unit].start, places[unit].inner_start
-                tag = with_attributes(self._text_of(start, stop), {"state": "translated"})
-                edits.append((start, stop, self._bytes_of(tag)))
+                tag = with_attributes(file.text(start, stop), {"state": "translated"})
+                edits.append((start, stop, file.encoded(tag)))
 
             if target is not None:
                 place = places[target]
                 name, start, stop = place.name, place.start, place.end
-                tag = self._text_of(start, place.inner_start)
+                tag = file.text(start, place.inner_start)
                 blank = b""
             else:
                 before = _child(unit, "seg-source")
@@ -133,27 +115,14 @@ class XliffDocument:
                 name = source.name.removesuffix("source").removesuffix("seg-") + "target"
                 tag = f"<{name}>"
                 # With the white space that comes after the one before it.
-                rest = self._data[start : places[unit].inner_end]
+                rest = file.data[start : places[unit].inner_end]
                 blank = rest[: len(rest) - len(rest.lstrip(b" \t\r\n"))]
-            content = b"".join(self._content(text, segment, places))
-            opening = self._bytes_of(with_attributes(tag, states))
-            edits.append((start, stop, blank + opening + content + self._bytes_of(f"</{name}>")))
-        return edited(self._data, edits)
+            content = b"".join(self._content(text, segment))
+            opening = file.encoded(with_attributes(tag, states))
+            edits.append((start, stop, blank + opening + content + file.encoded(f"</{name}>")))
+        return file.edited(edits)
 
-    def _places(self) -> dict[Element, ElementPlace] | None:
-        """Where each element stands; None for an encoding in which that cannot be said."""
-        if not keeps_tags(self._codec):
-            return None
-        elements = [each for each in self._root.iter() if local_name(each)]
-        places = element_places(self._data)
-        names = [place.name.rpartition(":")[2] for place in places]
-        if [local_name(each) for each in elements] != names:
-            return None
-        return dict(zip(elements, places, strict=True))
-
-    def _content(
-        self, text: MixedText, segment: Segment, places: dict[Element, ElementPlace]
-    ) -> Iterator[bytes]:
+    def _content(self, text: MixedText, segment: Segment) -> Iterator[bytes]:
         """A segment with the inline elements of the source as they are written."""
         for piece in segment.pieces:
             translation = (
@@ -162,59 +131,29 @@ class XliffDocument:
                 else text.texts.get(piece.number)
             )
             if translation is not None:
-                yield self._bytes_of(html.escape(translation, quote=False).replace("\r", "&#13;"))
+                yield self._file.encoded(
+                    html.escape(translation, quote=False).replace("\r", "&#13;")
+                )
                 continue
 
             assert isinstance(piece, Open | Close | Alone)
             element = text.elements[piece.number]
-            if element not in places:  # a comment or an instruction
-                yield self._bytes_of(written_element(element))
+            if element not in self._file.places:  # a comment or an instruction
+                yield self._file.encoded(written_element(element))
                 continue
 
             # A mark of a pair is one tag; a mark that stands alone is the whole element.
-            place = places[element]
+            place = self._file.places[element]
             start = place.inner_end if isinstance(piece, Close) else place.start
-            yield self._data[start : place.inner_start if isinstance(piece, Open) else place.end]
-
-    def _text_of(self, start: int, stop: int) -> str:
-        return self._data[start:stop].decode(self._codec)
-
-    def _bytes_of(self, text: str) -> bytes:
-        return text.encode(self._codec, "xmlcharrefreplace")
-
-    def _written_by_lxml(self, translated: Sequence[Segment]) -> bytes:
-        for element, language in self._unnamed.items():
-            for name, value in language.items():
-                element.set(name, value)
-
-        for (unit, text), segment in zip(self._texts, translated, strict=True):
-            target = _child(unit, "target")
-            if target is None:
-                namespace = text.element.tag.removesuffix("source").removesuffix("seg-")
-                target = new_element(unit, f"{namespace}target")
-                before = _child(unit, "seg-source")
-                anchor = text.element if before is None else before
-                # Between the two, with the white space that was after the first.
-                tail, anchor.tail = anchor.tail, anchor.tail
-                anchor.addnext(target)
-                target.tail = tail
-
-            text.write(segment, target)
-
-            # The state tells translators that a machine wrote this.
-            if self._is_new:
-                unit.set("state", "translated")
-            else:
-                target.set("state", "needs-review-translation")
-                target.set("state-qualifier", "leveraged-mt")
-
-        return write_xml(self._root)
+            yield self._file.data[
+                start : place.inner_start if isinstance(piece, Open) else place.end
+            ]
 
     def _check_language(self) -> list[str]:
         """Note the elements without a target language, and return the notes on another one."""
         name = "trgLang" if self._is_new else "target-language"
         holders = dict.fromkeys(
-            self._root if self._is_new else each
+            self._file.root if self._is_new else each
             for unit, _ in self._texts
             for each in unit.iterancestors()
             if local_name(each) == "file"

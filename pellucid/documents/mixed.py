@@ -1,6 +1,5 @@
 """Elements of XML with text and inline elements between: read as pieces, and written again."""
 
-import copy
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -27,16 +26,14 @@ class MixedText:
     entities: Entities
     """References that a program wrote as text."""
 
-    def write(self, segment: Segment, target: Element | None = None) -> None:
-        """Write another segment into the element, or with copies into ``target``."""
-        into = self.element if target is None else target
-        is_copy = target is not None
-        tail = into.tail
-        for child in list(into):
-            into.remove(child)
-        into.text, into.tail = None, tail
+    def write(self, segment: Segment) -> None:
+        """Write another segment into the element."""
+        tail = self.element.tail
+        for child in list(self.element):
+            self.element.remove(child)
+        self.element.text, self.element.tail = None, tail
 
-        holders = [into]
+        holders = [self.element]
         for piece in segment.pieces:
             if isinstance(piece, Close):
                 holders.pop()
@@ -51,8 +48,6 @@ class MixedText:
                 continue
             assert isinstance(piece, Open | Alone)
             element = self.elements[piece.number]
-            if is_copy:
-                element = copy.deepcopy(element)
             element.tail = None
             if isinstance(piece, Open):
                 for child in list(element):

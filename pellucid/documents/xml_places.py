@@ -3,9 +3,10 @@
 import codecs
 import dataclasses
 import xml.parsers.expat
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pellucid.documents.attributes import attributes_of
+from pellucid.documents.containers import Element, local_name, parse_xml, write_xml
 
 _CODECS = frozenset(("utf-8", "ascii", "iso8859-1"))
 """Encodings that expat reads by itself and that keep the bytes of tags."""
@@ -25,19 +26,51 @@ class ElementPlace:
     end: int = 0
 
 
-def keeps_tags(encoding: str) -> bool:
-    """Whether ``element_places`` can be used with a file in this encoding."""
+class PlacedXml:
+    """An XML file with the places of its elements, so that all other bytes of it stay.
+
+    In an encoding in which these cannot be found it is written again, in UTF-8.
+    """
+
+    def __init__(self, data: bytes, what: str) -> None:
+        """Raises DataError for what is not XML, or has entities of its own."""
+        self.root = parse_xml(data, what)
+        self._codec = self.root.getroottree().docinfo.encoding or "utf-8"
+        if not _keeps_tags(self._codec):
+            data, self._codec = write_xml(self.root), "utf-8"
+            self.root = parse_xml(data, what)
+        self.data = data
+        elements = (each for each in self.root.iter() if local_name(each))
+        self.places: dict[Element, ElementPlace]
+        self.places = dict(zip(elements, _element_places(data), strict=True))
+
+    def text(self, start: int, stop: int) -> str:
+        """A stretch of the file as text."""
+        return self.data[start:stop].decode(self._codec)
+
+    def encoded(self, text: str) -> bytes:
+        """Text as it stands in the file."""
+        return text.encode(self._codec, "xmlcharrefreplace")
+
+    def edited(self, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
+        """The file with some stretches replaced."""
+        parts, at = [], 0
+        for start, stop, new in sorted(edits, key=lambda each: each[0]):
+            parts += [self.data[at:start], new]
+            at = stop
+        return b"".join([*parts, self.data[at:]])
+
+
+def _keeps_tags(encoding: str) -> bool:
+    """Whether expat reads an encoding, and its tags are those of ASCII."""
     try:
         return codecs.lookup(encoding).name in _CODECS
     except LookupError:
         return False
 
 
-def element_places(data: bytes) -> list[ElementPlace]:
-    """The places of all elements, in the order in which they begin.
-
-    The file must be well formed and without entities of its own: raises ValueError.
-    """
+def _element_places(data: bytes) -> list[ElementPlace]:
+    """The places of all elements of XML without entities of its own, as they begin."""
     parser = xml.parsers.expat.ParserCreate()
     places: list[ElementPlace] = []
     opened: list[ElementPlace] = []
@@ -58,10 +91,7 @@ def element_places(data: bytes) -> list[ElementPlace]:
 
     parser.StartElementHandler = begin
     parser.EndElementHandler = end
-    try:
-        parser.Parse(data, True)
-    except xml.parsers.expat.ExpatError as error:
-        raise ValueError(str(error)) from None
+    parser.Parse(data, True)
     return places
 
 
@@ -87,12 +117,3 @@ def with_attributes(tag: str, values: dict[str, str]) -> str:
     added = "".join(f' {name}="{value}"' for name, value in values.items() if name not in present)
     body = tag.removesuffix(">").removesuffix("/").rstrip()
     return f"{body}{added}>"
-
-
-def edited(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
-    """The bytes with some stretches replaced."""
-    parts, at = [], 0
-    for start, stop, new in sorted(edits, key=lambda each: each[0]):
-        parts += [data[at:start], new]
-        at = stop
-    return b"".join([*parts, data[at:]])
