@@ -14,11 +14,10 @@ _BEFORE_WORDS: _Words = {
         "Доц Св Ул Инж Акад"
     ),
     "bn": "ডা ড মি মো প্রফ",
-    "bs": ("npr tj tzv dr prof sv ul mr sc ing gđa gđica odn tzn mag akad dipl doc prim Sv Ul Gđa"),
-    "ca": "Sr Sra Srta Dr Dra p.ex av ex St Sta Mn Excm",
+    "ca": "Sr Sra Srta Dra p.ex av ex St Sta Mn Excm",
     "cs": (
-        "např tzv tj tzn Ing Mgr Bc MUDr JUDr PhDr RNDr prof doc sv ul resp popř příp zvl p mjr "
-        "kpt plk pplk čs čj mj Sv Ul Gen Plk Kpt"
+        "např tzv tj tzn Mgr Bc MUDr JUDr PhDr RNDr prof doc sv ul resp popř příp zvl p mjr kpt "
+        "plk pplk čs čj mj Sv Ul Gen Plk Kpt"
     ),
     "cy": "e.e h.y",
     "da": (
@@ -26,24 +25,23 @@ _BEFORE_WORDS: _Words = {
         "hhv hhvs jf ca fhv fx nuv afd Hr Fr Sct Skt"
     ),
     "de": (
-        "Friedr Wilh Joh Seb Ferd Heinr Theod Abb Adr allg Anm Aufl bes bspw betr bzgl bzw ca dgl "
-        "Dipl Dr entspr etw evtl exkl Fam Fa Forts Frl Fr geb gegr gem gesch gest gez ggf ggfs "
-        "ggü Gebr Hg Hl hl Hr Hrn Hrsg hrsg i.d.R inkl insb insbes Inh Ing jew Jgg kath lfd mtl "
-        "mind Mag Mr Mrs nachf näml o.g offz orth phil preuß Prof rd röm schweiz sog St staatl "
-        "stellv städt Tab Tel techn teilw u.a u.U ungef urspr verh verw Verf vgl vglw wg zw zzgl "
-        "z.B z.T z.Zt zus zgl griech lat engl frz dt österr ev evang abzgl abz bez Bd Bde Ew ehem "
-        "Vors Wwe Präs Reg Sekr Stv Min.-Präs amtl ärztl bayer vsl zuz zzt"
+        "Friedr Wilh Joh Seb Ferd Heinr Theod Abb Adr allg Anm Aufl bes bspw betr bzw ca dgl "
+        "entspr etw evtl exkl Fam Fa Forts Frl Fr geb gegr gem gesch gest gez ggf ggfs ggü Gebr Hg "
+        "Hl hl Hr Hrn Hrsg hrsg i.d.R inkl insb insbes Inh jew Jgg kath lfd mtl mind Mag nachf "
+        "näml o.g offz orth phil preuß rd röm schweiz sog St staatl stellv städt Tab Tel techn "
+        "teilw u.a u.U ungef urspr verh verw Verf vgl vglw wg zw zzgl z.B z.T z.Zt zus zgl griech "
+        "lat engl frz dt österr ev evang abzgl abz bez Bd Bde Ew ehem Vors Wwe Präs Reg Sekr Stv "
+        "Min.-Präs amtl ärztl bayer vsl zuz zzt"
     ),
     "el": "κ κα κος κ.κ δηλ π.χ βλ Δρ Αγ αγ καθ αρχ λεωφ οδ πρβλ λ.χ εκδ επιμ μτφρ στρ υπ αριθμ",
     "en": (
-        "Wm Chas Geo Thos Jas Robt Mr Mrs Ms Mx Dr Prof Messrs Mmes Hon Rev Revd Fr Gen Col Lt "
-        "Maj Capt Cpt Cmdr Cdr Sgt Cpl Pvt Gov Sen Rep Pres Supt Det Insp St Ste Mt approx viz cf "
-        "vs e.g i.e incl excl esp resp Brig Adm Amb Atty Msgr Bp Abp Ald Asst Assoc Dep dept "
-        "Sgt.Maj Ft"
+        "Wm Chas Geo Thos Jas Robt Mx Messrs Mmes Hon Rev Revd Fr Gen Col Lt Maj Capt Cpt Cmdr Cdr "
+        "Sgt Cpl Pvt Gov Sen Rep Pres Supt Det Insp St Ste Mt approx viz cf vs e.g i.e incl excl "
+        "esp resp Brig Adm Amb Atty Msgr Bp Abp Ald Asst Assoc Dep dept Sgt.Maj Ft"
     ),
     "es": (
-        "Sr Sra Srta Sres D Dña Dr Dra Prof Profa Av Avda Lic Ing Arq Gral Cnel Sto Sta p.ej ej "
-        "aprox Excmo Excma Ilmo Fr Mons Pdte Dir Cía Urb Ntra"
+        "Sr Sra Srta Sres D Dña Dra Profa Av Avda Lic Arq Gral Cnel Sto Sta p.ej ej aprox Excmo "
+        "Excma Ilmo Fr Mons Pdte Dir Cía Urb Ntra"
     ),
     "et": "nt st s.t s.o dr prof hr mag lk v.a k.a sh sealh",
     "eu": "jn dk",
@@ -52,22 +50,22 @@ _BEFORE_WORDS: _Words = {
         "esim ns ks mm prof tri toht fil maist dipl ts lk klo puh nk vrt hra rva nti os evl tk prk"
     ),
     "fr": (
-        "M MM Mme Mmes Mlle Mlles Me Mgr Dr Pr Prof St Ste Cie env éd p.ex cf av bd boul apr hon "
-        "réf rédac coll préf Gal Col Cdt Lt Sgt R.P Av Bd"
+        "M MM Mme Mmes Mlle Mlles Me Mgr Pr St Ste Cie env éd p.ex cf av bd boul apr hon réf rédac "
+        "coll préf Gal Col Cdt Lt Sgt R.P Av Bd"
     ),
-    "gl": "Sr Sra Dr Dra Prof Av p.ex",
+    "gl": "Sr Sra Dra Av p.ex",
     "he": "פרופ גב ר",
     "hi": "डॉ श्री श्रीमती प्रो पं कु मो सं ले मि सु इं एड डा रु",
     "hr": (
         "npr tj tzv dr prof sv ul mr sc ing dipl gđa gđica g gđ odn tzn mag akad doc prim primj "
-        "bož usp str.ing blaž eng lat njem tal Sv Ul Gđa Mr"
+        "bož usp str.ing blaž eng lat njem tal Sv Ul Gđa"
     ),
     "hu": (
         "dr ifj id özv ún pl kb ill ld vö prof Szt szt br hrsz tk alez ezr szerk főisk okl uo sz "
         "vmint Ifj Özv Id"
     ),
     "hy": "Դր պրոֆ",
-    "id": "PT Dr Drs Ir Prof H Hj Tn Ny Sdr Jl Bpk tgl pk yth a.n d.a d.h",
+    "id": "PT Drs Ir H Hj Tn Ny Sdr Jl Bpk tgl pk yth a.n d.a d.h",
     "is": "t.d þ.e hr fr dr prof skv ca u.þ.b sbr m.a þ.á.m t.a.m s.s f.h Hr",
     "it": (
         "sig sigg sig.ra sig.na dott dott.ssa prof prof.ssa avv ing arch geom on ons mons rag av "
@@ -80,7 +78,7 @@ _BEFORE_WORDS: _Words = {
     "lt": "dr prof pvz t.y g pl doc gen inž kun šv plg žr vad vyr mgr a.a p Gen Šv",
     "lv": "dr prof piem t.i t.s t.sk doc inž sal sv kgs ģen Sv",
     "mk": "г пр проф д-р г-дин г-ѓа ул св т.е т.н бул Св Ул Проф",
-    "ms": "Dr Prof Tn Pn En Hj Sdr",
+    "ms": "Tn Pn En Hj Sdr",
     "nl": (
         "mevr mw dhr mr drs dr ir ing prof bijv bv d.w.z o.a m.b.t t.a.v ds st jhr ca incl excl "
         "m.i i.p.v z.g m.n resp evt vgl t.o.v n.a.v t.b.v i.v.m z.s.m zgn jl kol lt vnl nl weled "
@@ -97,8 +95,8 @@ _BEFORE_WORDS: _Words = {
         "Inż Mgr Gen Płk Kpt"
     ),
     "pt": (
-        "Sr Sra Srs Sras Srta Dr Dra Drs Prof Profa Profª Av Eng Exmo Exma Ilmo Ilma Ex R Pe p.ex "
-        "aprox Gen Cel Maj Cap Ten Sto Sta Mons Dir Pça Rod Trav Lda Fr Arq"
+        "Sr Sra Srs Sras Srta Dra Drs Profa Profª Av Eng Exmo Exma Ilmo Ilma Ex R Pe p.ex aprox "
+        "Gen Cel Maj Cap Ten Sto Sta Mons Dir Pça Rod Trav Lda Fr Arq"
     ),
     "ro": (
         "dl dna dra dnii d-l d-na dr prof ing acad arh av str bd sf şos șos ex d.ex de.ex conf "
@@ -109,8 +107,7 @@ _BEFORE_WORDS: _Words = {
         "др.-греч англ франц лат др-греч обл р-н пос дер стр-во зав зам подп кап лейт серж чл "
         "канд филос экон юр гл ок прим ред изд мкр корп т.наз т.о преп Проф Доц Акад Св Ул Инж"
     ),
-    "sh": "npr tj tzv dr prof sv ul mr ing odn tzn Sv Ul",
-    "sk": "napr tzv tj tzn Ing Mgr Bc MUDr JUDr PhDr RNDr prof doc sv ul resp príp p Sv Ul Gen",
+    "sk": "napr tzv tj tzn Mgr Bc MUDr JUDr PhDr RNDr prof doc sv ul resp príp p Sv Ul Gen",
     "sl": "npr tj tzv dr prof sv ul mag dipl inž oz gdč g t.i t.j akad doc prim Sv Ul Mag",
     "sq": "z znj dr prof p.sh dmth d.m.th rr inxh av",
     "sr": (
@@ -121,15 +118,15 @@ _BEFORE_WORDS: _Words = {
         "t.ex bl.a dvs d.v.s s.k f.d ca hr fr dr prof st inkl exkl fr.o.m t.o.m m.fl.a tel p.g.a "
         "m.a.o eg f.n f.ö resp ev jfr uppl tekn t.f ang o.s.a Hr Fr St"
     ),
-    "sw": "Bw Bi Dkt Prof Mh",
+    "sw": "Bw Bi Dkt Mh",
     "ta": "திரு திருமதி",
     "th": (
         "ดร ศ รศ ผศ นพ พญ ทพ น.ส ด.ช ด.ญ จ อ ต ถ ซ พล.อ พล.ต.อ พล.ท พล.ต พ.อ ร.ต.อ พ.ต.อ บมจ หจก "
         "บจก โทร ม.ร.ว ม.ล รศ.ดร ผศ.ดร ศ.ดร ร.ต ร.อ"
     ),
     "tr": (
-        "Dr Prof Doç Yrd Av Sn Bn örn Op Uzm Öğr Gör Arş Cad Sok Mah Bul Apt Alb Org Gen Yzb Müh "
-        "Mim Üni bkz krş Blv Tğm Bşk"
+        "Doç Yrd Av Sn Bn örn Op Uzm Öğr Gör Arş Cad Sok Mah Bul Apt Alb Org Gen Yzb Müh Mim Üni "
+        "bkz krş Blv Tğm Bşk"
     ),
     "uk": (
         "тов т.е т.зв п ім вул просп пров пл бул проф доц акад інж д-р св напр див обл р-н смт "
@@ -145,65 +142,55 @@ _BEFORE_NUMBERS: _Words = {
     "": "nr fig figs p pp pag pg approx ca max tel v vv",
     "ar": "ص ج ت م ق رقم ه",
     "bg": "стр т бр чл ал ок г",
-    "bs": "br str čl st god sv tab sl",
-    "ca": "pàg núm art cap vol fig aprox",
-    "cs": "č str s sv čl odst kap obr tab cca roč r max min tř písm př Sb vyd",
-    "da": "nr s kl stk bd ca pct kap art pkt max tlf årg fig",
+    "ca": "pàg núm art cap vol aprox",
+    "cs": "č str s sv čl odst kap obr tab cca roč r min tř písm př Sb vyd",
+    "da": "s kl stk bd pct kap art pkt tlf årg",
     "de": (
-        "Nr S Bd Bde Abs Art Kap Abb Tab Str Ziff Rn Rdnr Rz Anm Aufl Jg Tel Zi max min ca Pkt "
-        "lit Beil Fig Bl Lfd Kl Stk Ver"
+        "Nr S Bd Bde Abs Art Kap Abb Tab Str Ziff Rn Rdnr Rz Anm Aufl Jg Tel Zi min Pkt lit Beil "
+        "Fig Bl Lfd Kl Stk Ver"
     ),
     "el": "σελ αρ τ άρθ αριθ τηλ εικ πίν κεφ παρ περ σ έτ",
     "en": (
-        "no nos vol vols fig figs p pp ch chap sec sect approx max min est avg col eq eqs op ed "
-        "tab tel ext fl para rm v ver vs c ca b r jan feb mar apr jun jul aug sep sept oct nov "
-        "dec ref refs No Nos"
+        "no nos vol vols ch chap sec sect min est avg col eq eqs op ed tab ext fl para rm ver vs c "
+        "b r jan feb mar apr jun jul aug sep sept oct nov dec ref refs No Nos"
     ),
     "es": (
-        "pág págs núm núms n art arts cap vol fig tel aprox máx mín t inc párr ed fol c ene feb "
-        "abr jun jul ago sept oct nov dic No"
+        "pág págs núm núms n art arts cap vol aprox máx mín t inc párr ed fol c ene feb abr jun "
+        "jul ago sept oct nov dic No"
     ),
-    "et": "lk nr p lg kd u ca tab",
+    "et": "lk lg kd u tab",
     "eu": "or zk art",
     "fa": "ص ج ش س",
-    "fi": "s n nro klo ks os kpl taul mom ed v max min",
-    "fr": (
-        "p pp n no art vol chap fig t éd env col ch tél al § janv févr avr juil sept oct nov déc "
-        "num"
-    ),
+    "fi": "s n nro klo ks os kpl taul mom ed min",
+    "fr": "n no art vol chap t éd env col ch tél al § janv févr avr juil sept oct nov déc num",
     "he": "עמ מס ס",
     "hi": "सं पृ रु क्र ई",
-    "hr": "br str čl st god sl tab sv r max min cca tel toč",
-    "hu": "kb old sz u max min ld tel fsz em pl köt évf cca vö ca",
+    "hr": "br str čl st god sl tab sv r min cca toč",
+    "hu": "kb old sz u min ld fsz em pl köt évf cca vö",
     "id": "no hal hlm tgl pk vol ps ay th No",
-    "is": "nr bls kl gr mgr ca u.þ.b",
-    "it": (
-        "pag pagg n nn art artt cap vol fig tel max min sec p pp t ca gen feb apr giu lug ago "
-        "sett ott nov dic par lett"
-    ),
-    "lt": "nr p psl t str kab tel val pav lent d sk",
-    "lv": "nr lpp l p plkst tel tab att",
+    "is": "bls kl gr mgr u.þ.b",
+    "it": "pagg n nn art artt cap vol min sec t gen feb apr giu lug ago sett ott nov dic par lett",
+    "lt": "psl t str kab val pav lent d sk",
+    "lv": "lpp l plkst tab att",
     "mk": "бр стр чл ст т год",
-    "nl": (
-        "nr nrs blz p pag hfst afb fig ca max min tel bd jrg bijl jan feb apr aug sept okt nov dec"
-    ),
-    "no": "nr s kl ca bd kap art pkt max tlf årg fig",
-    "pl": "nr s str ok godz art ust par pkt poz t rys tab tel r max min vol lok ul rozdz cz ks l p",
+    "nl": "nrs blz hfst afb min bd jrg bijl jan feb apr aug sept okt nov dec",
+    "no": "s kl bd kap art pkt tlf årg",
+    "pl": "s str ok godz art ust par pkt poz t rys tab r min vol lok ul rozdz cz ks l",
     "pt": (
-        "pág págs pag n núm art arts cap vol fig tel aprox máx mín t p pp inc séc km jan fev abr "
-        "jun jul ago set out nov dez"
+        "pág págs n núm art arts cap vol aprox máx mín t inc séc km jan fev abr jun jul ago set "
+        "out nov dez"
     ),
-    "ro": "nr pag p art alin vol cap fig tel max min aprox lit sec ian feb apr aug sept oct dec",
+    "ro": "art alin vol cap min aprox lit sec ian feb apr aug sept oct dec",
     "ru": "стр с т рис табл гл п пп ст ч тел ок прибл макс мин вып разд кв д корп оф абз",
-    "sk": "č str s čl ods kap obr tab cca r max min písm",
-    "sl": "št str čl odst pogl sl tab r max min ok cca tel",
-    "sq": "nr fq f neni",
+    "sk": "č str s čl ods kap obr tab cca r min písm",
+    "sl": "št str čl odst pogl sl tab r min ok cca",
+    "sq": "fq f neni",
     "sr": "br str čl st god бр стр чл ст год макс мин сл таб ок",
-    "sv": "nr s kl kap st art fig tab tel max ca bd sid p jan febr aug sept okt nov dec",
+    "sv": "s kl kap st art tab bd sid jan febr aug sept okt nov dec",
     "th": (
         "พ.ศ ค.ศ จ.ศ ร.ศ ฮ.ศ โทร น มาตรา ม.ค ก.พ มี.ค เม.ย พ.ค มิ.ย ก.ค ส.ค ก.ย ต.ค พ.ย ธ.ค ม ป ข้อ"
     ),
-    "tr": "No no s sf sy c m md bkz tel M.Ö M.S böl şek tab maks min",
+    "tr": "No no s sf sy c m md bkz M.Ö M.S böl şek tab maks min",
     "uk": "стор с т рис табл гл п ст ч тел бл макс мін вип розд буд кв",
     "vi": "Q P tr t ĐT T Đ k",
 }
@@ -212,17 +199,14 @@ _BEFORE_NUMBERS: _Words = {
 _LIST_ENDS: _Words = {
     "": "etc",
     "bg": "др и.др т.н и.т.н",
-    "bs": "itd i.sl itsl",
-    "ca": "etc",
+    "bs": "itsl",
     "cs": "atd apod aj",
     "da": "osv m.m mv m.v m.fl o.lign o.l",
-    "de": "usw usf etc",
+    "de": "usw usf",
     "el": "κ.λπ κλπ κ.τ.λ κτλ κ.ά κ.α κ.ο.κ κοκ",
-    "en": "etc",
     "es": "Ud Uds Vd Vds",
     "et": "jne jms jm jmt",
     "fi": "jne yms ym tms",
-    "fr": "etc",
     "hr": "itd sl i.sl",
     "hu": "stb",
     "id": "dll dsb dst",
@@ -231,16 +215,16 @@ _LIST_ENDS: _Words = {
     "lt": "kt pan t.t",
     "lv": "utt u.c utml",
     "mk": "итн др сл",
-    "nl": "enz etc e.d e.a",
+    "nl": "enz e.d e.a",
     "no": "osv m.m mv m.v m.fl o.l",
     "pl": "itd itp",
-    "ro": "etc ş.a ș.a",
+    "ro": "ş.a ș.a",
     "ru": "т.д т.п др пр",
     "sk": "atď apod pod",
     "sl": "itd ipd idr",
     "sq": "etj",
     "sr": "itd itsl sl итд итсл сл",
-    "sv": "o.s.v osv etc m.m m.fl o.d o.dyl",
+    "sv": "o.s.v osv m.m m.fl o.d o.dyl",
     "tr": "vb vs",
     "uk": "т.д т.п ін т.ін",
     "vi": "v.v vv",
@@ -250,13 +234,13 @@ _LIST_ENDS: _Words = {
 _UNITS: _Words = {
     "": "km cm mm kg ml mg kwh Cie",
     "bg": "г лв млн млрд хил ч мин сек пр.н.е н.е в вв",
-    "bs": "g god n.e p.n.e min h kn tis mil",
+    "bs": "p.n.e h",
     "ca": "a.C d.C s",
     "cs": "r l stol n.l př.n.l tis mil mld hod min sek Kč n.p kap",
     "da": "kr mio mia årh e.Kr f.Kr min sek pct tkr",
     "de": (
-        "Art EG Mio Mrd Tsd Jh Jhd Jhdt Jahrh Std Min Sek Chr n.Chr v.Chr Stck Stk Pers MwSt km "
-        "Ex Nachm vorm nachm p.a Exempl i.R a.D Seb Ferd"
+        "Art EG Mio Mrd Tsd Jh Jhd Jhdt Jahrh Std Min Sek Chr n.Chr v.Chr Stck Stk Pers MwSt Ex "
+        "Nachm vorm nachm p.a Exempl i.R a.D Seb Ferd"
     ),
     "el": "μ.Χ π.Χ π.μ μ.μ χλμ εκ αι",
     "en": (
@@ -264,7 +248,7 @@ _UNITS: _Words = {
         "A.D Ph.D M.D B.A M.A Esq min sec hr hrs lb lbs oz ft mil yd mph sq Ave Blvd Rd Ln Hwy "
         "L.A N.Y LLC St Ste Mt Ft Chas"
     ),
-    "es": "a.C d.C a.m p.m EE.UU UU S.A S.L min seg km h hs",
+    "es": "a.C d.C a.m p.m EE.UU UU S.A S.L min seg h hs",
     "et": "a saj eKr pKr m.a.j e.m.a milj mln mld min sek tk eur",
     "eu": "K.a K.o m.e",
     "fi": "eKr jKr milj mrd min sek v kpl vs tuh s.l",
@@ -279,7 +263,7 @@ _UNITS: _Words = {
     "nl": "n.Chr v.Chr mln mld min sec p.j B.V N.V",
     "no": "kr mill mrd årh e.Kr f.Kr min sek pst moh",
     "pl": "r rr w ww n.e p.n.e tys mln mld zł gr godz min sek m.n.p.m szt egz",
-    "pt": "a.C d.C a.m p.m S.A min seg km h Ltda Cia",
+    "pt": "a.C d.C a.m p.m S.A min seg h Ltda Cia",
     "ro": "î.Hr d.Hr e.n î.e.n î.Chr d.Chr mil mld min sec",
     "ru": (
         "г гг в вв н.э до.н.э тыс млн млрд трлн руб коп мин сек ч долл чел км см экз шт э куб кв "
