@@ -167,7 +167,7 @@ def is_wrong_end(place: Place) -> bool:
     if place.right[0] in ",;:)]}":
         return True
     if not place.left.endswith("."):
-        return place.next_letter.islower() and (place.left[-1] in ")]" or _is_uttered(place))
+        return place.next_letter.islower() and (place.left[-1] in _BEHIND or _is_uttered(place))
     if _is_before_word(place):
         return True
 
@@ -181,7 +181,7 @@ def is_wrong_end(place: Place) -> bool:
     if place.next_letter.islower():
         return _is_abbreviation(place)
     if place.next_letter.isupper():
-        return _is_initial(place) or _is_time_of(place)
+        return _is_initial(place) or _is_before_time_zone(place)
     return _is_before_uncased(place)
 
 
@@ -277,7 +277,7 @@ def _is_in_a_date(place: Place) -> bool:
 _NUMBER = re.compile(r"[(\[~±<>§#№+-]?\s?(?:\d|(?!I\b)[IVXLC]{1,8}\b(?!['’]))")
 """A numeral with an apostrophe is a word of French: ``C'est``."""
 _BEHIND_A_NUMBER = re.compile(r"\d\.?\s?[^\W\d_]+\.$")
-_LOWER_LETTER = re.compile(r"(?:^|[\s(\[])[^\W\d_A-Z]\.$")
+_LETTER_ALONE = re.compile(r"(?:^|[\s(\[])[^\W\d_]\.$")
 
 
 def _is_before_number(place: Place) -> bool:
@@ -287,11 +287,14 @@ def _is_before_number(place: Place) -> bool:
         return False
     if left.endswith(" ."):  # of a tokenized text
         return not before_numbers(place.language).isdisjoint(left[:-2].split()[-1:])
-    is_letter = _LOWER_LETTER.search(left) is not None and place.right[0].isdigit()
-    return is_letter or place.is_behind_number_word(before_numbers(place.language))
+    is_letter = left[-2:-1].islower() and _LETTER_ALONE.search(left) is not None
+    return (is_letter and place.right[0].isdigit()) or place.is_behind_number_word(
+        before_numbers(place.language)
+    )
 
 
-_QUOTE_ENDS = re.compile(r"[.!?…][\"'”“’‘»«›‹]+$")
+_BEHIND = frozenset(")]\"'”“’‘»«›‹")
+"""Closing brackets and quotation marks, behind which a word in lower case goes on."""
 _VERBS = frozenset(
     (
         *("said", "says", "asked", "cried", "replied", "shouted", "answered", "whispered"),
@@ -312,12 +315,9 @@ _INVERTED = re.compile(
 
 
 def _is_uttered(place: Place) -> bool:
-    """Whether a word in lower case goes on behind a quotation or what somebody utters."""
-    left, right = place.left, place.right
-    if _QUOTE_ENDS.search(left[-6:]):
-        return True
-    is_loud = left.endswith(("?", "!"))
-    return is_loud and (_INVERTED.match(right) is not None or place.next_word in _VERBS)
+    """Whether a verb in lower case says who utters a question or an exclamation."""
+    is_loud = place.left.endswith(("?", "!"))
+    return is_loud and (_INVERTED.match(place.right) is not None or place.next_word in _VERBS)
 
 
 _VOWELS = frozenset("aeiouyæøœıəɨаеёиоуыэюяєіїўъαεηιουω")
@@ -377,18 +377,12 @@ def _is_uncased(letter: str) -> bool:
 
 
 _CLOCK = re.compile(r"\d\s?[ap]\.?\s?m\.$", re.IGNORECASE)
-_OF_TIME = re.compile(
-    r"(?:[ECMPJIK]S?[DT]?T|GMT|UTC|C?EST|CET|BST|EET|WET|AEST"
-    r"|Eastern|Pacific|Central European|Central|Mountain|Greenwich|Zulu|local"
-    r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Tue|Tues|Wed|Thu|Thurs|Fri|Sat|Sun)\."
-    r"|(?:Jan|Febr)uary|March|April|June|July|August|(?:Sept|Nov|Dec)ember|October"
-    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.? \d)\b"
-)
+_TIME_ZONE = re.compile(r"(?:[ECMP]T|[A-Z][SDE]T|AEST|CEST|GMT|UTC)\b")
 
 
-def _is_time_of(place: Place) -> bool:
-    """Whether the zone or the day of a time follows: ``5 p.m. EST``."""
-    return bool(_OF_TIME.match(place.right) and _CLOCK.search(place.left[-8:]))
+def _is_before_time_zone(place: Place) -> bool:
+    """Whether the zone of a time follows: ``a las 5 p.m. EST``."""
+    return bool(_TIME_ZONE.match(place.right) and _CLOCK.search(place.left[-8:]))
 
 
 _INITIAL = re.compile(
@@ -484,7 +478,7 @@ def _is_joined_to(first: str, right: str, *, is_behind_digit: bool) -> bool:
     if first in "[(†‡":
         return re.match(_NOTE, right) is not None
     if first in "–—":
-        return is_behind_digit or _RANGE.match(right) is not None
+        return is_behind_digit
     return first.isdigit() or first in ")]},;:-/%&=_+#@*~^" or bool(re.match(_SUPERSCRIPT, first))
 
 
@@ -506,7 +500,8 @@ def _is_glued(place: Place) -> bool:
         return False
     if _is_uncased(second[0]) or _is_uncased(first[-1:]):
         is_thai = language == "th" and sum(map(str.isalpha, first)) == 1
-        return not (is_thai or _is_letter(first) or _PART.search(left))
+        is_part = _PART_BEFORE.search(left) or _PART_BEHIND.match(right)
+        return not (is_thai or _is_letter(first) or is_part)
 
     is_start = second.lower() in starts(language) or second.lower() in starts("en")
     text_before = left[: len(left) - len(first) - 1]
@@ -541,7 +536,8 @@ def _are_glued_names(place: Place, first: str, second: str) -> bool:
     return _NAME_AND_WORD.match(place.right) is not None
 
 
-_PART = re.compile(rf"\.{_LETTER}{{1,3}}\.$")
+_PART_BEFORE = re.compile(rf"\.{_LETTER}{{1,3}}\.$")
+_PART_BEHIND = re.compile(rf"{_LETTER}{{1,3}}\.")
 
 
 # ---- ends that sentencex misses ----
@@ -641,7 +637,7 @@ def _is_stop_end(place: Place) -> bool:
         return place.right[:1].isalpha() and not _NUMBER.match(place.right)
     if not is_end and not (place.begins_sentences and place.is_behind(units(language))):
         return False
-    if place.left.rfind("(") > place.left.rfind(")") or _is_time_of(place):
+    if place.left.rfind("(") > place.left.rfind(")"):
         return False
     return place.begins_sentences or (language != "de" and place.next_word[:1].isupper())
 
