@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 
 import sentencex
 
@@ -68,39 +68,20 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     known = ABBREVIATIONS.get(language, set()) | ABBREVIATIONS.get("", set())
     pieces = [piece for line in lines_of(text, language) for piece in _cut(line, language, known)]
 
-    # White space before the first sentence belongs to it, later white space to the one before.
-    found: list[Sentence] = []
-    blanks: list[str] = []
-    start = 0
-    for piece in pieces:
-        words = piece.strip()
-        if not words:
-            blanks.append(piece)
-        else:
-            # Every character is kept in exactly one of the three parts, so that what is joined
-            # again differs from the text in its words only.
-            lead = piece[: len(piece) - len(piece.lstrip())]
-            tail = piece[len(piece.rstrip()) :]
-            if found:
-                _add_behind(found, blanks)
-            else:
-                lead = "".join([*blanks, lead])
-            inside = start + len(piece) - len(piece.lstrip())
-            found.append(Sentence(before=lead, text=words, after=tail, start=inside))
-            blanks = []
-        start += len(piece)
-    if found:
-        _add_behind(found, blanks)
-
-    # A text of nothing but white space: one sentence that holds it.
-    return found or [Sentence(before=text, text="", after="", start=len(text))]
+    # White space before the first piece with words belongs to it, other white space to the piece
+    # in front of it.
+    begins = itertools.accumulate(map(len, pieces), initial=0)
+    spoken = [begin for begin, piece in zip(begins, pieces, strict=False) if not piece.isspace()]
+    bounds = itertools.pairwise([0, *spoken[1:], len(text)])
+    return [_sentence(text[begin:end], begin) for begin, end in bounds]
 
 
-def _add_behind(found: list[Sentence], blanks: Sequence[str]) -> None:
-    """Add white space behind the last sentence."""
-    if blanks:
-        after = "".join([found[-1].after, *blanks])
-        found[-1] = dataclasses.replace(found[-1], after=after)
+def _sentence(piece: str, start: int) -> Sentence:
+    """The words of a piece of text that begins at ``start``, and the white space around them."""
+    words = piece.lstrip()
+    before = piece[: len(piece) - len(words)]
+    words = words.rstrip()
+    return Sentence(before, words, piece[len(before) + len(words) :], start + len(before))
 
 
 def _cut(line: str, language: str, known: Set[str]) -> Iterator[str]:
