@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from pellucid.core.errors import ConfigError, CorruptError
-from pellucid.core.files import read_plain
+from pellucid.text.corpus.lines import read_saved
 
 ALPHABET_FILE = "alphabet.txt"
 """The name of the file in the folder of a run's tokenizers: a cycle of letters in each line."""
@@ -48,16 +48,14 @@ class Cipher:
         Raises CorruptError for a file that ``save`` did not write.
         """
         path = folder / ALPHABET_FILE
-        if not path.exists():
+        lines = read_saved(path, _LARGEST_FILE)
+        if lines is None:
             return None
-        try:
-            text = read_plain(path, _LARGEST_FILE).decode("utf-8")
-        except UnicodeDecodeError:
-            raise CorruptError(f"{path} must be text in UTF-8") from None
 
-        *cycles, last = text.split("\n")
+        *cycles, last = lines
         letters = "".join(cycles)
-        if last or not all(cycles) or len(set(letters)) != len(letters) or not _are_letters(text):
+        are_letters = all(map(_is_letter, letters))
+        if last or not all(cycles) or len(set(letters)) != len(letters) or not are_letters:
             raise CorruptError(f"{path} must have letters on each line, and each letter once")
         return cls(tuple(cycles))
 
@@ -101,10 +99,6 @@ class Cipher:
                     f"data.cipher_keys has {other} and {key}, which encipher the source text alike",
                     hint="name keys below the number of its letters, such as [1, 2]",
                 )
-
-
-def _are_letters(text: str) -> bool:
-    return all(_is_letter(character) for character in text if character != "\n")
 
 
 def _is_letter(character: str) -> bool:

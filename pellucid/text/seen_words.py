@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from pellucid.core.errors import CorruptError
-from pellucid.core.files import read_plain
+from pellucid.text.corpus.lines import read_saved
 from pellucid.text.normalization import normalize
 from pellucid.text.scripts import SPACELESS_LETTER, combining_marks
 
@@ -41,14 +41,11 @@ class SeenWords:
         Raises CorruptError for a file that ``save`` did not write.
         """
         path = folder / WORDS_FILE
-        if not path.exists():
+        lines = read_saved(path, _LARGEST_FILE)
+        if lines is None:
             return None
-        try:
-            text = read_plain(path, _LARGEST_FILE).decode("utf-8")
-        except UnicodeDecodeError:
-            raise CorruptError(f"{path} must be text in UTF-8") from None
 
-        *words, last = text.split("\n")
+        *words, last = lines
         are_words = all(_WORD.search(word) and not _SPACE.search(word) for word in words)
         if last or not words or words != sorted(set(words)) or not are_words:
             raise CorruptError(f"{path} must have one word on each line, in their order, each once")
@@ -99,10 +96,9 @@ class WordCollector:
         """The pairs, unchanged; the words of their sources are collected."""
         for pair in pairs:
             if self._words is not None:
-                new = set(_WORD.findall(normalize(pair[0]))) - self._spellings
-                spaced = [word for word in new if not SPACELESS_LETTER.search(word)]
-                self._words.update(map(_plain, spaced))
-                self._spellings.update(spaced)
+                new = set(words_of(pair[0])) - self._spellings
+                self._words.update(map(_plain, new))
+                self._spellings |= new
                 if len(self._words) > MOST_WORDS:
                     self._words, self._spellings = None, set()
             yield pair
