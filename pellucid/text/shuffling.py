@@ -16,11 +16,11 @@ _Words = npt.NDArray[np.uint64]
 _ROUNDS = 8
 """Rounds of the Feistel network, four for each half. Four in all make a pseudorandom permutation
 (Luby and Rackoff 1988); the others are for small domains."""
-_WEYL = np.uint64(0x9E3779B97F4A7C15)
+WEYL = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio, the increment of SplitMix64 (Steele et al. 2014)."""
 _MIXERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 """The multipliers of SplitMix64."""
-_NO_TURN = np.uint64(0)
+_NOTHING = np.uint64(0)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Shuffle:
         return moved
 
 
-def mixed(words: _Words, key: np.uint64, turn: _Words | np.uint64 = _NO_TURN) -> _Words:
+def mixed(words: _Words, key: np.uint64 = _NOTHING, turn: _Words | np.uint64 = _NOTHING) -> _Words:
     """Hash words with a key and a turn into words that look random.
 
     Source: SplitMix64's finalizer, Steele et al. (2014).
@@ -85,7 +85,7 @@ def mixed(words: _Words, key: np.uint64, turn: _Words | np.uint64 = _NO_TURN) ->
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
         # The shifts and multipliers are those of the reference: each is a bijection of 64 bits, and
         # together they let every bit of the input change about half of the bits of the result.
-        result: _Words = (words ^ key) + turn * _WEYL
+        result: _Words = (words ^ key) + turn * WEYL
         result = (result ^ (result >> np.uint64(30))) * _MIXERS[0]
         result = (result ^ (result >> np.uint64(27))) * _MIXERS[1]
         result ^= result >> np.uint64(31)

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.text.shuffling import WEYL, mixed
+
 _Words = npt.NDArray[np.uint64]
 _Rows = npt.NDArray[np.int64]
 
@@ -28,8 +30,6 @@ _SHINGLE = 5
 """Characters; about a word of English, as is usual for finding duplicates."""
 _END = 0x10FFFF + 1
 """Stands behind each side; no character has this number."""
-_BASE = np.uint64(0x9E3779B97F4A7C15)
-"""2^64 divided by the golden ratio, the increment of SplitMix64."""
 _LARGEST = np.uint64(0xFFFFFFFFFFFFFFFF)
 _TOGETHER = 1 << 20
 """Rows whose bands are sorted together, to bound memory, as for equal pairs."""
@@ -44,21 +44,12 @@ def _keys() -> _Words:
     numbers = []
     number = np.array([1], np.uint64)
     for _ in range(_HASHES):
-        number = _mixed(number + _BASE)
+        number = mixed(number, turn=np.uint64(1))
         numbers.append(number[0] | np.uint64(1))
     return np.array(numbers, np.uint64)
 
 
-def _mixed(numbers: _Words) -> _Words:
-    """The finalizer of SplitMix64 (Steele et al., 2014): each bit depends on all."""
-    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    found: _Words = mixed ^ (mixed >> np.uint64(31))
-    return found
-
-
-with np.errstate(over="ignore"):
-    _KEYS = _keys()
+_KEYS = _keys()
 
 
 def signatures(texts: Sequence[tuple[str, str]]) -> npt.NDArray[np.int64]:
@@ -78,12 +69,12 @@ def signatures(texts: Sequence[tuple[str, str]]) -> npt.NDArray[np.int64]:
     letters[starts + np.array([len(a) for a, _ in texts], np.int64)] = _END
 
     with np.errstate(over="ignore"):
-        # A shingle is a number of five digits to the base ``_BASE``, the first letter in front.
+        # A shingle is a number of five digits to the base ``WEYL``, the first letter in front.
         shingles = letters.copy()
         for place in range(1, _SHINGLE):
-            shingles *= _BASE
+            shingles *= WEYL
             shingles[:-place] += letters[place:]
-        shingles = _mixed(shingles)
+        shingles = mixed(shingles)
 
         # Shingles that reach into the next pair are marked by 0. ``raised`` makes their values the
         # largest number, so that they are never the smallest of a pair.

@@ -14,7 +14,6 @@ from pellucid.text.corpus.rows import Indices
 from pellucid.text.shuffling import mixed
 from pellucid.text.tokenizers.segmentations import (
     MOST_KEPT,
-    NO_KEY,
     Column,
     Keys,
     Pieces,
@@ -107,7 +106,7 @@ class DroppedMergesSampler(SegmentationSampler):
         falling = (1.0 - self._probability) ** np.arange(1.0, most + 1)  # P(at least m)
 
         # The distribution function inverted: one random number for each word.
-        chance = _fractions(mixed(keys, NO_KEY, np.uint64(1)))
+        chance = _fractions(mixed(keys, turn=np.uint64(1)))
 
         # Negated, because ``searchsorted`` needs rising values.
         return np.searchsorted(-falling, -chance)
@@ -217,7 +216,7 @@ class _Merges:
                 break
 
             # A dropped merge is out for good; the word may have another in the next step.
-            chance = _fractions(mixed(keys[active], NO_KEY, np.uint64(number + 2)))
+            chance = _fractions(mixed(keys[active], turn=np.uint64(number + 2)))
             is_dropped = (first_drops[active] < number) & (chance < probability)
             is_dropped |= first_drops[active] == number
 

@@ -37,8 +37,6 @@ _WRITTEN_MARK = "\ud800"
 """Represents a U+2581 of the text itself. It is a lone surrogate, which no text can contain."""
 MOST_KEPT = 1 << 22
 """Edges or characters that are kept, under 200 MB; when there are more, all are dropped."""
-NO_KEY = np.uint64(0)
-"""The key of the second ``mixed`` where a state needs none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +123,7 @@ class SegmentationSampler(ABC):
         # SplitMix64 twice: a stream of keys for each text, a stream of numbers for each word.
         word_counts = np.diff(first_words)
         positions = np.arange(1, len(begins) + 1) - np.repeat(first_words[:-1], word_counts)
-        keys = mixed(np.repeat(seeds, word_counts), NO_KEY, positions.astype(np.uint64))
+        keys = mixed(np.repeat(seeds, word_counts), turn=positions.astype(np.uint64))
 
         with self._lock:
             numbers = self._numbers_of(ids, np.append(begins, len(ids)))

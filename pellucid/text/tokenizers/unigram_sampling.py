@@ -14,7 +14,6 @@ from pellucid.text.corpus.rows import Indices
 from pellucid.text.shuffling import mixed
 from pellucid.text.tokenizers.segmentations import (
     MOST_KEPT,
-    NO_KEY,
     Column,
     Keys,
     Pieces,
@@ -140,7 +139,7 @@ class UnigramSampler(SegmentationSampler):
 
         while active.size:
             # A number of 32 bits for each word; then the first edge whose bound is above it.
-            chance = mixed(keys, NO_KEY, np.uint64(len(drawn) + 1)) >> np.uint64(32)
+            chance = mixed(keys, turn=np.uint64(len(drawn) + 1)) >> np.uint64(32)
             edges = first_edges[nodes]
             beyond = np.flatnonzero(chance >= bounds[edges])
             while beyond.size:
