@@ -14,6 +14,7 @@ import torch
 
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
+from pellucid.text.corpus.rows import concatenated
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.shuffling import Mixture, Shuffle
 
@@ -329,17 +330,24 @@ def collate(store: TokenStore, indices: npt.ArrayLike) -> Batch:
 
 def collate_gathered(source: tuple[Indices, Indices], target: tuple[Indices, Indices]) -> Batch:
     """One batch of pairs; each side is its concatenated ids and the length of each row."""
-    return _to_batch(*source, *target)
+    ids, lengths = target
+    labels = _pad(ids, lengths, EOS_ID)
+
+    # Teacher forcing: the input is the target moved right by one, behind BOS.
+    target_input = torch.full_like(labels, BOS_ID)
+    target_input[:, 1:] = _pad(ids, lengths, PAD_ID)[:, :-1]
+
+    return Batch(
+        source=labels if source is target else collate_gathered_sources(source),
+        target_input=target_input,
+        labels=labels,
+        target_token_count=len(ids) + len(lengths),
+    )
 
 
 def collate_pairs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
     """One batch of pairs that are given as lists of ids without BOS and EOS."""
-    return _to_batch(*_flatten(sources), *_flatten(targets))
-
-
-def collate_sources(sources: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Ids without EOS as int64 (sentence, source): words, EOS, then PAD."""
-    return _pad(*_flatten(sources), EOS_ID)
+    return collate_gathered(concatenated(sources), concatenated(targets))
 
 
 def collate_gathered_sources(source: tuple[Indices, Indices]) -> torch.Tensor:
@@ -347,28 +355,9 @@ def collate_gathered_sources(source: tuple[Indices, Indices]) -> torch.Tensor:
     return _pad(*source, EOS_ID)
 
 
-def _to_batch(
-    source: Indices, source_lengths: Indices, target: Indices, target_lengths: Indices
-) -> Batch:
-    labels = _pad(target, target_lengths, EOS_ID)
-
-    # Teacher forcing: the input is the target moved right by one, behind BOS.
-    target_input = torch.full_like(labels, BOS_ID)
-    target_input[:, 1:] = _pad(target, target_lengths, PAD_ID)[:, :-1]
-
-    return Batch(
-        source=labels if source is target else _pad(source, source_lengths, EOS_ID),
-        target_input=target_input,
-        labels=labels,
-        target_token_count=len(target) + len(target_lengths),
-    )
-
-
-def _flatten(rows: Sequence[Sequence[int]]) -> tuple[Indices, Indices]:
-    """The concatenated ids of all rows, and the length of each."""
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    flat = np.fromiter((id_ for row in rows for id_ in row), dtype=np.int64, count=lengths.sum())
-    return flat, lengths
+def collate_sources(sources: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Ids without EOS as int64 (sentence, source): words, EOS, then PAD."""
+    return collate_gathered_sources(concatenated(sources))
 
 
 def _pad(flat: Indices, lengths: Indices, last: int) -> torch.Tensor:

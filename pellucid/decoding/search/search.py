@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
+from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher, token_batches
 from pellucid.decoding.requests import ReadLine, Translatable
@@ -25,6 +25,7 @@ from pellucid.decoding.search.recompute import Recomputing, repredict_search
 from pellucid.decoding.spelling import continuing_ids, spell_banned
 from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import MemoryT, Searchable
+from pellucid.text.batching import collate_sources
 
 Model = TypeVar("Model")
 Task = TypeVar("Task")
@@ -122,10 +123,7 @@ def pad_sources(
     sources: Sequence[Sequence[int]], model: nn.Module
 ) -> Int[Tensor, "sentence source"]:
     """Each source with its EOS, padded to the longest, on the device of the model."""
-    longest = max(len(ids) for ids in sources) + 1
-    # on the right, so that positions count from the first token
-    rows = [[*ids, EOS_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in sources]
-    return torch.tensor(rows, device=_device(model))
+    return collate_sources(sources).to(_device(model))
 
 
 def pad_targets(

@@ -71,11 +71,7 @@ class IdRows:
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Self:
         """Copy rows that are lists in memory."""
-        # With their counts known beforehand both arrays are allocated once.
-        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        count = int(lengths.sum())
-        ids = np.fromiter((id_ for row in rows for id_ in row), dtype=np.int64, count=count)
-        return cls.in_order(ids, lengths)
+        return cls.in_order(*concatenated(rows))
 
     @classmethod
     def in_order(cls, ids: Ids, lengths: Ids) -> Self:
@@ -139,6 +135,14 @@ class IdRows:
         lengths = self.lengths[np.minimum(near, len(self) - 1)]
         begins: Indices = self.begins[groups] + (lengths * before).sum(axis=1, dtype=np.int64)
         return begins
+
+
+def concatenated(rows: Sequence[Sequence[int]]) -> tuple[Indices, Indices]:
+    """The ids of rows that are lists, one row after the other, and the length of each."""
+    # With their counts known beforehand both arrays are allocated once.
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    count = int(lengths.sum())
+    return np.fromiter((id_ for row in rows for id_ in row), np.int64, count), lengths
 
 
 def positions_of(begins: Indices, lengths: Indices) -> Indices:
