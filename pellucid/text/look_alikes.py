@@ -41,13 +41,13 @@ _OPENING, _CLOSING = ('"', "„", "“", "«"), ('"', "”", "“", "»")
 """Signs that may stand for a double quotation mark that opens, or closes, a quotation."""
 _OPENS_BEHIND = re.compile(r"[\s(\[{—–-]")
 
-_OF_WINDOWS = {
-    control: meant
-    for control in map(chr, range(0x80, 0xA0))
-    if (meant := control.encode("latin-1").decode("cp1252", "ignore")) and control != "\x85"
+C1_IN_WINDOWS = {
+    code: meant for code in range(0x80, 0xA0) if (meant := bytes([code]).decode("cp1252", "ignore"))
 }
-"""Controls that are signs of Windows-1252 in truth, as browsers read them: ``\\x92`` is ’. A line
-end is among them, which stays one."""
+"""The C1 controls, by their numbers, that are signs of Windows-1252 in truth, as browsers read
+them: ’ for U+0092. Five are not."""
+_OF_WINDOWS = {chr(code): meant for code, meant in C1_IN_WINDOWS.items() if code != 0x85}
+"""The same by themselves, without a line end."""
 
 _SAME = frozenset(
     (

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.text.look_alikes import C1_IN_WINDOWS
+
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _LEADS = {2: bytes(range(0xC2, 0xE0)), 3: bytes(range(0xE0, 0xF0)), 4: bytes(range(0xF0, 0xF5))}
 """The bytes that begin a character of UTF-8, by its length."""
@@ -23,16 +25,6 @@ _LEAST_SEQUENCES = 3
 """Sequences of two characters in a line that has no certain one."""
 _MOST_READINGS = 4
 """Times that text is read again: of text that was read wrongly twice, one time is not enough."""
-
-
-_C1 = bytes(range(0x80, 0xA0)).decode("latin-1")
-C1_IN_WINDOWS = {
-    ord(control): shown
-    for control in _C1
-    if (shown := control.encode("latin-1").decode("cp1252", "ignore"))
-}
-"""The C1 controls, by their numbers, that are characters in Windows-1252: ’ for U+0092. Five are
-not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +39,7 @@ class _Page:
     @functools.cached_property
     def bytes_of(self) -> dict[str, int]:
         """The byte of each character beyond ASCII; a C1 control stands for its own byte."""
-        table = {control: ord(control) for control in _C1}
+        table = {chr(code): code for code in range(0x80, 0xA0)}
         for code in range(0x80, 0x100):
             character = bytes([code]).decode(self.codec, "ignore")
             table |= {character: code} if character else {}

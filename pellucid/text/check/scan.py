@@ -19,12 +19,7 @@ import numpy.typing as npt
 from pellucid.core.files import write_errors
 from pellucid.text.check.forms import line_forms, line_scripts
 from pellucid.text.check.markup import has_markup, maybe_markup
-from pellucid.text.check.mojibake import (
-    C1_IN_WINDOWS,
-    is_mojibake,
-    maybe_mojibake,
-    read_again,
-)
+from pellucid.text.check.mojibake import is_mojibake, maybe_mojibake, read_again
 from pellucid.text.corpus.lines import (
     BYTE_ORDER_MARK,
     invalid_lines,
@@ -32,6 +27,7 @@ from pellucid.text.corpus.lines import (
     refuse_foreign,
 )
 from pellucid.text.corpus.rows import RowSet
+from pellucid.text.look_alikes import C1_IN_WINDOWS
 
 Number = TypeVar("Number", np.int32, np.int64, np.uint16)
 
