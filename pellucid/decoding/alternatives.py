@@ -6,15 +6,17 @@ from collections.abc import Sequence
 import torch
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import BOS_ID, PAD_ID, SPECIAL_COUNT, UNK_ID
+from pellucid.core.special import BOS_ID, PAD_ID, UNK_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import ReadLine, Translatable, read_requests
 from pellucid.decoding.result import Alternative
 from pellucid.decoding.search.search import inference, pad_sources, search_lines, searched_model
+from pellucid.decoding.spelling import pieces_of
 from pellucid.decoding.writing import write_translations
 from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 
 def find_alternatives(
@@ -99,9 +101,7 @@ def _ids_of(tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[int, ...]:
 
     Raises DataError for one that the vocabulary does not hold.
     """
-    known = tokenizer.tokens(range(tokenizer.vocabulary_size))
-    ids = {token: number for number, token in enumerate(known) if number >= SPECIAL_COUNT}
-    ids.setdefault(known[UNK_ID], UNK_ID)
+    ids = {SPECIAL_TOKENS[UNK_ID]: UNK_ID, **pieces_of(tokenizer)}
     for token in tokens:
         if token not in ids:
             raise DataError(f"the vocabulary must hold each token of the prefix, got {token!r}")

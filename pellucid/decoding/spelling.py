@@ -100,7 +100,7 @@ def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> Forms:
     # a dict keeps the order, and drops the spellings that several phrases share
     spelled: dict[Ids, None] = {}
 
-    pieces = _pieces(tokenizer) if phrases and _cuts_words(tokenizer) else {}
+    pieces = pieces_of(tokenizer) if phrases and _cuts_words(tokenizer) else {}
     most = min(_MOST_SPELLINGS, _MOST_SPELLINGS_IN_ALL // max(1, len(phrases)))
 
     for phrase in phrases:
@@ -127,13 +127,13 @@ def continuing_ids(tokenizer: Tokenizer) -> frozenset[int]:
     match tokenizer.kind:
         case "bpe" | "unigram" | "marian":
             return frozenset(
-                number for token, number in _pieces(tokenizer).items() if _goes_on(token)
+                number for token, number in pieces_of(tokenizer).items() if _goes_on(token)
             )
         case "wordpiece":
-            pieces = _pieces(tokenizer).items()
+            pieces = pieces_of(tokenizer).items()
             return frozenset(number for token, number in pieces if token.startswith("##"))
         case "character":
-            pieces = _pieces(tokenizer).items()
+            pieces = pieces_of(tokenizer).items()
             return frozenset(number for token, number in pieces if is_of_word(token))
         case _:  # of the other kinds every token begins a word
             return frozenset()
@@ -151,7 +151,7 @@ def _forms(phrase: str, tokenizer: Tokenizer) -> Forms:
     if not _is_spaceless(phrase) or not _cuts_words(tokenizer) or UNK_ID in ids:
         return (ids,)
     surface = "".join(tokenizer.tokens(ids)).removeprefix(_SPACE_MARK)
-    within = next(_spellings(surface, _pieces(tokenizer)), None)
+    within = next(_spellings(surface, pieces_of(tokenizer)), None)
     return (ids,) if within is None else (within, ids)
 
 
@@ -164,7 +164,8 @@ def _cuts_words(tokenizer: Tokenizer) -> bool:
 
 
 @functools.lru_cache(maxsize=16)
-def _pieces(tokenizer: Tokenizer) -> Mapping[str, int]:
+def pieces_of(tokenizer: Tokenizer) -> Mapping[str, int]:
+    """The id of each token that a text may have."""
     known = tokenizer.tokens(range(tokenizer.vocabulary_size))
     return {token: number for number, token in enumerate(known) if number >= SPECIAL_COUNT}
 

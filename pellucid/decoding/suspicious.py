@@ -14,10 +14,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pellucid.core.special import UNK_ID
 from pellucid.core.texts import counted
+from pellucid.decoding.result import Translation
 from pellucid.decoding.warnings import KINDS, TranslationWarning, WarningKind, kinds_of
 from pellucid.text.languages import code_problem, leading_code
 from pellucid.text.seen_words import SeenWords
@@ -25,9 +26,6 @@ from pellucid.text.tokenizers.interface import BYTE, Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer, reads_code
 from pellucid.text.tokenizers.tokenizer import unknown_parts
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
-
-if TYPE_CHECKING:
-    from pellucid.decoding.result import Translation
 
 MOST_CHARACTERS = 1 << 20
 """The most characters of a text that are tokenized."""
@@ -134,13 +132,13 @@ def is_cut(warnings: Iterable[TranslationWarning]) -> bool:
 
 
 def judged(
-    found: "Translation",
+    found: Translation,
     usual: frozenset[str] = frozenset(),
     demanded: Sequence[str] = (),
     seen: SeenWords | None = None,
     unsure: str | None = None,
     literals: Sequence[str] = (),
-) -> "Translation":
+) -> Translation:
     """The translation with all its warnings, to which it brings those of its source.
 
     ``usual`` are kinds that mean nothing with this model; ``demanded`` are texts that the
@@ -240,7 +238,7 @@ def usual_of(manifest: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _by_comparison(
-    found: "Translation",
+    found: Translation,
     usual: frozenset[str],
     demanded: Sequence[str],
     seen: SeenWords | None,

@@ -6,11 +6,8 @@ Nothing here knows a model, so that a process that only reads documents starts w
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, get_args
-
-if TYPE_CHECKING:
-    from pellucid.decoding.result import Translation
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, Protocol, get_args
 
 WarningKind = Literal[
     "empty",
@@ -54,6 +51,20 @@ def kinds_of(warnings: Iterable[TranslationWarning]) -> set[WarningKind]:
     return {each.kind for each in warnings}
 
 
+class Judged(Protocol):
+    """A translation, as far as its warnings go."""
+
+    @property
+    def warnings(self) -> Warnings:
+        """The warnings; of a split source, those of its sentences."""
+        ...
+
+    @property
+    def sentences(self) -> "Sequence[Judged]":
+        """The translation of each sentence, if the source was split."""
+        ...
+
+
 class WarningLog:
     """Says the warnings of lines: the first few of each kind, and at the end how many more."""
 
@@ -66,7 +77,7 @@ class WarningLog:
         """Lines with a warning of each kind."""
         self._not_shown: Counter[WarningKind] = Counter()
 
-    def look(self, number: int, translation: "Translation") -> None:
+    def look(self, number: int, translation: Judged) -> None:
         """Say the warnings of line ``number``, from 1."""
         # The sentences of a line that was split are judged one by one.
         several = translation.sentences
