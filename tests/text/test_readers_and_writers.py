@@ -29,14 +29,13 @@ import zstandard
 from pellucid.core.errors import ConfigError, DataError, InputMissingError, WriteError
 from pellucid.text.check.check import examine
 from pellucid.text.config import DataConfig, TokenizerConfig
-from pellucid.text.corpus import typed_tables
+from pellucid.text.corpus import unpacking
 from pellucid.text.corpus.addresses import address_of, plain_stem
 from pellucid.text.corpus.dialects import dialect_of, encoding_of, pair_columns
 from pellucid.text.corpus.lines import decode_lines, open_lines, read_lines
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs, training_files
 from pellucid.text.corpus.readers import hash_of_input, input_exists
 from pellucid.text.corpus.store_building import build_store
-from pellucid.text.corpus.unpacking import BOMB_FROM
 from pellucid.text.corpus.writers import open_output
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
@@ -561,7 +560,7 @@ def test_null_and_nested_cells_of_parquet(tmp_path: Path):
 
 def test_what_unpacks_is_counted_as_it_unpacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """One value of 100,000 characters, to which 20,000 rows point, flat and in a struct."""
-    monkeypatch.setattr(typed_tables, "BOMB_FROM", BOMB_FROM >> 4)
+    monkeypatch.setattr(unpacking, "BOMB_FROM", unpacking.BOMB_FROM >> 4)
     value = pyarrow.array(["a b " * 25_000])
     column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 20_000), value)
     struct = pyarrow.StructArray.from_arrays([column, column], ["de", "en"])

@@ -6,10 +6,7 @@ returns; on two parallel files that shifts one side against the other.
 
 import bisect
 import contextlib
-import gzip
 import io
-import os
-import zlib
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -22,15 +19,10 @@ from pellucid.text.corpus.readers import open_table
 from pellucid.text.corpus.unpacking import open_unpacked
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP_SUFFIX, _GZIP_SIGN = ".gz", b"\x1f\x8b"
+_GZIP_SIGN = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 24
 """Bytes. A line is a sentence or a paragraph; a file without line ends would fill the memory."""
-_BOMB_FROM = 1 << 24
-_MOST_EXPANSION = 200
-"""Gzip makes text 3 to 10 times smaller, and anything at most 1,032 times. A file that unpacks to
-more than ``_BOMB_FROM`` bytes and 200 times its size does not contain sentences."""
 _STREAM = "<stdin>"
-_LOOK_EVERY = 4096  # lines; file.tell() takes longer than reading a line
 _UTF_16 = "convert the file, for example: iconv -f UTF-16 -t UTF-8"
 _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"PK\x03\x04": ("a zip archive, such as .docx, .odt and .xlsx are", "save it as plain text"),
@@ -89,30 +81,21 @@ def open_lines(source: Path) -> Iterator[BinaryIO]:
     block lasts.
     """
     address = address_of(source)
-
+    opened: contextlib.AbstractContextManager[BinaryIO]
     try:
-        # a pipe has no size that ``_refuse_bomb`` could compare with
-        if not address.is_plain or (address.packing and not source.is_file()):
-            opened = open_table(source) if address.table else open_unpacked(address)
-            with opened as file:
-                yield file
-            return
-        with _open(source) as file:
+        if address.table:
+            opened = open_table(source)
+        elif address.scheme or address.packing:
+            opened = open_unpacked(address)
+        else:
+            opened = _open(source)
+        with opened as file:
             yield file
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{source} is not whole gzip data: {error}", hint="unpack it by hand to see how far"
-        ) from error
     except OSError as error:
         raise InputMissingError(f"cannot read {source}: {error.strerror or error}") from error
 
 
 def _open(path: Path) -> BinaryIO:
-    if path.suffix.lower() == _GZIP_SUFFIX:
-        # Not checked for foreign formats: what is inside is known only line by line, see
-        # ``decode_lines``.
-        return gzip.open(path, "rb")  # type: ignore[return-value]  # a BinaryIO in all but name
-
     # A pipe cannot be rewound, so only what is seekable is checked.
     file = path.open("rb")
     try:
@@ -158,22 +141,14 @@ def open_raw_lines(source: Path) -> Generator[bytes, None, None]:
 def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
     """The lines of a binary stream with their ends; the first has the number ``first``.
 
-    Raises DataError naming a line of more than 16 MiB, or a file that unpacks to far more than any
-    text or whose lines end otherwise.
+    Raises DataError naming a line of more than 16 MiB, or a file whose lines end otherwise.
     """
-    number, unseen = first, 0
+    number = first
     only = b""  # the first line, as long as there is no other
     # One byte beyond the limit, to tell a line of exactly that length from a longer one.
     while raw := file.readline(_LONGEST_LINE + 1):
         if len(raw) > _LONGEST_LINE:
             raise _too_long(name, number)
-
-        # Of a plain file of gzip both sizes are known.
-        unseen += len(raw)
-        if number % _LOOK_EVERY == 0 or unseen >= _BOMB_FROM:
-            unseen = 0
-            if isinstance(file, gzip.GzipFile):
-                _refuse_bomb(file, name)
 
         only = raw if number == 1 else b""
         yield raw
@@ -200,16 +175,6 @@ def _too_long(name: str, number: int) -> DataError:
         f"{name}, line {number}: a line must have at most {_LONGEST_LINE:,} bytes",
         hint="one sentence or paragraph a line; only a line feed ends a line",
     )
-
-
-def _refuse_bomb(file: gzip.GzipFile, name: str) -> None:
-    packed = os.fstat(file.fileno()).st_size
-    if file.tell() > max(_BOMB_FROM, _MOST_EXPANSION * packed):
-        raise DataError(
-            f"{name} must be text, and unpacks to more than {_MOST_EXPANSION} times its"
-            f" {packed:,} bytes",
-            hint="gzip makes text 3 to 10 times smaller; if it is right, unpack it first: gzip -d",
-        )
 
 
 def decode_block(block: bytes, name: str, first: int) -> list[str]:
@@ -315,16 +280,13 @@ def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
 
     The last block may lack it. A caller that stops early must call ``close()``, as on a file.
     Raises as ``open_lines`` does, and DataError naming the line if one has more than 16 MiB, or for
-    a file that unpacks to far more than any text or whose lines end otherwise.
+    a file whose lines end otherwise.
     """
     number = 1  # of the block's first line
     only = b""
 
     with open_lines(path) as file:
         while block := file.read(_BLOCK_BYTES):
-            if isinstance(file, gzip.GzipFile):
-                _refuse_bomb(file, str(path))
-
             if not block.endswith(b"\n"):
                 begun = len(block) - block.rfind(b"\n") - 1  # bytes of the last line read so far
                 rest = file.readline(_LONGEST_LINE - begun + 1)

@@ -9,7 +9,7 @@ from pellucid.core.errors import DataError, MissingExtraError
 from pellucid.text.corpus.addresses import DATASETS, Address
 from pellucid.text.corpus.cells import ONE_PAIR, line_of_cells, line_of_object, say_pair
 from pellucid.text.corpus.dialects import pair_columns
-from pellucid.text.corpus.unpacking import BOMB_FROM, MOST_EXPANSION, MOST_MEMORY
+from pellucid.text.corpus.unpacking import MOST_MEMORY, refuse_bomb
 
 _ROWS_AT_ONCE = 1 << 14
 """Rows of Parquet that are unpacked together, as numbers of values."""
@@ -51,13 +51,7 @@ def parquet_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
                 number += 1
                 line = line_of_cells(row, address, number)
                 unpacked += len(line)
-                if unpacked > max(BOMB_FROM, MOST_EXPANSION * size):
-                    raise DataError(
-                        f"{address.location} must be text, and unpacks to more than"
-                        f" {MOST_EXPANSION} times its size",
-                        hint="packing makes text 3 to 20 times smaller; if it is right, write it"
-                        " as lines of text first",
-                    )
+                refuse_bomb(unpacked, size, address.location, "write it as lines of text first")
                 yield line
             unpacked += sum(len(getattr(side, "dictionary", ())) for side in sides)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:

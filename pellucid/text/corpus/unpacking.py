@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,11 +20,19 @@ MOST_MEMORY = 1 << 28
 MiB. A file that asks for more is hostile."""
 _OF_MEMORY = ("too much memory", "Memory usage limit")
 """Parts of the messages of zstandard and lzma about files that ask for more."""
-MOST_EXPANSION = 200
+_MOST_EXPANSION = 200
 BOMB_FROM = 1 << 24
-"""The size from which an unpacked file may be a bomb, as for gzip (``pellucid.text.corpus.lines``):
-text is packed 3 to 20 times smaller. A file that unpacks to more than this and 200 times the bytes
-read of it does not contain sentences."""
+"""The size from which an unpacked file may be a bomb: text is packed 3 to 20 times smaller. A file
+that unpacks to more than this and 200 times the bytes read of it does not contain sentences."""
+
+
+def refuse_bomb(unpacked: int, packed: int, name: str, way_out: str) -> None:
+    """Raise DataError if so many bytes were unpacked that the file contains no sentences."""
+    if unpacked > max(BOMB_FROM, _MOST_EXPANSION * packed):
+        raise DataError(
+            f"{name} must be text, and unpacks to more than {_MOST_EXPANSION} times its size",
+            hint=f"packing makes text 3 to 20 times smaller; if it is right, {way_out}",
+        )
 
 
 @contextlib.contextmanager
@@ -82,7 +91,7 @@ class _Remote(io.RawIOBase):
 
 @contextlib.contextmanager
 def open_unpacked(address: Address) -> Iterator[BinaryIO]:
-    """The unpacked bytes of an input that is packed by zstd or xz, lies elsewhere or is a pipe."""
+    """The unpacked bytes of an input that is packed or lies elsewhere."""
     with open_packed(address) as file:
         packed = _Counted(file)
         match address.packing:
@@ -128,7 +137,7 @@ class _Unpacked(io.RawIOBase):
         """Fill the buffer, and count. Raises DataError for damage and for what is no text."""
         try:
             content = self._unpacked.read(len(buffer))
-        except (EOFError, lzma.LZMAError, OSError, RuntimeError) as error:
+        except (EOFError, lzma.LZMAError, zlib.error, OSError, RuntimeError) as error:
             raise self._error(error) from error
         except Exception as error:
             # zstandard's own error is a class of an optional package.
@@ -137,12 +146,7 @@ class _Unpacked(io.RawIOBase):
             raise self._error(error) from error
 
         self._count += len(content)
-        if self._count > max(BOMB_FROM, MOST_EXPANSION * self._packed.count):
-            raise DataError(
-                f"{self._name} must be text, and unpacks to more than {MOST_EXPANSION} times its"
-                " size",
-                hint="packing makes text 3 to 20 times smaller; if it is right, unpack it first",
-            )
+        refuse_bomb(self._count, self._packed.count, self._name, "unpack it first")
         buffer[: len(content)] = content
         return len(content)
 
@@ -151,6 +155,11 @@ class _Unpacked(io.RawIOBase):
             return DataError(
                 f"{self._name} needs more than {MOST_MEMORY >> 20} MiB to unpack ({error})",
                 hint="unpack it first, for example: zstd -d --long=31",
+            )
+        if isinstance(self._unpacked, gzip.GzipFile):
+            return DataError(
+                f"{self._name} is not whole gzip data: {error}",
+                hint="unpack it by hand to see how far",
             )
         return DataError(f"{self._name} is damaged: {error}")
 
