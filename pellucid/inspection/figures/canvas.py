@@ -4,7 +4,9 @@ import contextlib
 import dataclasses
 import html
 import io
+import logging
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, assert_never, get_args
@@ -34,6 +36,10 @@ _PRINT_STYLE: dict[str, Any] = {
 _FONTS = ["DejaVu Sans", "Verdana", "Segoe UI", "Helvetica", "Arial", "sans-serif"]
 """Verdana has the widths of DejaVu Sans, which decides the layout but which few machines have."""
 _SVG_FONTS = ", ".join(f"'{font}'" for font in _FONTS[:-1]) + ", sans-serif"
+
+_NAMED = 3
+"""How many letters a warning names."""
+_log = logging.getLogger("pellucid")
 
 ThemeName = Literal["light", "dark"]
 THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
@@ -158,17 +164,57 @@ def _print(
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure.set_dpi(DOTS_PER_INCH)
+    _choose_fonts(figure)
     canvas: Any
-    match suffix:
-        case ".png":
-            canvas = FigureCanvasAgg(figure)
-            canvas.print_png(file, metadata=metadata)
-        case ".svg":
-            canvas = FigureCanvasSVG(figure)
-            canvas.print_svg(file, metadata=metadata)
-        case _:
-            canvas = FigureCanvasPdf(figure)
-            canvas.print_pdf(file, metadata=metadata)
+    with warnings.catch_warnings():
+        # letters without a font are told already, in one line
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        match suffix:
+            case ".png":
+                canvas = FigureCanvasAgg(figure)
+                canvas.print_png(file, metadata=metadata)
+            case ".svg":
+                canvas = FigureCanvasSVG(figure)
+                canvas.print_svg(file, metadata=metadata)
+            case _:
+                canvas = FigureCanvasPdf(figure)
+                canvas.print_pdf(file, metadata=metadata)
+
+
+def _choose_fonts(figure: "Figure") -> None:
+    """Add fonts of this machine for letters that DejaVu Sans lacks; warn of those that none has."""
+    from matplotlib.font_manager import fontManager, get_font
+    from matplotlib.text import Text
+
+    labels = figure.findobj(Text)
+    letters = dict.fromkeys(each for label in labels for each in label.get_text())
+    families, missing = [_FONTS[0]], [each for each in letters if not each.isspace()]
+    first = [font for font in fontManager.ttflist if font.name == _FONTS[0]]
+    for font in [*first, *fontManager.ttflist]:
+        if not missing:
+            break
+        # a font of last resort has a box for every script
+        if font.name.startswith("Last Resort"):
+            continue
+        try:
+            opened = get_font(font.fname)
+        except (OSError, RuntimeError):  # a file that is damaged, or no longer there
+            continue
+        lacking = [each for each in missing if not opened.get_char_index(ord(each))]
+        if opened.scalable and len(lacking) < len(missing):
+            families, missing = [*families, font.name], lacking
+
+    if families := list(dict.fromkeys(families))[1:]:
+        for label in labels:
+            label.set_fontfamily([_FONTS[0], *families])
+    if missing:
+        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        _log.warning(
+            "no font of this machine has %s%s: the picture has boxes in their place; install one,"
+            " such as fonts-noto-cjk",
+            ", ".join(f"“{each}”" for each in missing[:_NAMED]),
+            more,
+        )
 
 
 def picture_for_page(figure: "Figure") -> str:
