@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pellucid.core.errors import DataError
-from pellucid.core.special import EOS_ID, PAD_ID
+from pellucid.core.special import EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.requests import Translatable
@@ -16,6 +16,7 @@ from pellucid.decoding.search.recompute import Recomputing
 from pellucid.decoding.search.search import inference, pad_sources, pad_targets, searched_model
 from pellucid.model.ensemble import Ensemble
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.text.batching import collate_sources
 
 Scorer = Seq2Seq | Ensemble | Recomputing
 """A model that computes all logits of a known target at once."""
@@ -71,9 +72,7 @@ def score_targets(
 
     # the decoder reads what it predicts, shifted by one; a stop is predicted and never read
     logits = model.forward(source, pad_targets(targets, source))
-    labels = source.new_full((len(targets), longest), PAD_ID)
-    for row, target in enumerate(targets):
-        labels[row, : len(target) + 1] = labels.new_tensor([*target, EOS_ID])
+    labels = collate_sources(targets).to(source.device)
 
     # at least float32: narrower numbers cannot sum over a vocabulary
     dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
