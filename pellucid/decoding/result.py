@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-import string
+import unicodedata
 from collections.abc import Callable, Sequence
 
 from pellucid.core.errors import PellucidError
@@ -12,7 +12,6 @@ from pellucid.decoding.warnings import Warnings
 OTHER_WAY_SHARE = 0.1
 """A tenth of the probability of the best. A beam always ends with as many hypotheses as it is wide;
 those less likely than this are mostly leftovers of the beam, and mean something else."""
-_MARKS = string.punctuation + "…“”„‘’«»‹›–—¡¿。、！？，．：；"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,8 +144,13 @@ class Alternative:
 
 def _words_of(text: str) -> tuple[str, ...]:
     """The words of a text as they count for its meaning; the text itself if it has none."""
-    words = tuple(word.strip(_MARKS) for word in text.casefold().split())
-    return tuple(word for word in words if word) or (text,)
+    words = [word.strip("".join(filter(_is_mark, word))) for word in text.casefold().split()]
+    return tuple(filter(None, words)) or (text,)
+
+
+def _is_mark(character: str) -> bool:
+    """Whether it is punctuation, which a sum of money and a formula are not."""
+    return unicodedata.category(character)[0] == "P"
 
 
 Penalty = Callable[[int], float]

@@ -408,6 +408,9 @@ def test_other_ways_are_likely_enough_and_have_other_words():
     assert dataclasses.replace(best, token_log_probs=()).other_ways() == []
     marks = said("!", -1.0)
     assert dataclasses.replace(marks, n_best=(marks, said("?", -1.0))).other_ways() != []
+    sum_ = said("वह $5 देता है।", -1.0)
+    ways = said("वह $5 देता है", -1.0), said("वह €5 देता है।", -1.0)
+    assert dataclasses.replace(sum_, n_best=ways).other_ways() == [(ways[1], 1.0)]
 
 
 def test_a_prefix_may_hold_unknown_words_as_a_translation_shows_them():
