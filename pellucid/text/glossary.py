@@ -27,6 +27,7 @@ from typing import Self
 from pellucid.core.errors import MOST_PROBLEMS, DataError, InputMissingError, list_problems
 from pellucid.core.files import read_plain
 from pellucid.core.limits import shown
+from pellucid.text.look_alikes import DOUBLE, SINGLE
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.scripts import SPACELESS, combining_marks
 
@@ -331,10 +332,8 @@ def _forms(cell: str) -> list[str]:
     return list(dict.fromkeys(form for form in forms if form))
 
 
-_APOSTROPHES = "’‘‛‚ʼʻʹ′`´\u05f3\u055a"
 _LETTERS = frozenset("ʼʻʹ")
 """The apostrophes that Unicode counts among the letters: they are within words alone."""
-_QUOTES = "“”„‟«»″\u05f4"
 _HYPHENS = "\u05be\u058a\ufe63"
 _DASH = re.compile(r"(?<=\S)[\u2012\u2013\u2212](?=\S)")
 """A dash that stands for a hyphen, with no space on either side."""
@@ -349,7 +348,7 @@ def _plain_signs() -> dict[int, str]:
     # Full-width letters and signs, and half-width ones of Japanese.
     wide = [*range(0xFF01, 0xFF5F), *range(0xFF61, 0xFFA0)]
     signs = {code: unicodedata.normalize("NFKC", chr(code)) for code in wide}
-    for characters, sign in ((_APOSTROPHES, "'"), (_QUOTES, '"'), (_HYPHENS, "-")):
+    for characters, sign in ((SINGLE, "'"), (DOUBLE, '"'), (_HYPHENS, "-")):
         signs |= {ord(each): sign for each in characters}
     return signs | {0xFF40: "'"}
 

@@ -17,10 +17,12 @@ from typing import Self
 
 from pellucid.text.edits import Edited, edited
 
-_SINGLE = "'’‘‚‛ʼʻ′׳`´‹›"
-_DOUBLE = '"“”„‟«»″〝〞״'
+SINGLE = "'’‘‚‛ʼʻʹ′׳՚`´‹›"
+"""Apostrophes and single quotation marks."""
+DOUBLE = '"“”„‟«»″〝〞״'
+"""Double quotation marks."""
 _ALIKE = {
-    **dict.fromkeys(_SINGLE, ("'", "’")),
+    **dict.fromkeys(SINGLE, ("'", "’")),
     "–": ("-", "—"),
     "—": ("–", "-"),
     "‒": ("–", "-"),
@@ -115,7 +117,7 @@ def _first_of(candidates: Iterable[str], known: frozenset[str]) -> str | None:
 
 def _candidates(sign: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The texts that may stand for a sign where it opens a quotation, and elsewhere."""
-    if sign in _DOUBLE:
+    if sign in DOUBLE:
         return _OPENING, _CLOSING
     form = unicodedata.normalize("NFKC", sign)
     if sign in _ALIKE:
@@ -136,7 +138,7 @@ def _all_signs() -> str:
 
 
 def _enumerate_signs() -> Iterator[str]:
-    yield from _DOUBLE
+    yield from DOUBLE
     yield from _ALIKE
     yield from _OF_WINDOWS
     yield from "!(),:;?"  # beside wide characters they are wide
