@@ -99,18 +99,12 @@ def languages_of_texts(
     ]
 
 
-def likely_languages(text: str, *, has_tags: bool = False) -> list[Detected]:
+def likely_languages(text: str) -> list[Detected]:
     """The few languages that ``text`` may well be in, the most probable first.
 
-    None without py3langid, and none of a text without words. The names and addresses in tags are
-    left out with ``has_tags``.
+    There are none without py3langid, and of a text without words.
     """
-    try:
-        found = detect(_TAG.sub(" ", text) if has_tags else text)
-    except MissingExtraError:
-        return []
-    if found[0].language == UNKNOWN:
-        return []
+    [found] = languages_of_texts([text]) or [[]]
     return [each for each in found[:_MOST_LIKELY] if each.probability >= _LIKELY]
 
 
