@@ -1,9 +1,12 @@
 """Marian's own files and those of Firefox's engine: written, read again, and a stranger's."""
 
 import dataclasses
+import gzip
 import io
+import lzma
 import os
 import random
+import re
 import shutil
 import struct
 import zipfile
@@ -431,7 +434,10 @@ def test_a_file_that_ends_too_early_is_told(files: Path, tmp_path: Path, kind: s
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [
-        (lambda heads: heads.__setitem__(0, 2), "its version is 2, not 1"),
+        (
+            lambda heads: heads.__setitem__(0, 2),
+            "it begins as neither .npz nor .bin: version 2, not 1",
+        ),
         (lambda heads: heads.__setitem__(1, 1 << 60), "it says that it has"),
         (lambda heads: heads.__setitem__(1, 99_999), "the file has"),
         (lambda heads: heads.__setitem__(2, 1 << 40), "item 0 has a name of"),
@@ -521,6 +527,43 @@ def test_a_vocabulary_of_another_model_is_told(files: Path, tmp_path: Path):
     (tmp_path / "damaged.spm").write_bytes(b"\x0a\xff\xff\xff\xff\xff")
     with pytest.raises(BundleError, match=r"damaged\.spm is not a sentencepiece model"):
         read_marian(files / "npz" / "model.npz", (tmp_path / "damaged.spm",) * 2)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
+def test_a_packed_file_is_named_as_packed(files: Path, tmp_path: Path, pack: Callable[..., bytes]):
+    model, vocabulary = files / "npz" / NAMES["npz"], vocabularies(files / "npz")[0]
+    packed = tmp_path / "file.gz"
+    for path in (model, vocabulary):
+        packed.write_bytes(pack(path.read_bytes()))
+        chosen = (packed, (vocabulary,) * 2) if path == model else (model, (packed,) * 2)
+        with pytest.raises(BundleError, match=f"^{re.escape(str(packed))} is packed"):
+            read_marian(*chosen)
+
+
+def test_a_vocabulary_in_yaml_is_told_to_be_none(files: Path, tmp_path: Path):
+    path = tmp_path / "vocab.yml"
+    path.write_text("</s>: 0\n<unk>: 1\n")
+    with pytest.raises(BundleError, match="not a sentencepiece model") as caught:
+        read_marian(files / "npz" / NAMES["npz"], (path, path))
+    assert "vocab.yml" in str(caught.value.hint)
+
+
+def test_one_vocabulary_for_two_matrices_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """It may be right, as sizes agree; if there were two, every translation would be wrong."""
+    model = student(share_embeddings=False)  # a joint vocabulary, and a matrix for each side
+    export_marian(model, tmp_path / "untied", "npz")
+    caplog.clear()
+    read_again(tmp_path / "untied", "npz")
+    assert [each.message.partition(":")[0] for each in caplog.records] == [
+        f"{tmp_path / 'untied' / NAMES['npz']} has a matrix for each side, and one vocabulary was"
+        " given for both"
+    ]
+    export_marian(student(), tmp_path / "tied", "npz")
+    caplog.clear()
+    read_again(tmp_path / "tied", "npz")
+    assert caplog.records == []
 
 
 def test_an_array_that_is_missing_strange_or_of_another_shape_is_told(files: Path, tmp_path: Path):

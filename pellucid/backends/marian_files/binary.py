@@ -87,7 +87,9 @@ def read_binary(content: bytes, origin: str) -> Items:
 def _headers(reader: _Reader) -> Iterator[_Header]:
     version, count = reader.numbers(2, "the head")
     if version != _VERSION:
-        raise reader.problem(f"its version is {version}, not {_VERSION}")
+        raise reader.problem(
+            f"it begins as neither .npz nor .bin: version {version}, not {_VERSION}"
+        )
     if count > _MOST_ITEMS:
         raise reader.problem(f"it says that it has {count} items")
 

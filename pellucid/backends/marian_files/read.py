@@ -1,5 +1,6 @@
 """A bundle made of a Marian model file and its vocabulary."""
 
+import logging
 from pathlib import Path
 
 import torch
@@ -33,6 +34,9 @@ from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _LARGEST_MODEL = 1 << 33
 """Bytes, beyond any model of Marian's."""
+_PACKED = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"
+"""The first bytes of what gzip, zstd and xz write: Firefox's files come packed."""
+_log = logging.getLogger("pellucid")
 
 
 def import_marian(model: Path, vocabularies: tuple[Path, Path], out: Path) -> Bundle:
@@ -72,6 +76,12 @@ def read_marian(model: Path, vocabularies: tuple[Path, Path]) -> Bundle:
         source = target  # one object, so that the bundle stores a joint tokenizer once
     elif settings.is_all_tied:
         raise BundleError(f"{model} has one matrix for both sides, and got two vocabularies")
+    if source is target and not settings.is_all_tied:
+        _log.warning(
+            "%s has a matrix for each side, and one vocabulary was given for both: if it came with"
+            " two, such as srcvocab and trgvocab, give --vocab twice, the source first",
+            model,
+        )
 
     bundle = Bundle(
         held=_build(config, arrays, (source_rows, target_rows), model),
@@ -87,22 +97,28 @@ def read_marian(model: Path, vocabularies: tuple[Path, Path]) -> Bundle:
 def read_items(path: Path) -> Items:
     """The items of a ``.npz`` or ``.bin`` file, told apart by their first bytes.
 
-    Raises InputMissingError, CorruptError.
+    Raises InputMissingError, BundleError.
     """
-    try:
-        content = read_plain(path, _LARGEST_MODEL)
-    except OSError as error:
-        raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+    content = _content(path, _LARGEST_MODEL)
     is_archive = content.startswith(b"PK")
     return read_archive(content, str(path)) if is_archive else read_binary(content, str(path))
 
 
-def _vocabulary(path: Path, size: int) -> tuple[MarianTokenizer, list[int]]:
+def _content(path: Path, most: int) -> bytes:
+    """The bytes of a file. Raises InputMissingError, BundleError for one that is packed."""
     try:
-        content = read_plain(path, LARGEST_TABLE)
+        content = read_plain(path, most)
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
-    return tokenizer_of_file(content, size, str(path))
+    if content.startswith(_PACKED):
+        raise BundleError(
+            f"{path} is packed (gzip, zstd or xz)", hint="unpack it, and name what is in it"
+        )
+    return content
+
+
+def _vocabulary(path: Path, size: int) -> tuple[MarianTokenizer, list[int]]:
+    return tokenizer_of_file(_content(path, LARGEST_TABLE), size, str(path))
 
 
 def _build(

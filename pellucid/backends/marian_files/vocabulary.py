@@ -112,7 +112,11 @@ def tokenizer_of_file(model: bytes, size: int, origin: str) -> tuple[MarianToken
         stop, unknown = int(processor.eos_id()), int(processor.unk_id())
         known = int(processor.get_piece_size())
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        raise BundleError(f"{origin} is not a sentencepiece model: {error}") from error
+        raise BundleError(
+            f"{origin} is not a sentencepiece model: {error}",
+            hint="name the .spm file of the model; a list of words such as vocab.yml has no rules"
+            " by which text is cut",
+        ) from error
 
     if known != size or len(pieces) != known:
         raise BundleError(f"{origin} has {known} pieces, the model has rows for {size}")
