@@ -8,7 +8,7 @@ import dataclasses
 import io
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pellucid.core.errors import DataError, MissingExtraError
@@ -39,24 +39,16 @@ class PoDocument:
         try:
             # With a line end: polib takes a text that names a file for that file. At its end, so
             # that the lines in messages are those of the file.
-            self._file: Any = polib.pofile(text + "\n", wrapwidth=78)
+            file: Any = polib.pofile(text + "\n", wrapwidth=78)
         except (OSError, ValueError, IndexError, AttributeError) as error:
             raise DataError(f"{what} is not a po file: {error}") from None
 
         self.notes: list[str] = []
-        self._lines = list(io.StringIO(text, newline=""))
-        self._head = (0, 0)
-        """The first line of the head, and that after its last."""
-        found = _po_entries(self._lines)
-        # The head of a file is no entry of it.
-        if found and not found[0].source:
-            self._head = found[0].slots.get(None, (0, 0))
-            found = found[1:]
         self._plural_header = ""
         """The plural forms to write into the head, where it has none."""
-        entries = [entry for entry in self._file if not entry.obsolete]
+        entries = [entry for entry in file if not entry.obsolete]
         has_plurals = any(entry.msgid_plural for entry in entries)
-        forms = self._plural_forms(target_language) if has_plurals else []
+        forms = self._plural_forms(file.metadata, target_language) if has_plurals else []
 
         self._texts: list[tuple[Any, int | None, TaggedText]] = []
         """An entry, which of its plural forms, and the text to translate."""
@@ -94,7 +86,7 @@ class PoDocument:
                 f"{which} marked fuzzy, and gettext does not use them; those with a translation are"
                 " left as in the file: msgattrib --clear-fuzzy --empty empties them first"
             )
-        named = self._file.metadata.get("Language", "").strip()
+        named = file.metadata.get("Language", "").strip()
         self._language = "" if named else target_language.replace("-", "_")
         """The language to write into the head, where it names none."""
         if target_language and named and base_code(named) != base_code(target_language):
@@ -102,22 +94,40 @@ class PoDocument:
                 f"its head says Language: {named}, and the model translates into {target_language}"
             )
 
+        if not self._find_slots(text, entries, len(forms)):
+            # polib also reads what this does not, and writes it so that it does.
+            for entry, form, _ in self._texts:
+                if form is not None:
+                    entry.msgstr_plural.setdefault(form, "")
+            if not self._find_slots(f"{file}", entries, len(forms)):
+                raise DataError(f"{what} is not a po file: its entries cannot be told apart")
+
+    def _find_slots(self, text: str, entries: Sequence[Any], form_count: int) -> bool:
+        """Find the lines of each translation; whether all are found."""
+        self._lines = list(io.StringIO(text, newline=""))
+        self._head = (0, 0)
+        """The first line of the head, and that after its last."""
         self._slots: dict[tuple[int, int | None], tuple[int, int]] = {}
         """By entry and plural form, the first line of a translation and that after its last. A form
         that is not there has none, behind the last that is.
         """
-        self._is_known = [each.source for each in found] == [entry.msgid for entry in entries]
-        if self._is_known:
-            for entry, each in zip(entries, found, strict=True):
-                self._slots |= {(id(entry), form): lines for form, lines in each.slots.items()}
-                end = max((stop for _, stop in each.slots.values()), default=0)
-                for form in range(len(forms) if entry.msgid_plural and end else 0):
-                    self._slots.setdefault((id(entry), form), (end, end))
-        self._is_known &= all((id(entry), form) in self._slots for entry, form, _ in self._texts)
+        found = _po_entries(self._lines)
+        # The head of a file is no entry of it.
+        if found and not found[0].source:
+            self._head = found[0].slots.get(None, (0, 0))
+            found = found[1:]
+        if [each.source for each in found] != [entry.msgid for entry in entries]:
+            return False
 
-    def _plural_forms(self, target_language: str) -> list[list[int]]:
+        for entry, each in zip(entries, found, strict=True):
+            self._slots |= {(id(entry), form): lines for form, lines in each.slots.items()}
+            end = max((stop for _, stop in each.slots.values()), default=0)
+            for form in range(form_count if entry.msgid_plural and end else 0):
+                self._slots.setdefault((id(entry), form), (end, end))
+        return all((id(entry), form) in self._slots for entry, form, _ in self._texts)
+
+    def _plural_forms(self, head: Mapping[str, str], target_language: str) -> list[list[int]]:
         """For each plural form the numbers that it is for, by the head or by the language."""
-        head = self._file.metadata
         header = head.get("Plural-Forms", "")
         is_template = not header or "INTEGER" in header
         language = head.get("Language", "").strip() or target_language
@@ -149,37 +159,28 @@ class PoDocument:
                 # In a message of Java an apostrophe begins a quotation.
                 translation = translation.replace("'", "’")
 
-            if form is None:
-                entry.msgstr = translation
-            else:
-                entry.msgstr_plural[form] = translation
+            first, stop = self._slots[id(entry), form]
+            keyword = "msgstr" if form is None else f"msgstr[{form}]"
+            last = self._lines[stop - 1]
 
-            if self._is_known:
-                first, stop = self._slots[id(entry), form]
-                keyword = "msgstr" if form is None else f"msgstr[{form}]"
+            # The file has no line for this form: it follows the line before its place.
+            if first == stop:
+                new = _po_string(keyword, translation, last, last)
+                if last == last.rstrip("\r\n"):
+                    new = "\n" + new
+                added[stop - 1] = added.get(stop - 1, "") + new
+                continue
 
-                # The file has no line for this form: it follows the line before its place.
-                if first == stop:
-                    last = self._lines[stop - 1]
-                    new = _po_string(keyword, translation, last, last)
-                    if last == last.rstrip("\r\n"):
-                        new = "\n" + new
-                    added[stop - 1] = added.get(stop - 1, "") + new
-                    continue
-
-                lines[first:stop] = ["" for _ in range(first, stop)]
-                lines[first] = _po_string(
-                    keyword, translation, self._lines[first], self._lines[stop - 1]
-                )
+            lines[first:stop] = ["" for _ in range(first, stop)]
+            lines[first] = _po_string(keyword, translation, self._lines[first], last)
 
         for number, new in added.items():
             lines[number] += new
 
         # Empty forms that the target language does not have are removed.
-        for entry, form in self._surplus if self._is_known and is_changed else ():
+        for entry, form in self._surplus if is_changed else ():
             first, stop = self._slots[id(entry), form]
             lines[first:stop] = ["" for _ in range(first, stop)]
-            del entry.msgstr_plural[form]
 
         first, stop = self._head
         if is_changed and self._plural_header and stop:
@@ -190,9 +191,7 @@ class PoDocument:
             named = _NO_LANGUAGE.sub(lambda found: f"{found[1]}{self._language}{found[2]}", head)
             lines[first:stop] = [named]
 
-        # A file that polib reads and this cannot is written by polib.
-        written = "".join(lines) if self._is_known else f"{self._file}"
-        return self._encoded(written, is_changed=is_changed)
+        return self._encoded("".join(lines), is_changed=is_changed)
 
     def _encoded(self, text: str, *, is_changed: bool) -> bytes:
         """The text in the charset that its head declares; in UTF-8 if that lacks a character."""

@@ -289,3 +289,19 @@ def test_a_head_that_names_no_language_gets_that_of_the_translation():
     assert said(named + entry, "pt")[0].startswith(named)
     assert said(empty, "pt")[0] == empty
     assert said(head(UTF_8) + entry, "pt")[0].startswith(head(UTF_8))
+
+
+def test_a_last_entry_without_a_line_for_its_translation_gets_one():
+    found, _ = said(head(UTF_8) + 'msgid "red"\n')
+    assert found.endswith('\nmsgid "red"\nmsgstr "RED"\n')
+    found, _ = said(head(UTF_8) + CATS.partition("msgstr")[0], "ja")
+    assert found.count("msgstr") == 2
+    assert "Plural-Forms: nplurals=1; plural=0;" in found
+    assert_compiles(found)
+
+
+def test_a_plural_form_of_what_has_no_plural_is_refused():
+    with pytest.raises(
+        DataError, match=r"a\.po is not a po file: its entries cannot be told apart"
+    ):
+        said(head(UTF_8) + 'msgid "red"\nmsgstr[0] ""\n')
