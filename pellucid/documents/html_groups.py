@@ -8,7 +8,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from pellucid.documents.html_formulas import divided_at_formulas
+from pellucid.documents.formulas import divided_at_formulas
 from pellucid.documents.html_roles import READ_AS_WORDS
 from pellucid.documents.html_rules import (
     BLOCKS,

@@ -77,7 +77,7 @@ class OfficeLanguage:
             if PARAGRAPHS[paragraph.tag].marks_spaces:
                 self._turn_in_word(paragraph, namespace)
             else:
-                self._turn_in_drawing(paragraph, namespace)
+                self._turn_properties(_first_child(paragraph, f"{namespace}pPr"))
             for table in paragraph.iterancestors(f"{namespace}tbl"):
                 tables[table] = namespace
         for table, namespace in tables.items():
@@ -109,9 +109,6 @@ class OfficeLanguage:
             properties = _first_child(run, f"{namespace}rPr")
             _switch(properties, namespace, "rtl", on=self._turns)
             _copy_formats(properties, namespace, to_complex=self._turns)
-
-    def _turn_in_drawing(self, paragraph: Element, namespace: str) -> None:
-        self._turn_properties(_first_child(paragraph, f"{namespace}pPr"))
 
     def _turn_properties(self, properties: Element) -> None:
         """Turn a paragraph of a drawing; what is set flush left is set flush right."""

@@ -51,7 +51,7 @@ class ParagraphWriter:
                     for part in opened.head:
                         self._add_part(holder, part)
                     holders.append((holder, base, opened.tail))
-                elif self._is_run(opened):
+                elif opened.tag == f"{self._names.namespace}r":
                     holders.append((holder, opened, ()))
                 else:
                     holder.append(opened)
@@ -79,9 +79,6 @@ class ParagraphWriter:
         if properties is not None:
             added.append(copy.deepcopy(properties))
         return added
-
-    def _is_run(self, element: Element) -> bool:
-        return bool(element.tag == f"{self._names.namespace}r")
 
     def _add_text(self, holder: Element, text: str, run: Element | None) -> None:
         added = self._new_run(holder, run)

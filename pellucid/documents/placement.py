@@ -119,7 +119,7 @@ class SentencePair:
 
         _match_equal_words(source, target, sources, targets, weights)
         for ours, theirs in copies:
-            weights[_unit_at(targets, theirs)] = {_unit_at(sources, ours): 1.0}
+            weights[first_unit(targets, theirs[0])] = {first_unit(sources, ours[0]): 1.0}
         _lean_on_positions(weights, len(sources))
         _share_sources(weights)
         within = sorted({cut for cut in cuts if _is_within(sources, cut)})
@@ -191,11 +191,6 @@ def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
     if begun is not None:
         units.append(Unit(begun, len(text), True))
     return units
-
-
-def _unit_at(units: Sequence[Unit], span: Span) -> int:
-    """The number of the unit with these characters."""
-    return first_unit(units, span[0])
 
 
 def _is_within(units: Sequence[Unit], place: int) -> bool:
@@ -356,12 +351,17 @@ class Placer:
 
     def __init__(self, pair: SentencePair) -> None:
         self._pair = pair
-        self._strongest = self._strongest_links()
+        self._strongest: dict[int, int] = {}
+        """For each source unit the target unit that is aligned with it most. Of equals the last: a
+        mark after a word comes after all of its translation."""
         self._reach: dict[int, Span] = {}
         """The first and the last target unit that is aligned with a source unit, by that unit."""
         for number, shares in enumerate(pair.shares):
-            for other in shares:
+            for other, share in shares.items():
                 self._reach[other] = self._reach.get(other, (number, 0))[0], number
+                best = self._strongest.get(other, number)
+                if share >= pair.shares[best][other]:
+                    self._strongest[other] = number
         self._places: dict[str, list[int]] = {}
         """By text, the target units that are it."""
         for number, unit in enumerate(pair.target_units):
@@ -427,11 +427,9 @@ class Placer:
                 likeliest, likeliest_share = number, share
             weight = 1.0 if is_word or not is_of_words else _SIGN_WEIGHT
             gain = weight * (2 * share - 1) if pair.shares[number] else 0.0
-            if gain < 0 and others:
+            if gain < 0:
                 claimed = sum(part for n, part in pair.shares[number].items() if n in others)
-                gain = gain if claimed > share else gain * _OUTSIDE
-            elif gain < 0:
-                gain *= _OUTSIDE
+                gain *= 1.0 if claimed > share else _OUTSIDE
             gains[number] = gain
             running += gain
             has_word = has_word or is_word
@@ -501,10 +499,8 @@ class Placer:
             return start
         lost = 0.0
         for number in range(start - 1, start - 1 - _REACH, -1):
-            if number + 1 < start and self._target_sign(number) == sign:
-                return number + 1
             if self._target_sign(number) == sign:
-                return start
+                return number + 1
             lost -= gains.get(number, -_AT_SIGN - 1)
             if lost > _AT_SIGN:
                 break
@@ -594,13 +590,3 @@ class Placer:
 
         # Neither is aligned: the same share of the sentence lies before it.
         return round(len(before) / len(sources) * len(targets))
-
-    def _strongest_links(self) -> dict[int, int]:
-        """For each source unit the target unit that is aligned with it most."""
-        best: dict[int, tuple[float, int]] = {}
-        for number, shares in enumerate(self._pair.shares):
-            for other, share in shares.items():
-                # Of equals the last: a mark after a word comes after all of its translation.
-                if share >= best.get(other, (0.0, 0))[0]:
-                    best[other] = share, number
-        return {other: number for other, (_, number) in best.items()}
