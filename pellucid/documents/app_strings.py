@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT, Element, local_name
-from pellucid.documents.plain import TaggedText, decode
+from pellucid.documents.plain import TaggedText, decode, edited
 from pellucid.documents.segments import Segment
 from pellucid.documents.strings import IDENTIFIER, Strings, note_of_left
 from pellucid.documents.xml_places import PlacedXml
@@ -273,7 +273,7 @@ class AndroidDocument:
             new = f"\\{new}" if new[:1] in ("@", "?") else new
             new = new.replace("]]>", "]]]]><![CDATA[>") if is_data else new
             edits.append((start, end, self._file.encoded(f"{head}{new}{tail}")))
-        return self._file.edited(edits)
+        return edited(self._file.data, edits)
 
 
 def _unpacked(section: re.Match[str]) -> str:

@@ -134,6 +134,13 @@ def _joined(
     breaks = {node.start: node for node in nodes if node.mark and node.mark.breaks}
     marked = sorted({place for node in nodes for place in (node.start, node.end)})
 
+    def pin_breaks(start: int, stop: int) -> None:
+        """Find the line ends in white space, which is copied as it is where there are any."""
+        for place in range(start, stop):
+            if place in breaks:
+                at = len(target) + place - start
+                pinned[breaks[place].number] = (at, at + 1)
+
     for number, (sentence, answer) in enumerate(zip(reading.sentences, answers, strict=True)):
         before = sentence.before
         if number:
@@ -146,11 +153,7 @@ def _joined(
             source_at = previous.start + len(previous.text)
         else:
             source_at = 0
-        # White space is copied as it is where lines end in it, so that breaks are found again.
-        for place in range(source_at, sentence.start):
-            if place in breaks:
-                at = len(target) + place - source_at
-                pinned[breaks[place].number] = (at, at + 1)
+        pin_breaks(source_at, sentence.start)
         for node in reading.literals_between(sentence.start - len(sentence.before), sentence.start):
             at = len(target) + len(before) - sentence.start + node.start
             pinned[node.number] = (at, at + node.end - node.start)
@@ -177,11 +180,7 @@ def _joined(
         target += answer.text
 
     last = reading.sentences[-1]
-    source_at = last.start + len(last.text)
-    for place in range(source_at, len(reading.text)):
-        if place in breaks:
-            at = len(target) + place - source_at
-            pinned[breaks[place].number] = (at, at + 1)
+    pin_breaks(last.start + len(last.text), len(reading.text))
     return target + last.after, parts, pinned
 
 

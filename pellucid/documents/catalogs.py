@@ -12,7 +12,7 @@ from pellucid.core.errors import DataError
 from pellucid.documents.containers import Element, local_name, written_element
 from pellucid.documents.html_rules import BLOCKS
 from pellucid.documents.mixed import MixedText, Role, read_mixed
-from pellucid.documents.plain import divide_at_tags
+from pellucid.documents.plain import divide_at_tags, edited
 from pellucid.documents.protected import literals_in
 from pellucid.documents.segments import (
     Alone,
@@ -120,7 +120,7 @@ class XliffDocument:
             content = b"".join(self._content(text, segment))
             opening = file.encoded(with_attributes(tag, states))
             edits.append((start, stop, blank + opening + content + file.encoded(f"</{name}>")))
-        return file.edited(edits)
+        return edited(file.data, edits)
 
     def _content(self, text: MixedText, segment: Segment) -> Iterator[bytes]:
         """A segment with the inline elements of the source as they are written."""

@@ -23,6 +23,13 @@ _PIECE = 1 << 20
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """How the files of Office before 2007 begin, and those with a password since."""
 
+
+def check_size(data: bytes, what: str, most: int = LARGEST_TEXT) -> None:
+    """Raise DataError for a file with more bytes than ``most``."""
+    if len(data) > most:
+        raise DataError(f"{what} must have at most {most >> 20} MiB, has {len(data):,}")
+
+
 Element = Any
 """An element of lxml, which has no types of its own."""
 

@@ -11,7 +11,7 @@ from pellucid.documents.app_strings import (
 )
 from pellucid.documents.books import BookDocument
 from pellucid.documents.catalogs import XliffDocument
-from pellucid.documents.containers import LARGEST_FILE
+from pellucid.documents.containers import LARGEST_FILE, check_size
 from pellucid.documents.gettext_files import PoDocument
 from pellucid.documents.html_files import HtmlFile
 from pellucid.documents.markdown import MarkdownDocument
@@ -54,8 +54,7 @@ def read_document(
 
     Raises DataError for one that is damaged, too large, encrypted or unsafe.
     """
-    if len(data) > LARGEST_FILE:
-        raise DataError(f"{what} must have at most {LARGEST_FILE >> 20} MiB, has {len(data):,}")
+    check_size(data, what, LARGEST_FILE)
     options = options or ReadOptions()
     codes = (options.source_language, options.target_language)
     both = Languages(*("" if code == UNKNOWN else code for code in codes))

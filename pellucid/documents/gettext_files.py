@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pellucid.core.errors import DataError, MissingExtraError
-from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.containers import check_size
 from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.plurals import header_of, numbers_of_forms
 from pellucid.documents.protected import protect
@@ -260,8 +260,7 @@ def _decoded(data: bytes, what: str) -> tuple[str, str]:
 
     if codec == "utf-8":
         return decode(data, what)
-    if len(data) > LARGEST_TEXT:
-        raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+    check_size(data, what)
 
     try:
         return data.decode(codec), codec

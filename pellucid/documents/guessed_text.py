@@ -4,7 +4,7 @@ import codecs
 import itertools
 
 from pellucid.core.errors import DataError
-from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.containers import check_size
 from pellucid.text.corpus.dialects import SAMPLE, encoding_of
 from pellucid.text.languages import base_code
 from pellucid.text.scripts import is_of_word
@@ -33,8 +33,7 @@ class GuessedText:
 
         Raises DataError for what is in none of these.
         """
-        if len(data) > LARGEST_TEXT:
-            raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+        check_size(data, what)
 
         self._encoding, self._mark = _encoding_of(data, what, language)
         self.notes: list[str] = []

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from pellucid.core.errors import DataError
-from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.containers import check_size
 from pellucid.documents.html_groups import groups, with_opaque
 from pellucid.documents.html_listings import mark_listings
 from pellucid.documents.html_parser import PlacedParser
-from pellucid.documents.html_rules import PAGE, TagRules
+from pellucid.documents.html_rules import DEEPEST, PAGE, TagRules
 from pellucid.documents.html_templates import SourceLiterals
 from pellucid.documents.html_tokens import Token, tokens_of
 from pellucid.documents.segments import (
@@ -106,6 +106,8 @@ class _MetaReader(PlacedParser):
 
 _BLANKS = " \t\r\n\f"
 """White space as HTML defines it; a no-break space is text."""
+_BLANK_RUN = re.compile(f"[{_BLANKS}]+")
+"""White space that a browser shows as one space."""
 _LAYOUT = re.compile(
     r"(?:[ \t\r\n\f\u00a0\u00ad\u034f\u2007\u200b-\u200d\u2060\ufeff]"
     r"|&(?:nbsp|shy|zwnj|zwj|numsp|ZeroWidthSpace|#0*(?:160|173|847|8199|820[345]|65279)"
@@ -269,7 +271,7 @@ def _read(
 
     for token, source in zip(tokens, written, strict=True):
         if token.kind == "text":
-            pieces.append(token.text if token.keeps_lines else _one_space(token.text))
+            pieces.append(token.text if token.keeps_lines else _BLANK_RUN.sub(" ", token.text))
         elif token.kind == "end":
             closed = opened.pop()
             sources[closed] = (sources[closed][0], source)
@@ -287,17 +289,6 @@ def _read(
     return joined(pieces), sources
 
 
-def _one_space(text: str) -> str:
-    """White space as a browser shows it: one space, wherever a line of the source ends."""
-    words = " ".join(part for part in text.replace("\f", " ").split(" ") if part)
-    for blank in "\t\r\n":
-        words = words.replace(blank, " ")
-    words = " ".join(part for part in words.split(" ") if part)
-    if not words:
-        return " " if text else ""
-    return f"{' ' * (text[0] in _BLANKS)}{words}{' ' * (text[-1] in _BLANKS)}"
-
-
 class HtmlFile:
     """An HTML file, in UTF-8 or in the encoding that it names."""
 
@@ -309,8 +300,7 @@ class HtmlFile:
 
         Raises DataError for what is not text, or in an encoding that is not supported.
         """
-        if len(data) > LARGEST_TEXT:
-            raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+        check_size(data, what)
 
         self._mark, self._encoding = byte_order_mark(data)
         if not self._mark:
@@ -341,10 +331,6 @@ class HtmlFile:
         return self._mark + text.encode(self._encoding, "xmlcharrefreplace")
 
 
-_DEEPEST = 60
-"""Open elements that an end tag is looked for in; more would take quadratic time."""
-
-
 def _mark_outline(tokens: Sequence[Token]) -> None:
     """Mark the tags that end a sentence because they divide a document into its parts."""
     # For each open element, that of the whole first: the numbers of its tags, and of the tags of
@@ -372,7 +358,7 @@ def _mark_outline(tokens: Sequence[Token]) -> None:
             inner_tags.append([])
             has_text.append(False)
             names.append(token.name)
-        elif token.kind == "end" and token.name in names[-_DEEPEST:]:
+        elif token.kind == "end" and token.name in names[-DEEPEST:]:
             # What was not closed inside it ends with it.
             while names.pop() != token.name:
                 close()

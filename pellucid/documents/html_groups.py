@@ -12,6 +12,7 @@ from pellucid.documents.formulas import divided_at_formulas
 from pellucid.documents.html_roles import READ_AS_WORDS
 from pellucid.documents.html_rules import (
     BLOCKS,
+    DEEPEST,
     ENDED_BY,
     HELD,
     KEEPS_LINES,
@@ -32,8 +33,6 @@ _READINGS = frozenset(("rb", "rt", "rtc", "rp"))
 """Parts of a ``ruby``, whose end tags may be left out within a sentence."""
 _DEEPEST_HELD = 8
 """Elements within each other that are one mark and hold texts to translate."""
-_DEEPEST = 60
-"""Inline elements within each other; one within more ends the sentence, as a block does."""
 
 
 def groups(tokens: Sequence[Token]) -> Iterator[list[Token]]:
@@ -59,7 +58,7 @@ def _paired(tokens: Sequence[Token]) -> Iterator[list[Token]]:
         elif token.kind == "end":
             # The innermost open element of this name; those inside it that are not closed have no
             # partner. Far ones are not looked for, which would take quadratic time.
-            for depth in range(1, min(len(opened), _DEEPEST) + 1):
+            for depth in range(1, min(len(opened), DEEPEST) + 1):
                 if tokens[opened[-depth]].name == token.name:
                     partners |= {number, opened[-depth]}
                     del opened[-depth:]
@@ -73,9 +72,9 @@ def _paired(tokens: Sequence[Token]) -> Iterator[list[Token]]:
         if is_tag and not is_divided:
             if token.kind == "start":
                 depth += 1
-                is_divided = depth > _DEEPEST
+                is_divided = depth > DEEPEST
             else:
-                is_divided = depth > _DEEPEST
+                is_divided = depth > DEEPEST
                 depth -= 1
         if is_divided:
             yield from _whole(group)
@@ -159,11 +158,11 @@ def _divided_at_blank_lines(token: Token) -> Iterator[Token]:
 
 def _follow(token: Token, opened: list[str], rules: TagRules) -> None:
     """Add an element that begins to those that are open, and take out those that end there."""
-    if token.kind == "end" and token.name in opened[-_DEEPEST:]:
+    if token.kind == "end" and token.name in opened[-DEEPEST:]:
         while opened.pop() != token.name:
             pass
     if token.kind in ("start", "alone") and not rules.is_xml:
-        del opened[len(opened) - implied_ends(opened[-_DEEPEST:], token.name) :]
+        del opened[len(opened) - implied_ends(opened[-DEEPEST:], token.name) :]
     if token.kind == "start":
         opened.append(token.name)
 
@@ -196,20 +195,20 @@ class _Kept:
         if self._rules.is_xml:
             return False
         may_lack_end = self.name in ENDED_BY
-        within = self._within[-_DEEPEST:]
+        within = self._within[-DEEPEST:]
         if token.kind == "end":
             # Of one whose end tag was forgotten, a block around it is the end.
             is_own = token.name == self.name or token.name in within
             is_end = may_lack_end or token.name in BLOCKS
-            return is_end and not is_own and token.name in around[-_DEEPEST:]
-        opened = [*around[-_DEEPEST:], self.name, *within] if may_lack_end else ()
-        return len(self._within) < implied_ends(opened[-_DEEPEST:], token.name)
+            return is_end and not is_own and token.name in around[-DEEPEST:]
+        opened = [*around[-DEEPEST:], self.name, *within] if may_lack_end else ()
+        return len(self._within) < implied_ends(opened[-DEEPEST:], token.name)
 
     def add(self, token: Token) -> None:
         """Add a token that is in it."""
         self.tokens.append(token)
         is_own = token.name == self.name
-        if token.kind == "end" and is_own and self.name not in self._within[-_DEEPEST:]:
+        if token.kind == "end" and is_own and self.name not in self._within[-DEEPEST:]:
             self.is_closed = True
         elif is_own or not self._rules.is_xml:
             _follow(token, self._within, self._rules)

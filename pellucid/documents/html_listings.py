@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from pellucid.documents.html_rules import DEEPEST
 from pellucid.documents.html_tokens import Token
 
 _LISTINGS = frozenset(
@@ -134,7 +135,7 @@ def mark_listings(tokens: Sequence[Token]) -> None:
     """Let the start tag of each ``pre`` that is a listing say that it is not translated."""
     around: list[Token] = []
     for number, token in enumerate(tokens):
-        if token.kind == "end" and around and any(t.name == token.name for t in around[-_DEEPEST:]):
+        if token.kind == "end" and around and any(t.name == token.name for t in around[-DEEPEST:]):
             while around.pop().name != token.name:
                 pass
         if token.kind != "start":
@@ -145,10 +146,6 @@ def mark_listings(tokens: Sequence[Token]) -> None:
                 token.translates = False
                 token.attributes = ()
         around.append(token)
-
-
-_DEEPEST = 60
-"""Open elements that an end tag is looked for in; more would take quadratic time."""
 
 
 def _is_listing(pre: Token, holders: Sequence[Token]) -> bool:

@@ -105,6 +105,9 @@ ENDED_BY = {
 """Elements whose end tag may be left out, and those whose beginning ends them, in documents that
 are valid or not. Source: HTML Standard, 13.1.2.4, optional tags, and 13.2.6.4, how they are
 parsed."""
+DEEPEST = 60
+"""Open elements that an end tag is looked for in; more would take quadratic time. An inline element
+within as many others ends the sentence, as a block does."""
 _ENDING = frozenset().union(*ENDED_BY.values())
 _SCOPES = frozenset(("button", "select", "datalist", "object", "svg", "math"))
 """Elements within a sentence in which none that is around them ends."""

@@ -175,8 +175,7 @@ class _Reader(PlacedParser):
     def handle_entityref(self, name: str) -> None:  # noqa: ARG002
         self._add(Token("text", ""))
 
-    def handle_charref(self, name: str) -> None:  # noqa: ARG002
-        self._add(Token("text", ""))
+    handle_charref = handle_entityref
 
     def handle_comment(self, data: str) -> None:  # noqa: ARG002
         self._add(Token("alone", "", "!"))
@@ -184,8 +183,7 @@ class _Reader(PlacedParser):
     def handle_decl(self, decl: str) -> None:  # noqa: ARG002
         self._add(Token("other", ""))
 
-    def unknown_decl(self, data: str) -> None:  # noqa: ARG002
-        self._add(Token("other", ""))
-
     def handle_pi(self, data: str) -> None:  # noqa: ARG002
         self._add(Token("other", ""))
+
+    unknown_decl = handle_pi

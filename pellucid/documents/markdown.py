@@ -31,7 +31,7 @@ from pellucid.documents.markdown_dialects import (
 )
 from pellucid.documents.markdown_lines import separate_lines
 from pellucid.documents.markdown_settings import read_settings
-from pellucid.documents.plain import decode, encode, ends_sentence, without_outer_breaks
+from pellucid.documents.plain import decode, edited, encode, ends_sentence, without_outer_breaks
 from pellucid.documents.protected import is_statement, protect
 from pellucid.documents.segments import (
     Alone,
@@ -215,12 +215,7 @@ class MarkdownDocument:
                 new += f"{closing[0] if closing else ''} {{#{place.anchor}}}"
                 end = closing.end() if closing else end
             edits.append((place.start, end, new))
-
-        parts, at = [], 0
-        for start, stop, new in sorted(edits):
-            parts += [self._source[at:start], new]
-            at = stop
-        return encode("".join([*parts, self._source[at:]]), self._encoding)
+        return encode(edited(self._source, edits), self._encoding)
 
     def _write_asides(self, translated: Sequence[Segment]) -> set[int]:
         """Write descriptions and titles into the sources of their marks; the ids of the places

@@ -12,7 +12,7 @@ import dataclasses
 import posixpath
 import re
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.core.texts import counted
@@ -20,7 +20,6 @@ from pellucid.documents.containers import Archive, Element, local_name, parse_xm
 from pellucid.documents.office_language import OfficeLanguage
 from pellucid.documents.office_paragraphs import (
     PARAGRAPHS,
-    ElementNames,
     Paragraph,
     value_of,
 )
@@ -147,24 +146,15 @@ class OfficeDocument:
             names = PARAGRAPHS.get(element.tag)
             if is_pattern and _is_prompt(element):
                 continue
-            if names is not None:
-                self._read_paragraph(element, names)
-            else:
-                for text in strings_of(element):
-                    self._add(text)
-
-    def _read_paragraph(self, element: Element, names: ElementNames) -> None:
-        reader = ParagraphReader(names, self._scripts)
-        segment = Segment(tuple(reader.pieces_of(element)))
-        if segment.has_words:
-            self.segments.append(segment)
-            self._texts.append(Paragraph(element, names, reader.opened, reader.alone, reader.bases))
-
-    def _add(self, text: ShownString | IndexEntry) -> None:
-        segment = text.segment
-        if segment.has_words:
-            self.segments.append(segment)
-            self._texts.append(text)
+            texts: Iterable[Paragraph | ShownString | IndexEntry] = (
+                strings_of(element)
+                if names is None
+                else [ParagraphReader(names, self._scripts).read(element)]
+            )
+            for text in texts:
+                if (segment := text.segment).has_words:
+                    self.segments.append(segment)
+                    self._texts.append(text)
 
 
 def _is_prompt(element: Element) -> bool:

@@ -8,6 +8,7 @@ bookmarks, fields) is moved as it is.
 import dataclasses
 
 from pellucid.documents.containers import Element, local_name
+from pellucid.documents.segments import Segment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Paragraph:
 
     element: Element
     names: ElementNames
+    segment: Segment
     opened: dict[int, Element | Field]
     """By pair: the element that holds it, the field, or the first run with its formatting."""
     alone: dict[int, tuple[Part, ...]]

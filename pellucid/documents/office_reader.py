@@ -9,6 +9,7 @@ from pellucid.documents.containers import Element, local_name
 from pellucid.documents.office_paragraphs import (
     ElementNames,
     Field,
+    Paragraph,
     Part,
     Runs,
     content_of,
@@ -25,6 +26,7 @@ from pellucid.documents.segments import (
     Piece,
     Range,
     Ranges,
+    Segment,
     joined,
 )
 from pellucid.text.scripts import is_of_word
@@ -62,16 +64,20 @@ class ParagraphReader:
         self._names, self._scripts = names, scripts
         self._next = 0
         self._ranges = Ranges()
-        self.opened: dict[int, Element | Field] = {}
-        self.alone: dict[int, tuple[Part, ...]] = {}
-        self.bases: dict[int, Element | None] = {}
+        self._opened: dict[int, Element | Field] = {}
+        self._alone_parts: dict[int, tuple[Part, ...]] = {}
+        self._bases: dict[int, Element | None] = {}
         self._runs = Runs(names)
         self._formats: dict[Element, tuple[bytes, Kind]] = {}
         """By run, the formatting of all of its texts, and their role in a sentence."""
 
-    def pieces_of(self, paragraph: Element) -> list[Piece]:
-        """The pieces of a paragraph."""
-        return joined(self._merged(self._atoms(list(self._items(paragraph))), OUTERMOST))
+    def read(self, paragraph: Element) -> Paragraph:
+        """The paragraph, as a segment and what stands behind its marks."""
+        pieces = joined(self._merged(self._atoms(list(self._items(paragraph))), OUTERMOST))
+        segment = Segment(tuple(pieces))
+        return Paragraph(
+            paragraph, self._names, segment, self._opened, self._alone_parts, self._bases
+        )
 
     def _number(self) -> int:
         self._next += 1
@@ -160,12 +166,12 @@ class ParagraphReader:
     def _pair(self, opened: Element | Field, items: Sequence[_Item]) -> list[Piece]:
         """A pair of marks that stands for ``opened``, around the pieces of items."""
         number = self._number()
-        self.opened[number] = opened
+        self._opened[number] = opened
         return [Open(number), *self._merged(self._atoms(items), number), Close(number)]
 
     def _alone(self, parts: tuple[Part, ...], text: str = "", *, breaks: bool = False) -> Alone:
         number = self._number()
-        self.alone[number] = parts
+        self._alone_parts[number] = parts
         ends = self._ranges.ended_by(number, _range_of(parts[0]))
         # Those of a field that ends in another holder or paragraph: it begins before it ends.
         is_field = len(parts) == 1 and local_name(parts[0].element) in ("fldChar", "instrText")
@@ -186,7 +192,7 @@ class ParagraphReader:
             if run is not None and run not in self._formats:
                 self._formats[run] = self._formatting(run), self._kind(run)
         base = self._commonest(atoms)
-        self.bases[holder] = base
+        self._bases[holder] = base
         common = None if base is None else self._formats[base][0]
 
         merged: list[Piece] = []
@@ -208,7 +214,7 @@ class ParagraphReader:
                     assert run is not None
                     assert kind is not None
                     number = self._number()
-                    self.opened[number] = run
+                    self._opened[number] = run
                     merged.append(Open(number, kind))
                 current = wanted
             merged += pieces

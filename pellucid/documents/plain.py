@@ -4,11 +4,11 @@ import bisect
 import dataclasses
 import html
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import Literal
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import AnyStr, Literal
 
 from pellucid.core.errors import DataError
-from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.containers import check_size
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.html_rules import BLOCKS
@@ -22,8 +22,7 @@ def decode(data: bytes, what: str) -> tuple[str, str]:
 
     An encoding that ends in ``-sig`` has a byte order mark. Raises DataError.
     """
-    if len(data) > LARGEST_TEXT:
-        raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+    check_size(data, what)
     mark, codec = byte_order_mark(data)
     try:
         return data[len(mark) :].decode(codec), f"{codec}-sig" if mark else codec
@@ -39,6 +38,17 @@ def encode(text: str, encoding: str) -> bytes:
     codec = encoding.removesuffix("-sig")
     marks = {name: mark for mark, name in BYTE_ORDER_MARKS.items()}
     return (marks[codec] if codec != encoding else b"") + text.encode(codec)
+
+
+def edited(source: AnyStr, edits: Iterable[tuple[int, int, AnyStr]]) -> AnyStr:
+    """A text, or the bytes of one, with some stretches replaced."""
+    parts: list[AnyStr] = []
+    at = 0
+    for start, stop, new in sorted(edits, key=lambda each: each[:2]):
+        parts += [source[at:start], new]
+        at = stop
+    parts.append(source[at:])
+    return source[:0].join(parts)
 
 
 class TextDocument:

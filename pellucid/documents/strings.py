@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.core.errors import ConfigError, DataError, MissingExtraError
 from pellucid.core.limits import parse_json
 from pellucid.core.texts import counted
-from pellucid.documents.plain import TaggedText, decode, encode
+from pellucid.documents.plain import TaggedText, decode, edited, encode
 from pellucid.documents.segments import NOT_KNOWN, Languages, Segment
 from pellucid.text.languages import TWO_LETTERS, base_code, language_of_code
 
@@ -118,11 +118,7 @@ class Strings:
             )
             if before != after
         ]
-        parts, at = [], 0
-        for start, end, source in sorted([*edits, *self._fixed]):
-            parts += [self._text[at:start], source]
-            at = end
-        return encode("".join([*parts, self._text[at:]]), self._encoding)
+        return encode(edited(self._text, [*edits, *self._fixed]), self._encoding)
 
 
 def _without_halves(text: str) -> str | None:

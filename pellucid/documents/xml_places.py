@@ -3,7 +3,6 @@
 import codecs
 import dataclasses
 import xml.parsers.expat
-from collections.abc import Iterable
 
 from pellucid.documents.attributes import attributes_of
 from pellucid.documents.containers import Element, local_name, parse_xml, write_xml
@@ -51,14 +50,6 @@ class PlacedXml:
     def encoded(self, text: str) -> bytes:
         """Text as it stands in the file."""
         return text.encode(self._codec, "xmlcharrefreplace")
-
-    def edited(self, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
-        """The file with some stretches replaced."""
-        parts, at = [], 0
-        for start, stop, new in sorted(edits, key=lambda each: each[0]):
-            parts += [self.data[at:start], new]
-            at = stop
-        return b"".join([*parts, self.data[at:]])
 
 
 def _keeps_tags(encoding: str) -> bool:
