@@ -87,6 +87,11 @@ class _Part:
         """The object that places marks in the translation."""
         return Placer(self.pair)
 
+    def units_of(self, node: Node) -> list[int]:
+        """The source units that lie in a pair of marks."""
+        start, end = max(node.start, self.start), min(node.end, self.end)
+        return self.pair.source_inside(start - self.start, end - self.start)
+
     def target_span(self, units: Span) -> Span:
         """Characters of the whole translation from the first to the last of some units."""
         start, end = units
@@ -305,7 +310,7 @@ class _Spans:
                 spans.append((start + moved, end + moved))
                 certainty += end - start
                 continue
-            inside = part.pair.source_inside(start - part.start, end - part.start)
+            inside = part.units_of(node)
             free = part.units_within(allowed)
             if not inside or free[0] == free[1]:
                 continue
@@ -347,9 +352,7 @@ class _Spans:
         """The source units of a sentence that lie in a pair, and those of them that are words."""
         key = parent.number, part.start
         if key not in self._around:
-            units = part.pair.source_inside(
-                max(parent.start, part.start) - part.start, min(parent.end, part.end) - part.start
-            )
+            units = part.units_of(parent)
             self._around[key] = units, set(part.pair.words_of(units))
         return self._around[key]
 
@@ -361,9 +364,7 @@ class _Spans:
                 number
                 for child in parent.children
                 if child.mark is None and child.start < part.end and child.end > part.start
-                for number in part.pair.source_inside(
-                    max(child.start, part.start) - part.start, min(child.end, part.end) - part.start
-                )
+                for number in part.units_of(child)
             }
         return self._claims[key]
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import html
+import re
 from collections.abc import Mapping, Sequence
 
 _BLANKS = " \t\r\n\f"
@@ -79,46 +80,26 @@ def _is_read(tag: str, name: str, values: Mapping[str, str]) -> bool:
     return name in _BY_TAG.get(tag, ()) or (name in _OF_ALL and tag not in _UNREAD)
 
 
+_TAG_NAME = re.compile(f".?[^{_BLANKS}/>]*", re.DOTALL)
+_ATTRIBUTE = re.compile(
+    rf"[{_BLANKS}/]*(?P<name>[^{_BLANKS}/>][^{_BLANKS}/>=]*)"
+    rf"(?:[{_BLANKS}]*=[{_BLANKS}]*"
+    rf"(?:(?P<quote>[\"'])(?P<quoted>.*?)(?:(?P=quote)|\Z)|(?P<bare>[^{_BLANKS}>]*)))?",
+    re.DOTALL,
+)
+"""An equals sign at its beginning belongs to the name."""
+
+
 def attributes_of(source: str) -> list[Attribute]:
     """All attributes of a start tag, as HTML's standard divides it (sections 13.2.5.32 to 40)."""
     found: list[Attribute] = []
-    at = 1
-    while at < len(source) and source[at] not in f"{_BLANKS}/>":
-        at += 1
-
-    while at < len(source):
-        while at < len(source) and source[at] in f"{_BLANKS}/":
-            at += 1
-        if at >= len(source) or source[at] == ">":
-            break
-
-        begun = at
-        at += 1  # an equals sign here belongs to the name
-        while at < len(source) and source[at] not in f"{_BLANKS}/>=":
-            at += 1
-        name = source[begun:at].lower()
-
-        after = at
-        while after < len(source) and source[after] in _BLANKS:
-            after += 1
-        if source[after : after + 1] != "=":
-            found.append(Attribute(name, "", at, at, False))
-            continue
-
-        at = after + 1
-        while at < len(source) and source[at] in _BLANKS:
-            at += 1
-        quote = source[at : at + 1]
-        if quote in ("'", '"'):
-            start = at + 1
-            stop = source.find(quote, start)
-            stop = len(source) if stop < 0 else stop
-            at = stop + 1
-        else:
-            start = at
-            while at < len(source) and source[at] not in f"{_BLANKS}>":
-                at += 1
-            stop = at
+    name = _TAG_NAME.match(source)
+    at = name.end() if name else 0
+    while each := _ATTRIBUTE.match(source, at):
+        at = each.end()
+        quoted = each["quote"] is not None
+        has_value = quoted or each["bare"] is not None
+        start, stop = each.span("quoted" if quoted else "bare") if has_value else (each.end(),) * 2
         value = html.unescape(source[start:stop])
-        found.append(Attribute(name, value, start, stop, quote in ("'", '"')))
+        found.append(Attribute(each["name"].lower(), value, start, stop, quoted))
     return found

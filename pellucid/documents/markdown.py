@@ -54,8 +54,8 @@ _SPAN = "pellucid_span"
 """The key of a token's metadata for where its source is."""
 _ESCAPED = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
 """Characters that would begin a mark within a text."""
-_BLOCK_START = re.compile(r"(?=(?:#{1,6}|[-+>])(?:\s|$)|>|(?:-{3,}|={3,}|~{3,})\s*$)")
-_NUMBER_START = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
+_BLOCK_START = re.compile(r"\A(?=(?:#{1,6}|[-+>])(?:\s|$)|>|(?:-{3,}|={3,}|~{3,})\s*$)")
+_NUMBER_START = re.compile(r"\A(\d{1,9})(?=[.)](?:\s|$))")
 _ATTRIBUTES = re.compile(r"^#{1,6} .*\{:?[ ]*#[^{}\n]+\}|^[ ]*\{:|\{\{[<%]", re.MULTILINE)
 """Marks of a dialect in which a heading may have attributes."""
 _HASHES = re.compile(r"[ \t]+#+(?=[ \t]*(?:[\r\n]|\Z))")
@@ -798,11 +798,5 @@ def _escaped(text: str, *, at_start: bool) -> str:
     text = " ".join(text.split("\n"))
     escaped = _ESCAPED.sub(lambda found: f"\\{found[0]}", text)
     if at_start:
-        escaped = (
-            _NUMBER_START.sub(r"\1\\", escaped, count=1)
-            if _NUMBER_START.match(escaped)
-            else escaped
-        )
-        if _BLOCK_START.match(escaped):
-            escaped = f"\\{escaped}"
+        escaped = _BLOCK_START.sub(r"\\", _NUMBER_START.sub(r"\1\\", escaped))
     return escaped

@@ -90,15 +90,8 @@ _Key = tuple[str, tuple[Span, ...]]
 
 @dataclasses.dataclass
 class Counts:
-    """The numbers of untranslated texts, within sentences, and notes on the document."""
+    """Notes on the document, and the numbers of warnings."""
 
-    copied: int = 0
-    """Sentences in which the model copied all of them."""
-    put_back: int = 0
-    """Sentences that were translated without them."""
-    in_stretches: int = 0
-    """Sentences of which each text between two of them was translated by itself, because the model
-    changed the order of placeholders that take one argument after the other."""
     notes: list[str] = dataclasses.field(default_factory=list)
     """Notes for a reader of the translated document, a plain line each."""
     warnings: Counter[WarningKind] = dataclasses.field(default_factory=Counter)
@@ -141,7 +134,6 @@ def translate_segments(
         list(itertools.chain.from_iterable(map(_read_in, readings))),
         translator,
         progress,
-        counts,
         warnings,
         by_text=by_text,
     )
@@ -378,7 +370,6 @@ def _translate_sentences(
     readings: Sequence[Reading],
     translator: SentenceTranslator,
     progress: Progress | None,
-    counts: Counts,
     warnings: dict[_Key, Warnings],
     *,
     by_text: bool,
@@ -407,9 +398,7 @@ def _translate_sentences(
         for align in (False, True):
             some = [key for key in keys if needs_links[key] == align]
             if some:
-                found |= _translate_some(
-                    some, translator, counts, warnings, align=align, by_text=by_text
-                )
+                found |= _translate_some(some, translator, warnings, align=align, by_text=by_text)
         if progress is not None:
             progress(first + len(keys), len(waiting))
     return found
@@ -425,7 +414,6 @@ def _has_nothing(answer: Aligned) -> bool:
 def _translate_some(
     keys: Sequence[_Key],
     translator: SentenceTranslator,
-    counts: Counts,
     warnings: dict[_Key, Warnings],
     *,
     align: bool,
@@ -446,7 +434,6 @@ def _translate_some(
             warnings[key] = _LEFT
         elif (copied := with_copies(text, literals, answer)) is not None:
             found[key] = copied
-            counts.copied += bool(literals)
 
     # What this model did not copy.
     again = [key for key in keys if key not in found and not by_text]
@@ -455,7 +442,6 @@ def _translate_some(
     for key, (rest, places), answer in zip(again, cut, answers, strict=True):
         text, literals = key
         warnings[key], doubts[key] = answer.warnings, answer.doubt
-        counts.put_back += 1
         if _has_nothing(answer):
             found[key] = unchanged(text, literals)
             warnings[key] = _LEFT
@@ -470,7 +456,6 @@ def _translate_some(
         warnings[key] = merged(each.warnings for each in answers)
         doubts[key] = next((each.doubt for each in answers if each.doubt), None)
         found[key] = with_stretches(text, literals, stretches, answers)
-        counts.in_stretches += 1
 
     for key, doubt in doubts.items():
         if doubt == "mark" and found[key].text != key[0]:

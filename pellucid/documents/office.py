@@ -144,7 +144,7 @@ class OfficeDocument:
         is_pattern = local_name(root) in ("sldLayout", "sldMaster")
         for element in root.iter():
             names = PARAGRAPHS.get(element.tag)
-            if is_pattern and _is_prompt(element):
+            if names is not None and is_pattern and _is_prompt(element):
                 continue
             texts: Iterable[Paragraph | ShownString | IndexEntry] = (
                 strings_of(element)
@@ -159,8 +159,6 @@ class OfficeDocument:
 
 def _is_prompt(element: Element) -> bool:
     """Whether a paragraph of a layout stands in for one of a slide, and is never shown."""
-    if element.tag not in PARAGRAPHS:
-        return False
     shape = next((each for each in element.iterancestors() if local_name(each) == "sp"), None)
     return shape is not None and next(shape.iter("{*}ph"), None) is not None
 

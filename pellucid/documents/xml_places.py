@@ -2,6 +2,7 @@
 
 import codecs
 import dataclasses
+import re
 import xml.parsers.expat
 
 from pellucid.documents.attributes import attributes_of
@@ -9,6 +10,8 @@ from pellucid.documents.containers import Element, local_name, parse_xml, write_
 
 _CODECS = frozenset(("utf-8", "ascii", "iso8859-1"))
 """Encodings that expat reads by itself and that keep the bytes of tags."""
+_TAG = re.compile(rb"(?:[^>\"']+|\"[^\"]*\"|'[^']*')*+>")
+"""A tag; a sign in an attribute does not end it."""
 
 
 @dataclasses.dataclass
@@ -68,7 +71,9 @@ def _element_places(data: bytes) -> list[ElementPlace]:
 
     def begin(name: str, _attributes: dict[str, str]) -> None:
         start = parser.CurrentByteIndex
-        place = ElementPlace(name, start, _tag_end(data, start))
+        tag = _TAG.match(data, start)
+        assert tag is not None
+        place = ElementPlace(name, start, tag.end())
         places.append(place)
         opened.append(place)
 
@@ -84,18 +89,6 @@ def _element_places(data: bytes) -> list[ElementPlace]:
     parser.EndElementHandler = end
     parser.Parse(data, True)
     return places
-
-
-def _tag_end(data: bytes, start: int) -> int:
-    """The byte after a start tag; a sign in an attribute ends none."""
-    at = start
-    while True:
-        closing = data.index(b">", at)
-        quotes = [data.find(quote, at, closing) for quote in (b'"', b"'")]
-        first = min((place for place in quotes if place >= 0), default=-1)
-        if first < 0:
-            return closing + 1
-        at = data.index(data[first : first + 1], first + 1) + 1
 
 
 def with_attributes(tag: str, values: dict[str, str]) -> str:

@@ -234,3 +234,13 @@ def test_messages_get_the_plural_forms_of_the_language(language: str, source: st
     assert written == {"a": found}
     if language == "pl":
         assert {"3 cats", "11 cats"} <= set(stand_in.seen)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16", "windows-1252"])
+def test_strings_of_android_in_another_encoding_become_utf_8(encoding: str):
+    form = (
+        '<?xml version="1.0" encoding="{}"?>\n<resources><string name="a">{}</string></resources>'
+    )
+    source = form.format(encoding, "café red").encode(encoding)
+    found = translate_document(source, Swapping(), "strings.xml").decode()
+    assert found == form.format("UTF-8", "RED CAFÉ")

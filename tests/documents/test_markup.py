@@ -141,12 +141,10 @@ def test_a_line_end_divides_sentences_and_stays_between_them():
 )
 def test_what_is_not_translated_is_bit_equal_and_there_once(kept: str):
     """The stand-in changes every letter, so nothing of it can be copied by chance."""
-    counts = Counts()
-    (text,) = result(f"the red house {kept} stands", counts=counts)
+    (text,) = result(f"the red house {kept} stands")
     assert text.count(kept) == 1
     assert "HOUSE" in text
     assert "STANDS" in text
-    assert counts.copied + counts.put_back == 1
 
 
 @pytest.mark.parametrize(
