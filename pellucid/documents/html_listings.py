@@ -33,19 +33,8 @@ _COMMON = frozenset(
 listing if one of its lines is one of a program."""
 _LANGUAGES = frozenset(
     (
-        *(
-            "bash",
-            "c",
-            "c++",
-            "clojure",
-            "cpp",
-            "csharp",
-            "css",
-            "d",
-            "diff",
-            "elixir",
-            "emacs-lisp",
-        ),
+        *("bash", "c", "c++", "clojure", "cpp", "csharp", "css", "d", "diff", "elixir"),
+        "emacs-lisp",
         *("erlang", "fortran", "go", "haskell", "html", "ini", "java", "javascript", "js", "json"),
         *("jsx", "julia", "kotlin", "latex", "lua", "make", "makefile", "matlab", "objc", "ocaml"),
         *("pascal", "perl", "php", "powershell", "prolog", "py", "python", "python3", "pycon", "r"),
@@ -113,17 +102,8 @@ _MAYBE_CODE_LINE = re.compile(
 tables and plans too."""
 _BEGINS = (
     *("/*", "#!/", "#include", "<?xml", "<!DOCTYPE"),
-    *(
-        "$ cargo ",
-        "$ cd ",
-        "$ docker ",
-        "$ git ",
-        "$ make ",
-        "$ npm ",
-        "$ pip ",
-        "$ python",
-        "$ sudo ",
-    ),
+    *("$ cargo ", "$ cd ", "$ docker ", "$ git ", "$ make ", "$ npm ", "$ pip ", "$ python"),
+    "$ sudo ",
 )
 """The beginning of a program or of XML, whose comments may be longer than it, and of commands,
 whose output may be."""

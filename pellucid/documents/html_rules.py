@@ -79,19 +79,18 @@ KEEPS_LINES = frozenset(("pre", "textarea"))
 """Elements in which the ends of lines count."""
 _TABLE_PARTS = frozenset(("caption", "colgroup", "thead", "tbody", "tfoot"))
 _HEAD_PARTS = frozenset(("html", "head", "title", "base", "template"))
+_IN_HOLDERS = frozenset(
+    (
+        *("body", "frame", "frameset", "noframes", "marquee"),
+        *("legend", "optgroup", "option", "col", "td", "th", "tr"),
+    )
+)
+"""Blocks that begin in a holder of their own, and in no paragraph."""
 ENDED_BY = {
     "head": BLOCKS - _HEAD_PARTS,
     "li": frozenset(("li",)),
     **dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))),
-    "p": frozenset(
-        (
-            *("address", "article", "aside", "blockquote", "center", "dd", "details", "dialog"),
-            *("dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form"),
-            *("h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "li", "listing"),
-            *("main", "menu", "nav", "ol", "p", "plaintext", "pre", "search", "section"),
-            *("summary", "table", "ul", "xmp"),
-        )
-    ),
+    "p": BLOCKS - _HEAD_PARTS - _TABLE_PARTS - _IN_HOLDERS,
     **dict.fromkeys(("rb", "rt", "rp"), frozenset(("rb", "rt", "rtc", "rp"))),
     "rtc": frozenset(("rb", "rtc")),
     "option": frozenset(("option", "optgroup", "hr")),

@@ -63,15 +63,8 @@ _TITLED = frozenset(
         *("seealso", "tip", "todo", "warning", "versionadded", "versionchanged", "deprecated"),
         *("versionremoved", "dropdown", "card", "tab-item", "grid-item-card", "sidebar", "topic"),
         *("margin", "aside", "details", "exercise", "proof", "theorem", "definition", "lemma"),
-        *(
-            "axiom",
-            "algorithm",
-            "assumption",
-            "conjecture",
-            "corollary",
-            "criterion",
-            "observation",
-        ),
+        *("axiom", "algorithm", "assumption", "conjecture", "corollary", "criterion"),
+        "observation",
         *("property", "proposition", "remark", "example", "rubric", "centered", "table"),
         *("list-table", "epigraph", "pull-quote"),
     )

@@ -312,19 +312,17 @@ def _has_words(text: str, start: int, at: int, literals: Mapping[int, int]) -> b
 
 def _split(text: str, language: str) -> list[Sentence]:
     """The sentences of a text; a tab, which divides columns, ends one as a line end does."""
-    if "\t" not in text:
-        return split_sentences(text, language)
-
     sentences = split_sentences(text.replace("\t", "\n"), language)
-    return [_as_in(text, sentence) for sentence in sentences]
+    if "\t" not in text:
+        return sentences
 
-
-def _as_in(text: str, sentence: Sentence) -> Sentence:
-    """The sentence with the white space that ``text`` has at its places."""
-    start, end = sentence.start, sentence.start + len(sentence.text)
-    before = text[start - len(sentence.before) : start]
-    after = text[end : end + len(sentence.after)]
-    return dataclasses.replace(sentence, before=before, after=after)
+    # The white space around each is that of the text.
+    found = []
+    for each in sentences:
+        start, end = each.start, each.start + len(each.text)
+        before, after = text[start - len(each.before) : start], text[end : end + len(each.after)]
+        found.append(Sentence(before, each.text, after, start))
+    return found
 
 
 def _rejoined(sentences: list[Sentence], text: str, blocked: Sequence[Span]) -> list[Sentence]:
