@@ -99,7 +99,7 @@ class ModelTranslator:
         # The parts of each sentence, with the place of each in it.
         code = translator.settings.target_code
         room = limit - bool(code)
-        parts = [_divided(sentence, tokenizer, room) for sentence in sentences]
+        parts = [divided(sentence, tokenizer, room) for sentence in sentences]
         texts = [with_code(part, code) for of_sentence in parts for _, part in of_sentence]
         found = self._search.translations(texts)
         linked = iter(self._links(found) if align else [[] for _ in found])
@@ -194,7 +194,7 @@ def _between(left: str, right: str) -> str:
     return "" if is_wide(left[-1]) or is_wide(right[0]) else " "
 
 
-def _divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]]:
+def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]]:
     """Parts of at most ``limit`` tokens and their places: halved, at white space or behind a mark
     such as 、 or 。 if there are any.
     """
@@ -217,8 +217,8 @@ def _divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str
     left, right = text[:cut], text[cut:].lstrip()
     start = len(text) - len(right)
     return [
-        *_divided(left, tokenizer, limit),
-        *((start + place, part) for place, part in _divided(right, tokenizer, limit)),
+        *divided(left, tokenizer, limit),
+        *((start + place, part) for place, part in divided(right, tokenizer, limit)),
     ]
 
 

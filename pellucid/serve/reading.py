@@ -5,6 +5,7 @@ import dataclasses
 import math
 import time
 
+from pellucid.documents.aligned import divided
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import FieldProblem, InvalidError
@@ -112,22 +113,12 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
 
 
 def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:
-    """Parts of at most ``limit`` tokens: halved, at white space if there is any, until they fit."""
-    text = place.text
-    if len(text) < 2 or len(model.source_ids([text])[0]) <= limit:
-        return [place]
-
-    middle = len(text) // 2
-    # The white space nearest to the middle, so that both parts are of use as sentences.
-    blanks = [index for index, character in enumerate(text) if character.isspace()]
-    cut = min(blanks, key=lambda index: abs(index - middle), default=middle)
-
-    left, right = text[:cut].rstrip(), text[cut:].lstrip()
-    right_start = len(text) - len(right)
-
-    between = text[len(left) : right_start]
-    parts = [
-        Sentence(place.before, left, "", place.start),
-        Sentence(between, right, place.after, place.start + right_start),
-    ]
-    return [each for part in parts for each in _divided(model, part, limit)]
+    """Parts of at most ``limit`` tokens, with the white space between them."""
+    found: list[Sentence] = []
+    before, at = place.before, 0
+    for start, part in divided(place.text, model.bundle.source_tokenizer, limit):
+        words = part.rstrip()
+        before += place.text[at:start]
+        found.append(Sentence(before, words, "", place.start + start))
+        before, at = "", start + len(words)
+    return [*found[:-1], dataclasses.replace(found[-1], after=place.after)]

@@ -438,6 +438,13 @@ def test_parts_are_read_strictly(client: TestClient, content: bytes, status: int
     assert client.post("/translate", content=content, headers=headers).status_code == 400
 
 
+def test_a_sentence_of_chinese_is_divided_behind_a_comma():
+    text = "今天很好，" * 21
+    [read] = asyncio.run(read_texts(model(), TranslateRequest(text=[text]), 63, whole=True))
+    assert len(read) > 1
+    assert all(each.place.text.endswith("，") for each in read)
+
+
 def test_a_sentence_too_long_for_the_model_is_translated_in_parts(client: TestClient):
     """Its clients have nowhere to read that something was left out."""
     text = "  " + "chat " * 40 + "\n" + "é" * 100

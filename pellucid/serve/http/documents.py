@@ -23,6 +23,8 @@ from pellucid.serve.service import Service
 from pellucid.serve.shelf import FolderFiles, MemoryFiles, Shelf
 
 RULES = Rulebook(exact={"/v1/documents": Rules(read=read_upload, is_upload=True)})
+_FIELDS = ("model", "columns", "keep_numbers", "guard_cells", "glossary", "below", "doubtful")
+"""The fields of an upload, beside the file."""
 _TYPES = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
@@ -71,9 +73,7 @@ def make_document_routes(documents: Documents) -> APIRouter:
         response_model=DocumentState,
         status_code=202,
         responses=documented(404, 422, 429),
-        openapi_extra=form_schema(
-            *("model", "columns", "keep_numbers", "guard_cells", "glossary", "below", "doubtful")
-        ),
+        openapi_extra=form_schema(*_FIELDS),
     )
     async def upload_document(request: Request) -> Response:
         """Begin to translate a file; its format is that of its name. ``columns`` are those of a
@@ -82,11 +82,7 @@ def make_document_routes(documents: Documents) -> APIRouter:
         from ``GET /v1/models``, whose terms are in the translation. Segments whose quality is less
         than ``below`` (0 to 1) get a mark, or with ``doubtful=leave`` stay as they are.
         """
-        known = (
-            *("model", "columns", "keep_numbers", "guard_cells", "glossary", "below", "doubtful"),
-            "api_key",
-        )
-        upload = uploaded(request, *known)
+        upload = uploaded(request, *_FIELDS, "api_key")
         fields = upload.fields
 
         state = await documents.add(

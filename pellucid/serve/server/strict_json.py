@@ -60,7 +60,7 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
     bare = _STRING.sub("", text)
     if bare.count(",") + bare.count("[") + bare.count("{") >= max_values:
         raise MalformedError(f"a body must hold at most {max_values} values")
-    if _depth_of(bare) > max_depth:
+    if depth_of(bare) > max_depth:
         raise MalformedError(f"arrays and objects must be nested at most {max_depth} deep")
 
     try:
@@ -84,18 +84,13 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
 
 def depth_of(text: str) -> int:
     """The depth of nested arrays and objects; brackets in strings do not count."""
-    return _depth_of(_STRING.sub("", text))
+    marks = re.sub(r"[^\[\]{}]+", "", _STRING.sub("", text))
+    return max(itertools.accumulate(map(_STEPS.__getitem__, marks)), default=0)
 
 
 def shown(value: object) -> str:
     """A value as error messages show it: short, on one line, in ASCII."""
     return _cut(_in_ascii(_SHORT_REPR.repr(value)), _SHOWN)
-
-
-def _depth_of(bare: str) -> int:
-    """The depth of JSON without its strings."""
-    marks = re.sub(r"[^\[\]{}]+", "", bare)
-    return max(itertools.accumulate(map(_STEPS.__getitem__, marks)), default=0)
 
 
 def _in_ascii(text: str) -> str:
