@@ -215,7 +215,8 @@ def test_what_transformers_cannot_search_by_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     bundle = small_bundle()
-    bundle.settings["decoding"] = {"patience": 2.0, "banned": ["chat"], "coverage_penalty": 0.1}
+    search = {"patience": 2.0, "banned": ["chat"], "coverage_penalty": 0.1}
+    bundle.settings["decoding"] = {**search, "max_source_tokens": 63}
     export_huggingface(bundle, tmp_path / "out")
     [record] = caplog.records
     assert record.getMessage() == (
@@ -236,7 +237,8 @@ def test_settings_that_transformers_lacks_are_named_and_lengths_fit(
     decoding = {"repredict": True, "beam_size": 1, "replace_unknown": True, "max_length": 200}
     settings = {**bundle.settings, "decoding": decoding, "noise": {"lower": 0.1}}
     export_huggingface(dataclasses.replace(bundle, settings=settings), tmp_path / "out")
-    for name in ("repredict=true", "replace_unknown=true", "recase=true"):
+    cut = "transformers reads and writes at most 64 tokens of this model (model.max_positions)"
+    for name in ("repredict=true", "replace_unknown=true", "recase=true", cut):
         assert name in caplog.text
     table = json.loads((tmp_path / "out" / "generation_config.json").read_text())
     assert table["max_length"] == bundle.config.max_positions

@@ -106,6 +106,13 @@ def export_huggingface(bundle: Bundle, out: Path, card: str = "") -> None:
     searching = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
     # with the stop, which transformers counts
     longest = min(config.max_positions, searching.max_source_tokens + 1)
+    if config.max_positions < searching.max_source_tokens:
+        _log.warning(
+            "transformers reads and writes at most %d tokens of this model (model.max_positions):"
+            " Pellucid, whose sinusoids do not end, reads %d",
+            config.max_positions,
+            searching.max_source_tokens,
+        )
     generation, lost = generation_table(searching, config.max_positions, target_ids)
     if lost:
         _log.warning(
