@@ -12,7 +12,7 @@ from pellucid.text.scripts import SPACELESS_LETTER, is_of_word
 from pellucid.text.tokenizers.interface import Tokenizer
 
 Ids = tuple[int, ...]
-"""The tokens of one phrase."""
+"""Tokens in a row, such as those of a phrase."""
 Forms = tuple[Ids, ...]
 """Several ways to write a phrase, of which one is enough."""
 

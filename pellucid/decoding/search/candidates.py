@@ -17,6 +17,7 @@ from torch import Tensor
 from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
+from pellucid.decoding.spelling import Forms, Ids
 from pellucid.model.seq2seq import MemoryT, Searchable
 
 IMPOSSIBLE_LOG_PROB = -1e30
@@ -32,24 +33,24 @@ _FEW_SENTENCES = 8
 class Constraints:
     """The constraints on the translations beyond the settings, in ids."""
 
-    banned: tuple[tuple[int, ...], ...] = ()
+    banned: tuple[Ids, ...] = ()
     """Sequences that no translation contains."""
-    prefixes: tuple[tuple[int, ...], ...] = ()
+    prefixes: tuple[Ids, ...] = ()
     """The forced prefix of each sentence's translation; empty if there is none."""
-    required: tuple[tuple[tuple[tuple[int, ...], ...], ...], ...] = ()
-    """The required phrases of each sentence's translation, one of each group of alternatives; empty
-    if there are none."""
+    required: tuple[tuple[Forms, ...], ...] = ()
+    """The required phrases of each sentence's translation, one of the forms of each; empty if there
+    are none."""
     continues_word: frozenset[int] = frozenset()
     """Tokens that may not follow a required phrase, as they would make its last word longer."""
 
     @functools.cached_property
-    def banned_after(self) -> dict[tuple[int, ...], list[int]]:
+    def banned_after(self) -> dict[Ids, list[int]]:
         """The last tokens of the banned sequences, keyed by the tokens before them.
 
         A phrase has up to a thousand spellings. A look-up costs the same for one sequence and for
         all of them.
         """
-        table: dict[tuple[int, ...], list[int]] = {}
+        table: dict[Ids, list[int]] = {}
         for sequence in self.banned:
             table.setdefault(sequence[:-1], []).append(sequence[-1])
         return table
@@ -203,7 +204,7 @@ def _forbid_repeats(
 def _forbid_sequences(
     log_probs: Float[Tensor, "sentence beam vocabulary"],
     ids: Int[Tensor, "sentence beam length"],
-    banned_after: Mapping[tuple[int, ...], list[int]],
+    banned_after: Mapping[Ids, list[int]],
 ) -> None:
     """Exclude the last token of each banned sequence whose other tokens were just generated."""
     # sequences of one token are excluded everywhere

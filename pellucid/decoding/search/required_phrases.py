@@ -13,15 +13,12 @@ from typing import Literal
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import EOS_ID
 from pellucid.decoding.search.candidates import Constraints
+from pellucid.decoding.spelling import Forms, Ids
 
 Verdict = Literal["goes on", "finished", "pruned", "ruled out"]
 """The verdict on a candidate."""
 _MOST_ORDERED = 5
 """Five phrases have 120 orders; six would have 720."""
-
-
-Alternatives = tuple[tuple[int, ...], ...]
-"""Phrases in ids, of which one suffices."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +28,7 @@ class RequiredPhrases:
     Several phrases in a group are a disjunctive constraint, as in Hu et al. (2019), NAACL, §4.
     """
 
-    groups: tuple[Alternatives, ...]
+    groups: tuple[Forms, ...]
     continues_word: frozenset[int]
     """Tokens that would make the last word of a phrase longer, and so another word."""
 
@@ -49,7 +46,7 @@ class RequiredPhrases:
             for one, other in itertools.product(first, second)
         )
 
-    def left(self, ids: tuple[int, ...]) -> int:
+    def left(self, ids: Ids) -> int:
         """The fewest tokens after which ``ids`` would hold a phrase of every group; a stop at their
         end counts for nothing.
 
@@ -70,7 +67,7 @@ class RequiredPhrases:
         orders = itertools.permutations(unmet) if few else [tuple(unmet)]
         return min(self._with(ids, order) for order in orders) - len(ids)
 
-    def why_not(self, ids: tuple[int, ...], left: int, limit: int) -> str:
+    def why_not(self, ids: Ids, left: int, limit: int) -> str:
         """Why ``ids``, which have ``left`` tokens left, are excluded; empty if they are not.
 
         ``limit`` is in tokens, without the stop.
@@ -79,7 +76,7 @@ class RequiredPhrases:
             return "a stop before every word that must appear" if left else ""
         return "the words that must appear would no longer fit" if left > limit - len(ids) else ""
 
-    def _with(self, ids: tuple[int, ...], groups: Sequence[Alternatives]) -> int:
+    def _with(self, ids: Ids, groups: Sequence[Forms]) -> int:
         """The length of ``ids`` after a phrase of each group is appended in this order."""
         for group in groups:
             if not self._holds_one(ids, group):
@@ -87,7 +84,7 @@ class RequiredPhrases:
                 ids += phrase[_begun(ids, phrase) :]
         return len(ids)
 
-    def helpful(self, ids: tuple[int, ...]) -> set[int]:
+    def helpful(self, ids: Ids) -> set[int]:
         """The tokens that begin or continue a phrase of a group that has none yet."""
         return {
             phrase[position]
@@ -97,10 +94,10 @@ class RequiredPhrases:
             for position in {0, _begun(ids, phrase)}
         }
 
-    def _holds_one(self, ids: tuple[int, ...], group: Alternatives) -> bool:
+    def _holds_one(self, ids: Ids, group: Forms) -> bool:
         return any(self._holds(ids, phrase) for phrase in group)
 
-    def _holds(self, ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
+    def _holds(self, ids: Ids, phrase: Ids) -> bool:
         for first in range(len(ids) - len(phrase) + 1):
             end = first + len(phrase)
             # a phrase counts only where its last word ends
@@ -130,7 +127,7 @@ def make_required(constraints: Constraints, limits: Sequence[int]) -> list[Requi
 
 
 def divide_beam(
-    continuations: Sequence[tuple[int, ...]], size: int, required: RequiredPhrases, limit: int
+    continuations: Sequence[Ids], size: int, required: RequiredPhrases, limit: int
 ) -> list[tuple[Verdict, str]]:
     """The verdict on each continuation, best first: the beam is divided among the banks.
 
@@ -170,21 +167,21 @@ def divide_beam(
     return verdicts
 
 
-def _shortest(group: Alternatives) -> int:
+def _shortest(group: Forms) -> int:
     return min(map(len, group))
 
 
-def _nearest(ids: tuple[int, ...], group: Alternatives) -> tuple[int, tuple[int, ...]]:
+def _nearest(ids: Ids, group: Forms) -> tuple[int, Ids]:
     """How many tokens the phrase needs that needs the fewest after ``ids``, and that phrase."""
     return min((len(phrase) - _begun(ids, phrase), phrase) for phrase in group)
 
 
-def _find(ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
+def _find(ids: Ids, phrase: Ids) -> bool:
     starts = range(len(ids) - len(phrase) + 1)
     return any(ids[start : start + len(phrase)] == phrase for start in starts)
 
 
-def _begun(ids: tuple[int, ...], phrase: tuple[int, ...]) -> int:
+def _begun(ids: Ids, phrase: Ids) -> int:
     """How many tokens at the end of ``ids`` begin the phrase, which is not complete there."""
     longest = min(len(ids), len(phrase) - 1)
     for count in range(longest, 0, -1):
