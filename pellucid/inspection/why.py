@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.bundle import Bundle, load_any_bundle
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import BOS_ID, EOS_ID, MASK_ID, PAD_ID
+from pellucid.core.special import BOS_ID, EOS_ID, MASK_ID, PAD_ID, SPECIAL_COUNT
 from pellucid.decoding.plain_text import encode_masked
 from pellucid.inspection.attribution import (
     Attributable,
@@ -45,6 +45,8 @@ from pellucid.text.tokenizers.interface import Tokenizer
 METHOD = "ALTI+ (Ferrando et al., 2022)"
 """The method that computes the shares of source and prefix."""
 MASK_MARK = "[MASK]"
+SPACE = "▁"
+"""The sign of a space in the tokens of sentencepiece."""
 SHOWN_PARTS, SHOWN_WORDS = 10, 3
 """How many parts are printed, and how many words behind each head."""
 
@@ -404,10 +406,15 @@ def _choose(
     if word_ids is None:
         # As many tokens as the rival may share with what was generated.
         word_ids = generated[position : position + len(rival_ids or [0])]
+    if rival_ids is not None and _is_glued(generated[position], tokenizer):
+        rival_ids = _glued(rival_ids, tokenizer)
     if rival_ids is None:
         [likeliest] = _likeliest_others(logits[position], word_ids[0], 1)
         return position, word_ids[0], likeliest
 
+    if list(word_ids) == generated[position : position + len(word_ids)]:
+        # A rival may begin as the word does and be longer: then it parts from what follows.
+        word_ids = generated[position : position + max(len(word_ids), len(rival_ids))]
     pairs = zip(word_ids, rival_ids, strict=False)
     shared = next((n for n, (ours, theirs) in enumerate(pairs) if ours != theirs), None)
     if shared is None:
@@ -434,6 +441,23 @@ def _ids_of(word: str, tokenizer: Tokenizer) -> list[int]:
     return ids
 
 
+def _is_glued(id_: int, tokenizer: Tokenizer) -> bool:
+    """Whether a token stands without a space before it, as a full stop does."""
+    [token] = tokenizer.tokens([id_])
+    return id_ >= SPECIAL_COUNT and not token.startswith(SPACE)
+
+
+def _glued(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """The ids of a word where no space stands before it; those given if it has no others."""
+    [first] = tokenizer.tokens(ids[:1])
+    if first == SPACE:
+        return list(ids[1:] or ids)
+    bare = first.removeprefix(SPACE)
+    known = range(SPECIAL_COUNT, tokenizer.vocabulary_size) if bare != first else ()
+    found = (id_ for id_ in known if tokenizer.tokens([id_]) == [bare])
+    return [next(found, ids[0]), *ids[1:]]
+
+
 def _find(
     sentence: Sentence,
     logits: Tensor,
@@ -454,7 +478,7 @@ def _find(
         if not starts:
             raise ConfigError(
                 f"{word!r} must be a word of {' '.join(sentence.target_tokens)!r}",
-                hint="with a position, any word of the vocabulary can be asked for",
+                hint="name one of these, or give a target in which the word stands",
             )
         return starts[0]
 

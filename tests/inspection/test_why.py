@@ -227,6 +227,38 @@ class Pieces(WordTokenizer):
         return super().encode(" ".join(text))
 
 
+class Spaced(WordTokenizer):
+    """A sign of a space before each word, as in sentencepiece; marks stand without one."""
+
+    PIECES = ("▁", "▁a", "▁b", "▁c", ".", "!", "b", "c", "d")
+
+    def encode(self, text: str) -> list[int]:
+        marks = {"a.": "▁a .", "!": "▁ !", ".": "▁ .", "ab": "▁a b", "ad": "▁a d"}
+        return super().encode(marks.get(text, f"▁{text}"))
+
+
+@pytest.mark.parametrize(
+    ("word", "rival", "position", "found"),
+    [
+        (".", "!", 1, (".", "!")),
+        (".", "b", 1, (".", "b")),
+        ("a", "b", 0, ("▁a", "▁b")),
+        ("a", "!", 0, ("▁a", "▁")),
+        ("a", "ad", 1, (".", "d")),
+        ("</s>", "b", 2, ("</s>", "▁b")),
+    ],
+)
+def test_another_word_stands_where_the_word_stands(
+    word: str, rival: str, position: int, found: tuple[str, str]
+):
+    """Behind a full stop's place no space is asked for; a longer word parts from what follows."""
+    pieces = Spaced("word", Vocabulary.of(Spaced.PIECES))
+    bundle = Bundle(tiny_bundle().model, pieces, pieces, {}, {})
+    result = why(bundle, "a", "a.", word=word, rival=rival)
+    assert (result.position, result.word.token, result.rival.token) == (position, *found)
+    check_sums(result)
+
+
 def test_words_of_several_tokens_are_compared_where_they_part():
     bundle = tiny_bundle()
     pieces = Pieces("word", Vocabulary.of("abcdefghi"))

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import tiny_models
 from opened_models import Opened
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
+from pellucid.backends.web.scripts import join_modules
 from pellucid.bundle import Bundle
 from pellucid.inspection.why import Why, why
 from pellucid.model.build import build_any_model
@@ -107,3 +108,45 @@ def test_a_recurrent_model_has_no_parts(opened: Opened):
     bundle.model.float()
     page = opened(bundle)
     assert page.evaluate(EXPLAIN, {"source": [4], "target": [5], "position": 0}) is None
+
+
+FIND = """
+([pieces, encoded, said, text, position]) => {
+  const model = {
+    tokens: async (ids) => ids.map((id) => pieces[id]),
+    readTarget: async () => ({ ids: encoded, tokens: encoded.map((id) => pieces[id]) }),
+    idsOf: async (tokens) => tokens.map((token) => {
+      if (!pieces.includes(token)) throw new Error(`no ${token}`);
+      return pieces.indexOf(token);
+    }),
+  };
+  const plan = { reads: "pairs", start: 2 };
+  const explorer = { provider: { live: { model }, plan }, state: { sentence: { said_ids: said } } };
+  return why.liveWhy(explorer, "").find(text, position);
+}
+"""
+PIECES = ["[PAD]", "[UNK]", "[BOS]", "[EOS]", "▁", "▁a", "▁b", ".", "!", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoded", "position", "found"),
+    [
+        ("!", [4, 8], 1, {"id": 8, "label": "!", "position": 1}),
+        ("!", [4, 8], 0, {"id": 4, "label": "▁", "position": 0}),
+        ("b", [6], 1, {"id": 9, "label": "b", "position": 1}),
+        ("b", [6], 0, {"id": 6, "label": "b", "position": 0}),
+        ("b", [6], 2, {"id": 6, "label": "b", "position": 2}),
+        ("ad", [5, 10], 0, {"id": 10, "label": "d", "position": 1}),
+        ("bd", [6, 10], 0, {"id": 6, "label": "b", "position": 0}),
+        ("a", [5], 0, None),
+        ("", [], 0, None),
+    ],
+)
+def test_the_page_finds_another_word_where_python_does(
+    browser: Browser, text: str, encoded: list[int], position: int, found: dict[str, object] | None
+):
+    """Its label is the token that is compared, not a word of which it is a part."""
+    page = browser.new_page()
+    page.add_script_tag(content=f"{join_modules('ui/why.js', 'why')}globalThis.why = why;")
+    assert page.evaluate(FIND, [PIECES, encoded, [5, 7, 3], text, position]) == found
+    page.close()

@@ -2,7 +2,8 @@
 //
 // `mountWhy(explorer, asker)` fills the explorer's panel "why". An asker says which other words there are and
 // explains: `others(position)` gives `[{ id, label, probability }]`, `ask(position, id)` promises what
-// `pellucid.why` computes or null, and `find(text)` promises the id of any word, or is null.
+// `pellucid.why` computes or null, and `find(text, position)` promises `{ id, label, position }` for any other
+// word, or null, or is null.
 
 import { make } from "./dom.js";
 import { unpack } from "./matrices.js";
@@ -10,6 +11,8 @@ import { unpack } from "./matrices.js";
 const SHOWN = 10;
 const WORDS_BEHIND = 3;
 const PAD = 0; // no model ever generates it, nor the start
+const SPECIAL_COUNT = 4;
+const SPACE = "▁"; // begins a token before which a space stands
 
 /** What a report has stored: each word of its translation against a few others. */
 export function storedWhy(stored) {
@@ -60,11 +63,29 @@ export function liveWhy(explorer, method) {
       const word = explorer.state.sentence.said_ids[position];
       return model.explain({ source: source.slice(0, -1), target, edits: explorer.edits, position, word, rival });
     },
-    async find(text) {
-      const { ids } = await model.readTarget(text);
-      return ids.length > 0 ? ids[0] : null;
+    /** Where a word parts from the word of the target, and its token there, as `_choose` of why.py finds them. */
+    async find(text, position) {
+      const { said_ids: said } = explorer.state.sentence;
+      const [here] = await model.tokens([said[position]]);
+      const read = await model.readTarget(text);
+      const ids = here.startsWith(SPACE) || said[position] < SPECIAL_COUNT ? read.ids : await glued(model, read);
+      const at = ids.findIndex((id, place) => id !== said[position + place]);
+      if (at === -1 || position + at >= said.length) return null;
+      const [token] = await model.tokens([ids[at]]);
+      return { id: ids[at], label: ids.length === 1 ? text : token.replace(SPACE, "") || SPACE, position: position + at };
     },
   };
+}
+
+/** The ids of a word where no space stands before it; those given if it has no others. */
+async function glued(model, { ids, tokens }) {
+  if (tokens[0] === SPACE && ids.length > 1) return ids.slice(1);
+  if (!tokens[0]?.startsWith(SPACE)) return ids;
+  try {
+    return [...(await model.idsOf([tokens[0].slice(SPACE.length)])), ...ids.slice(1)];
+  } catch {
+    return ids; // the vocabulary has no such token
+  }
 }
 
 /** Fill the panel; returns a function that compares a position with another word: `(position, id)`. */
@@ -124,13 +145,16 @@ export function mountWhy(explorer, asker) {
     });
     if (!asker.find) return select;
     const field = make("input", { class: "why-word", placeholder: "or any word", "aria-label": "Compare with any word", size: 10 });
+    field.addEventListener("input", () => field.setCustomValidity(""));
     const form = make("form", {}, field);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const text = field.value.trim();
-      const id = text ? await asker.find(text) : null;
-      if (id === null) return;
-      now.rival = { id, label: text };
+      const found = text ? await asker.find(text, now.position) : null;
+      field.setCustomValidity(found === null ? "A word that begins otherwise than the word of the target." : "");
+      if (found === null) return void field.reportValidity();
+      if (found.position !== now.position) explorer.pick(found.position);
+      now.rival = found;
       await show();
       panel.querySelector(".why-word")?.focus();
     });
