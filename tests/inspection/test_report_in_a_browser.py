@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from opened_reports import SOURCE, TARGET, data_of, matrix_of
-from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Browser, Page, Request, expect
 from tiny_models import tiny_bundle
 
-from pellucid.bundle import load_bundle
+from pellucid.bundle import Bundle, load_bundle
 from pellucid.inspection.report.page import make_report
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
 HOSTILE = "le </script><img src=x onerror=alert(1)> chat"
 
@@ -35,6 +37,12 @@ class Watched:
             self.problems.append(f"asked for {request.url}")
 
 
+def arabic_bundle() -> Bundle:
+    nine = "قط", "كلب", "بيت", "ماء", "طالب", "كتاب", "جديد", "هذا", "في"
+    words = WordTokenizer("word", Vocabulary.of(nine))
+    return Bundle(tiny_bundle(positions="rotary").model, words, words, {}, {})
+
+
 @pytest.fixture(scope="module")
 def reports(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     bundle = load_bundle(tiny_run)
@@ -44,6 +52,7 @@ def reports(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         "given": make_report(bundle, SOURCE, TARGET),
         "hostile": make_report(bundle, HOSTILE, HOSTILE),
         "ssru": make_report(tiny_bundle("ssru"), "a b c", "d e f"),
+        "arabic": make_report(arabic_bundle(), "قط كلب", "بيت ماء"),
     }
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
@@ -409,3 +418,31 @@ def test_a_cell_of_an_ssru_is_a_mean_of_the_row_above(visit: Callable[..., Watch
     assert read == pytest.approx([share, before, share, new], rel=1e-2, abs=1e-3)
     value = watched.page.locator(".inspector .value").inner_text().replace("−", "-")
     assert value == f"{cells[row, column]:.4g}"
+
+
+PLACES = """
+cell => {
+  const place = (node, from, to) => {
+    const range = document.createRange();
+    range.setStart(node, from);
+    range.setEnd(node, to);
+    return range.getBoundingClientRect().left;
+  };
+  return [...cell.childNodes].filter((node) => node.textContent).map((node) => {
+    const text = node.nodeType === Node.TEXT_NODE ? node : node.firstChild;
+    return place(text, 0, text.length);
+  });
+}
+"""
+"""Where the parts of a cell begin, in pixels."""
+
+
+def test_shares_stand_beside_their_words_from_right_to_left(visit: Callable[..., Watched]):
+    page = visit("arabic", "lens").page
+    places = page.locator(".lens .others").first.evaluate(PLACES)
+    assert len(places) >= 4
+    assert places == sorted(places), "word, share, comma, word, share"
+    label = page.locator(".lens th[scope=row]").nth(1).inner_text()
+    assert label == "\u200e\u2068بيت\u2069 ▸ \u2068ماء\u2069"
+    page.goto(page.url.replace("#lens", "#saliency"))
+    expect(page.locator(".about").last).to_contain_text("an integral taken at 64 points.")

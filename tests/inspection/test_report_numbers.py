@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from opened_reports import SOURCE, TARGET, content_of, matrix_of, random_bundle
+from tiny_models import tiny_bundle
 from torch import Tensor
 from torch.nn import functional
 
@@ -248,6 +249,16 @@ def test_confidences_and_predictions_are_softmaxes_of_the_logits(bundle: Bundle)
         assert content["sentence"]["confidences"][row] == pytest.approx(float(shares[row, id_]))
         best = content["predictions"][row][0][1]
         assert best == pytest.approx(float(shares[row].max()))
+
+
+@pytest.mark.parametrize(("positions", "points"), [("sinusoidal", 16), ("rotary", 64)])
+def test_a_report_says_at_how_many_points_its_integral_was_taken(positions: str, points: int):
+    bundle = tiny_bundle(positions=positions)
+    capture = inspect(bundle, "a b c", "d e")
+    views = look_around(open_model(bundle), capture, with_search=False)
+    assert report_content(capture, bundle.model, views)["saliency_points"] == points
+    shares = saliency(bundle, "a b c", "d e", steps=points)
+    torch.testing.assert_close(views.saliency.scores, shares.scores)
 
 
 def test_views_at_a_glance_are_those_of_their_own_modules(bundle: Bundle):

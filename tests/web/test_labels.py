@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from pellucid.backends.web.scripts import join_modules
-from pellucid.inspection.report.steps import label_words, labeler
+from pellucid.inspection.report.steps import label_words, labeler, step_label
 
 WHOLE = ["▁see", "ing", "▁", "<0x41>", "<0xC3>", "<0xA9>", "</s>"]
 LABELS = ["see", "-ing", "▁", "A", "é 1/2", "é 2/2", "</s>"]
@@ -40,6 +40,22 @@ def test_a_byte_alone_is_labeled_by_itself():
 def test_the_browser_labels_as_the_report_does(live: Page, case: str):
     found = live.evaluate("tokens => live.labels(tokens)", CASES[case])
     assert found == label_words(CASES[case])
+
+
+@pytest.mark.parametrize(
+    ("read", "said", "label"),
+    [
+        ("<s>", "the", "<s> ▸ the"),
+        ("القط", "الأسود", "\u200e\u2068القط\u2069 ▸ \u2068الأسود\u2069"),
+        ("<s>", "שלום", "\u200e\u2068<s>\u2069 ▸ \u2068שלום\u2069"),
+        ("黒", "い", "黒 ▸ い"),
+    ],
+)
+def test_a_position_runs_from_left_to_right_in_every_script(
+    live: Page, read: str, said: str, label: str
+):
+    assert step_label(read, said) == label
+    assert live.evaluate("([read, said]) => live.stepLabel(read, said)", [read, said]) == label
 
 
 COUNTING = """

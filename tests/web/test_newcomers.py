@@ -51,7 +51,7 @@ class Explorer:
         """What the model says with what was done to it."""
         self.page.wait_for_selector(".explorer[aria-busy=false]")
         self.page.wait_for_selector(".before-after .now")
-        return " ".join(self.page.locator(".before-after .now bdi").all_inner_texts())
+        return " ".join(self.page.locator(".before-after .now > :not(small)").all_inner_texts())
 
     def wait_for_shown(self, value: float) -> None:
         """Wait until the card tells ``value``: it is made when the engine has sent its matrices."""

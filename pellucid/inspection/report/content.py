@@ -23,7 +23,7 @@ from pellucid.inspection.report.matrices import (
     encode_matrices,
 )
 from pellucid.inspection.report.parameters import output_parameters, parameter_matrices
-from pellucid.inspection.report.steps import HEAD, Page, label_words, labeler
+from pellucid.inspection.report.steps import HEAD, Page, label_words, labeler, step_label
 from pellucid.inspection.report.views import (
     SentenceViews,
     plain_predictions,
@@ -248,7 +248,7 @@ def _words(capture: Capture, shown: dict[int, str]) -> dict[str, list[str]]:
         "reads": reads,
         "says": says,
         # A hidden state of the decoder belongs to two words: the one read and the one predicted.
-        "steps": [f"{read} ▸ {written}" for read, written in zip(reads, says, strict=True)],
+        "steps": list(map(step_label, reads, says)),
         "candidates": list(map(labeler(list(shown.values())), shown.values())),
         "ends": ["shares summed", "gain of log p"],
     }

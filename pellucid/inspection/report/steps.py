@@ -6,6 +6,7 @@ matrices of the report, with the arithmetic that gives one value of its result.
 
 import dataclasses
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -133,6 +134,17 @@ def labeler(tokens: Sequence[str]) -> Callable[[str], str]:
     """
     # Word tokenizers mark no spaces: there every token is a word of its own.
     return _label if any(token.startswith(_SPACE) for token in tokens) else str
+
+
+def step_label(read: str, written: str) -> str:
+    """The label of a position that reads one token and predicts another, ``read ▸ written``.
+
+    Letters of a script from right to left would put the words behind the arrow before it, so marks
+    of direction go along: the label runs from left to right, each word by itself.
+    """
+    if any(unicodedata.bidirectional(each) in ("R", "AL") for each in read + written):
+        return f"\u200e\u2068{read}\u2069 ▸ \u2068{written}\u2069"
+    return f"{read} ▸ {written}"
 
 
 def plain_prediction(word: Prediction, label: Callable[[str], str]) -> list[str | float | int]:

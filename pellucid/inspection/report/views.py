@@ -56,6 +56,8 @@ class SentenceViews:
     lens: Lens
     rollout: Rollout | None
     saliency: Saliency
+    saliency_points: int
+    """Points of the integral of ``saliency``."""
     heads: Sequence[HeadRank]
     search: dict[str, Any] | None
     """The tree as JSON; None if the target was given, or the search has no tree."""
@@ -70,6 +72,7 @@ def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Sente
         lens=lens_of(opened, capture.sentence, _LENS_WORDS),
         rollout=rollout_of(capture) if has_rollout(capture.config) else None,
         saliency=saliency_of(opened, capture.sentence, "integrated_gradients", steps),
+        saliency_points=steps,
         heads=_ranked(capture),
         search=_explain(opened, capture) if with_search else None,
         why=explain_all(opened, capture.sentence, _rival_count(capture)),
@@ -161,6 +164,7 @@ def view_content(views: SentenceViews) -> dict[str, Any]:
             {"name": rank.name, "agreement": rank.agreement, "entropy": rank.entropy}
             for rank in views.heads
         ],
+        "saliency_points": views.saliency_points,
         "has_rollout": views.rollout is not None,
         "search": views.search,
         "why": _plain_why(views.why),

@@ -72,7 +72,8 @@ const SLIDERS = [
 ];
 
 function makeSlider({ key, label, min, max, step, start }) {
-  const input = make("input", { type: "range", min, max, step, value: start });
+  // the settings of a model may be beyond a slider's end, or between two of its steps
+  const input = make("input", { type: "range", min, max: Math.max(max, start), step, value: start });
   const told = make("output", {}, String(start));
   const element = make("label", { class: "slider" }, make("span", {}, label), input, told);
   let timer = null;
@@ -88,7 +89,7 @@ function makeSlider({ key, label, min, max, step, start }) {
     update(search) {
       const value = search[key] ?? start;
       if (document.activeElement !== input) input.value = String(value);
-      told.textContent = input.value;
+      told.textContent = String(value);
     },
   };
 }
@@ -149,15 +150,15 @@ function comparison(explorer, changes, reset) {
     make(
       "dl",
       { class: "before-after" },
-      make("div", {}, make("dt", {}, "untouched"), make("dd", {}, ...marked(old, oldKept, "del"))),
-      make("div", {}, make("dt", {}, "now"), make("dd", { class: "now" }, ...marked(now, nowKept, "ins"), isSame ? make("small", {}, " the same") : null)),
+      make("div", {}, make("dt", {}, "untouched"), make("dd", { dir: "auto" }, ...marked(old, oldKept, "del"))),
+      make("div", {}, make("dt", {}, "now"), make("dd", { class: "now", dir: "auto" }, ...marked(now, nowKept, "ins"), isSame ? make("small", {}, " the same") : null)),
     ),
   ];
 }
 
 function marked(words, kept, tag) {
   if (words.length === 0) return [make("i", {}, "(nothing)")];
-  return words.map((word, index) => make(kept.has(index) ? "span" : tag, {}, make("bdi", {}, word)));
+  return words.map((word, index) => make(kept.has(index) ? "span" : tag, {}, word));
 }
 
 /** Which words of two sentences belong to their longest common subsequence. */

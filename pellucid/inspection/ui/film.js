@@ -18,7 +18,7 @@ export function mountFilm(explorer, film) {
   const button = make("button", { type: "button", class: "tool film-play" }, "Play");
   const leave = make("button", { type: "button", class: "tool film-leave", hidden: true }, "Back to the trained model");
   const told = make("p", { class: "film-told" });
-  const own = make("p", { class: "film-own" });
+  const own = make("p", { class: "film-own", dir: "auto" });
   const curve = lossCurve(film.frames);
   explorer.panel("film").replaceChildren(
     make(
@@ -88,7 +88,7 @@ export function mountFilm(explorer, film) {
     if (frame.bleu !== null) figures.push(`BLEU ${frame.bleu.toFixed(1)}`);
     told.replaceChildren(make("b", {}, frame.step === 0 ? "Before the first update" : `After ${inThousands(frame.step)} updates`), figures.length > 0 ? `: ${figures.join(", ")}` : "", ". Its own translation then:");
     const words = frame.own_words.map(([word, share]) => {
-      const each = make("span", { class: "film-word", title: `${Math.round(100 * share)}%` }, make("bdi", {}, word));
+      const each = make("span", { class: "film-word", title: `${Math.round(100 * share)}%` }, word);
       each.style.setProperty("--share", share.toFixed(3));
       return each;
     });

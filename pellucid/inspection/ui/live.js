@@ -149,9 +149,16 @@ function axisWords(plan, sourceTokens, targetTokens, says, shown, words) {
     source,
     reads: here,
     says,
-    steps: here.map((word, row) => `${word} ▸ ${says[row]}`),
+    steps: here.map((word, row) => stepLabel(word, says[row])),
     candidates: shown.map((id) => words.get(id)),
   };
+}
+
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/** The label of a position that reads one token and predicts another (`step_label` in steps.py). */
+export function stepLabel(read, said) {
+  return RIGHT_TO_LEFT.test(read + said) ? `\u200e\u2068${read}\u2069 ▸ \u2068${said}\u2069` : `${read} ▸ ${said}`;
 }
 
 /** The labels of the tokens of a text (`label_words` in steps.py). */

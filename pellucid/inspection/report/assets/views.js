@@ -40,17 +40,17 @@ function layerName(name) {
 
 function lensCell(report, layer, row) {
   const [word, probability, id] = layer.predictions[row][0];
+  // isolated, so that a word of a script from right to left does not move its share
   const others = layer.predictions[row]
     .slice(1)
-    .map(([other, share]) => `${other} ${percent(share)}`)
-    .join(", ");
+    .flatMap(([other, share], index) => [index === 0 ? "" : ", ", make("bdi", {}, other), ` ${percent(share)}`]);
   const isSaid = id === report.sentence.said_ids[row];
   const cell = make(
     "td",
     { class: isSaid ? "said" : null },
     make("bdi", {}, word),
     make("span", { class: "chance" }, percent(probability)),
-    make("span", { class: "others" }, others),
+    make("span", { class: "others" }, ...others),
     isSaid ? make("span", { class: "for-ears" }, ", the word of the target") : null,
   );
   cell.style.setProperty("--share", `${Math.round(100 * probability)}%`);
@@ -88,7 +88,7 @@ export function saliencyPage(context) {
       "p",
       { class: "about" },
       "The shares of a row should sum to its gain; what is missing is the error of an integral taken at",
-      " 16 points.",
+      ` ${context.report.saliency_points} ${context.report.saliency_points === 1 ? "point" : "points"}.`,
     ),
     picture(context, "saliency_ends", "the sum of each row, and what it should be"),
   ].filter(Boolean);
