@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from pellucid.core.errors import ConfigError, CorruptError
-from pellucid.text.corpus.lines import read_saved
+from pellucid.text.seen_words import read_saved
 
 ALPHABET_FILE = "alphabet.txt"
 """The name of the file in the folder of a run's tokenizers: a cycle of letters in each line."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from pellucid.core.errors import CorruptError
-from pellucid.text.corpus.lines import read_saved
+from pellucid.core.files import read_plain
 from pellucid.text.normalization import normalize
 from pellucid.text.scripts import SPACELESS_LETTER, combining_marks
 
@@ -72,6 +72,21 @@ class SeenWords:
             return unseen
         copied = set(map(_plain, words_of(translation)))
         return [word for word in unseen if _plain(word) not in copied]
+
+
+def read_saved(path: Path, most: int) -> list[str] | None:
+    """The lines of a file of at most ``most`` bytes that a model is saved with; None if there is
+    none.
+
+    The last one is what stands behind the last line feed: empty if the file is whole. Raises
+    CorruptError for what is not UTF-8, and as ``read_plain``.
+    """
+    if not path.exists():
+        return None
+    try:
+        return read_plain(path, most).decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise CorruptError(f"{path} must be text in UTF-8") from None
 
 
 def all_seen(several: Iterable[SeenWords | None]) -> SeenWords | None:

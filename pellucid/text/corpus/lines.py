@@ -11,8 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from pellucid.core.errors import CorruptError, DataError, InputMissingError
-from pellucid.core.files import read_plain
+from pellucid.core.errors import DataError, InputMissingError
 from pellucid.core.texts import counted
 from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.readers import open_table
@@ -254,21 +253,6 @@ def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
             ) from None
 
         yield text
-
-
-def read_saved(path: Path, most: int) -> list[str] | None:
-    """The lines of a file of at most ``most`` bytes that a model is saved with; None if there is
-    none.
-
-    The last one is what stands behind the last line feed: empty if the file is whole. Raises
-    CorruptError for what is not UTF-8, and as ``read_plain``.
-    """
-    if not path.exists():
-        return None
-    try:
-        return read_plain(path, most).decode("utf-8").split("\n")
-    except UnicodeDecodeError:
-        raise CorruptError(f"{path} must be text in UTF-8") from None
 
 
 _BLOCK_BYTES = 1 << 20
