@@ -5,6 +5,7 @@ that run the model without dropout and turn logits into log-probabilities and li
 """
 
 import dataclasses
+import logging
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -31,6 +32,9 @@ START_MARK = "<s>"
 """The text of the start token in captures and reports."""
 STOP_MARK = "</s>"
 """The text of the stop token in captures and reports."""
+_MARKS = {BOS_ID: START_MARK, EOS_ID: STOP_MARK}
+
+_log = logging.getLogger("pellucid")
 
 
 @runtime_checkable
@@ -174,6 +178,11 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         # The ids of the search and not those of its text: tokenizing again may give others.
         text, words = translation.text, list(translation.token_ids)
         warnings = translation.warnings
+        if text.strip() and not words and opened.translator.logs_warnings:
+            _log.warning(
+                "the source is copied, as it has nothing to translate: the model generates nothing,"
+                " and what is shown is how it would end at once"
+            )
     else:
         text, words = target, opened.target_tokenizer.encode(odd.plain_target(target))
         found = source_warnings(read, source_words, limit, opened.source_tokenizer)
@@ -224,7 +233,7 @@ def likeliest(
     best, ids = probabilities.topk(min(count, probabilities.shape[-1]))
     return tuple(
         tuple(
-            Prediction(token, id_, probability)
+            Prediction(_MARKS.get(id_, token), id_, probability)
             for token, id_, probability in zip(tokenizer.tokens(row_ids), row_ids, row, strict=True)
         )
         for row_ids, row in zip(ids.tolist(), best.tolist(), strict=True)

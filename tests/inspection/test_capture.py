@@ -8,18 +8,19 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tiny_models import VOCABULARY, tiny_bundle
 
 import pellucid
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError, CorruptError, DataError
-from pellucid.core.special import EOS_ID
+from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.equations.attention import attention_scores
 from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.inspection.capture import Capture, inspect
-from pellucid.inspection.sentence import open_model, read_sentence
+from pellucid.inspection.sentence import likeliest, open_model, read_sentence
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.ensemble import Ensemble
@@ -267,3 +268,10 @@ def test_a_model_that_does_not_translate_is_named_by_its_kind(bundle: Bundle, ki
         inspect(text, SOURCE)
     assert str(caught.value) == f"what is inspected must translate, got a model of kind {kind}"
     assert caught.value.hint == f"use it with pellucid {config.command}"
+
+
+def test_start_and_stop_have_one_name_in_targets_and_predictions():
+    """So that a program may compare what was predicted with the target."""
+    letters = tiny_bundle().target_tokenizer
+    rows = torch.eye(VOCABULARY)[[BOS_ID, EOS_ID, 4]]
+    assert [row[0].token for row in likeliest(rows, letters, 1)] == ["<s>", "</s>", "a"]
