@@ -8,6 +8,7 @@ finishes what was stopped or killed anywhere.
 
 import contextlib
 import dataclasses
+import hashlib
 import importlib.util
 import itertools
 import json
@@ -207,6 +208,7 @@ def _begin(folder: Path, order: Order) -> None:
     Until the student's run has begun, what only concerns the run may change.
     """
     table = json.loads(json.dumps(dataclasses.asdict(order)))
+    table["lines_of_source"] = _hash_of_lines(order.source)
     plan = folder / _PLAN
     if not plan.exists():
         from pellucid.core.errors import OutputExistsError
@@ -218,7 +220,8 @@ def _begin(folder: Path, order: Order) -> None:
             )
         folder.mkdir(parents=True, exist_ok=True)
     else:
-        kept = _read_plan(plan)
+        # a plan that was written without it says nothing of the lines
+        kept = {"lines_of_source": table["lines_of_source"], **_read_plan(plan)}
         differ = sorted(name for name in table if _compared(kept, name) != _compared(table, name))
         if not differ:
             return
@@ -260,6 +263,17 @@ def _compared(table: Mapping[str, Any], name: str) -> object:
             return {**value, "reference": _whole_path(reference)}
         case _:
             return value
+
+
+def _hash_of_lines(source: str) -> str:
+    """The SHA-256 of a text, whose translations are of no use to another text."""
+    from pellucid.text.corpus.lines import iterate_lines
+
+    digest = hashlib.sha256()
+    with contextlib.closing(iterate_lines(Path(source))) as lines:
+        for line in lines:
+            digest.update(f"{line}\n".encode())
+    return digest.hexdigest()
 
 
 def _whole_path(path: str) -> str:

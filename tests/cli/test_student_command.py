@@ -231,6 +231,24 @@ def test_a_wrong_order_is_found_before_anything_is_kept(
     assert not folder.exists()
 
 
+def test_a_text_that_was_edited_meanwhile_is_refused(
+    teacher: Translator, text: Path, tmp_path: Path
+):
+    """Its lines would be paired with the translations of others."""
+    source, folder = tmp_path / "source", tmp_path / "student"
+    source.write_text("le chat dort\nle chien dort\n")
+    order = wanted(text, source=str(source))
+    assert begin(teacher, order, folder) == begin(teacher, order, folder) == STOPPED
+    source.write_text("le chien dort\nle chat dort\n")
+    with pytest.raises(ConfigError, match="was begun otherwise: lines_of_source changed"):
+        begin(teacher, order, folder)
+
+    plan = json.loads((folder / "plan.json").read_text())
+    del plan["lines_of_source"]  # as in a folder of an older version
+    (folder / "plan.json").write_text(json.dumps(plan))
+    assert begin(teacher, order, folder) == STOPPED
+
+
 def test_alignments_of_a_teacher_without_attention_are_refused_at_once(text: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match="learns from the teacher's attention, and it has none"):
         begin(
