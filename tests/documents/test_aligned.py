@@ -9,7 +9,7 @@ from tiny_models import tiny_bundle
 from pellucid.bundle import Bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.documents.aligned import ModelTranslator, _divided, _printable, _source_spans
+from pellucid.documents.aligned import ModelTranslator, _printable, _source_spans, divided
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import NOT_ALIGNED, Counts
 from pellucid.documents.translate import translate_document
@@ -63,7 +63,7 @@ def test_every_character_that_a_document_may_hold_stays_however_new_it_is():
 def test_a_text_too_long_for_a_model_is_cut_between_words_or_letters(text: str, parts: list[str]):
     config = TokenizerConfig(kind="character", keep_spaces=True)
     tokenizer = train_tokenizer(["abc"], config)
-    found = _divided(text, tokenizer, len(max(parts, key=len)))
+    found = divided(text, tokenizer, len(max(parts, key=len)))
     assert [part for _, part in found] == parts
     assert all(text[start:].startswith(part) for start, part in found)
 
