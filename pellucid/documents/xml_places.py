@@ -5,11 +5,14 @@ import dataclasses
 import re
 import xml.parsers.expat
 
+from pellucid.core.errors import DataError
 from pellucid.documents.attributes import attributes_of
 from pellucid.documents.containers import Element, local_name, parse_xml, write_xml
 
-_CODECS = frozenset(("utf-8", "ascii", "iso8859-1"))
-"""Encodings that expat reads by itself and that keep the bytes of tags."""
+_ENCODINGS = {"utf-8": "UTF-8", "ascii": "US-ASCII", "iso8859-1": "ISO-8859-1"}
+"""Encodings that keep the bytes of tags, by the names that Python and expat have for them."""
+_OTHER_MARKS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+"""The beginnings of UTF-16, which lxml calls UTF-8 in a file without a declaration."""
 _TAG = re.compile(rb"(?:[^>\"']+|\"[^\"]*\"|'[^']*')*+>")
 """A tag; a sign in an attribute does not end it."""
 
@@ -37,14 +40,17 @@ class PlacedXml:
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for what is not XML, or has entities of its own."""
         self.root = parse_xml(data, what)
-        self._codec = self.root.getroottree().docinfo.encoding or "utf-8"
-        if not _keeps_tags(self._codec):
+        self._codec = _codec_of(self.root.getroottree().docinfo.encoding or "utf-8")
+        if self._codec not in _ENCODINGS or data.startswith(_OTHER_MARKS):
             data, self._codec = write_xml(self.root), "utf-8"
-            self.root = parse_xml(data, what)
         self.data = data
+        try:
+            places = _element_places(data, _ENCODINGS[self._codec])
+        except xml.parsers.expat.ExpatError as error:
+            # lxml takes names of XML 1.0 that came with its fifth edition, which expat does not.
+            raise DataError(f"{what} is not XML that expat reads: {error}") from None
         elements = (each for each in self.root.iter() if local_name(each))
-        self.places: dict[Element, ElementPlace]
-        self.places = dict(zip(elements, _element_places(data), strict=True))
+        self.places: dict[Element, ElementPlace] = dict(zip(elements, places, strict=True))
 
     def text(self, start: int, stop: int) -> str:
         """A stretch of the file as text."""
@@ -55,17 +61,18 @@ class PlacedXml:
         return text.encode(self._codec, "xmlcharrefreplace")
 
 
-def _keeps_tags(encoding: str) -> bool:
-    """Whether expat reads an encoding, and its tags are those of ASCII."""
+def _codec_of(encoding: str) -> str:
+    """The name that Python has for an encoding; empty for one that it does not know."""
     try:
-        return codecs.lookup(encoding).name in _CODECS
+        return codecs.lookup(encoding).name
     except LookupError:
-        return False
+        return ""
 
 
-def _element_places(data: bytes) -> list[ElementPlace]:
+def _element_places(data: bytes, encoding: str) -> list[ElementPlace]:
     """The places of all elements of XML without entities of its own, as they begin."""
-    parser = xml.parsers.expat.ParserCreate()
+    # expat does not know UTF8, say, by which lxml calls an encoding too.
+    parser = xml.parsers.expat.ParserCreate(encoding)
     places: list[ElementPlace] = []
     opened: list[ElementPlace] = []
 

@@ -244,3 +244,31 @@ def test_strings_of_android_in_another_encoding_become_utf_8(encoding: str):
     source = form.format(encoding, "café red").encode(encoding)
     found = translate_document(source, Swapping(), "strings.xml").decode()
     assert found == form.format("UTF-8", "RED CAFÉ")
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding"),
+    [
+        ('<?xml version="1.0" encoding="UTF8"?>\n', "utf-8"),
+        ('<?xml version="1.0" encoding="utf-16"?>\n', "utf-8-sig"),
+        ('<?xml version="1.0" encoding="latin1"?>\n', "latin-1"),
+        ("", "utf-16"),
+    ],
+)
+@pytest.mark.parametrize("name", ["strings.xml", "a.xlf"])
+def test_xml_is_read_in_its_encoding_whatever_it_says(declared: str, encoding: str, name: str):
+    source = f'{declared}<resources><string name="a">café red</string></resources>'
+    if name == "a.xlf":
+        unit = '<trans-unit id="1"><source>café red</source><target></target></trans-unit>'
+        source = f'{declared}<xliff version="1.2"><file>{unit}</file></xliff>'
+    found = translate_document(source.encode(encoding), Swapping(), name)
+    written = found.decode("utf-8" if encoding == "utf-16" else encoding)
+    assert ">RED CAFÉ<" in written
+    if declared:
+        assert written.startswith(declared)
+
+
+def test_a_name_that_only_one_parser_takes_is_refused():
+    source = "<resources><string name='a'>red <\U00010330/></string></resources>"
+    with pytest.raises(DataError, match=r"strings\.xml is not XML that expat reads"):
+        translate_document(source.encode(), Swapping(), "strings.xml")
