@@ -214,7 +214,8 @@ def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]
         before = range(middle, max(0, middle - _MOST_OF_LETTER), -1)
         cut = next((at for at in before if not is_mark(text[at])), middle)
 
-    left, right = text[:cut], text[cut:].lstrip()
+    # The first part may be long enough to be divided: white space at its end would be a part.
+    left, right = text[:cut].rstrip(), text[cut:].lstrip()
     start = len(text) - len(right)
     return [
         *divided(left, tokenizer, limit),

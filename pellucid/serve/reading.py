@@ -117,8 +117,7 @@ def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:
     found: list[Sentence] = []
     before, at = place.before, 0
     for start, part in divided(place.text, model.bundle.source_tokenizer, limit):
-        words = part.rstrip()
         before += place.text[at:start]
-        found.append(Sentence(before, words, "", place.start + start))
-        before, at = "", start + len(words)
+        found.append(Sentence(before, part, "", place.start + start))
+        before, at = "", start + len(part)
     return [*found[:-1], dataclasses.replace(found[-1], after=place.after)]

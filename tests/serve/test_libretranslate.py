@@ -445,6 +445,15 @@ def test_a_sentence_of_chinese_is_divided_behind_a_comma():
     assert all(each.place.text.endswith("，") for each in read)
 
 
+@pytest.mark.parametrize("blank", [" " * 3000, "\u3000" * 3000, " \t\u00a0" * 999])
+def test_much_white_space_in_a_long_sentence_is_no_part(blank: str):
+    text = "chat " * 100 + blank + "chat " * 40 + blank
+    request = TranslateRequest(text=[text], split=False)
+    [read] = asyncio.run(read_texts(model(), request, 63, whole=True))
+    assert all(e.place.text and e.place.text == e.place.text.strip() for e in read)
+    assert "".join(e.place.before + e.place.text + e.place.after for e in read) == text
+
+
 def test_a_sentence_too_long_for_the_model_is_translated_in_parts(client: TestClient):
     """Its clients have nowhere to read that something was left out."""
     text = "  " + "chat " * 40 + "\n" + "é" * 100
