@@ -100,7 +100,9 @@ class PoDocument:
                 if form is not None:
                     entry.msgstr_plural.setdefault(form, "")
             if not self._find_slots(f"{file}", entries, len(forms)):
-                raise DataError(f"{what} is not a po file: its entries cannot be told apart")
+                raise DataError(
+                    f"{what} is not a po file: its entries cannot be told apart{_unpaired(entries)}"
+                )
 
     def _find_slots(self, text: str, entries: Sequence[Any], form_count: int) -> bool:
         """Find the lines of each translation; whether all are found."""
@@ -124,7 +126,8 @@ class PoDocument:
             end = max((stop for _, stop in each.slots.values()), default=0)
             for form in range(form_count if entry.msgid_plural and end else 0):
                 self._slots.setdefault((id(entry), form), (end, end))
-        return all((id(entry), form) in self._slots for entry, form, _ in self._texts)
+        forms = [*((entry, form) for entry, form, _ in self._texts), *self._surplus]
+        return all((id(entry), form) in self._slots for entry, form in forms)
 
     def _plural_forms(self, head: Mapping[str, str], target_language: str) -> list[list[int]]:
         """For each plural form the numbers that it is for, by the head or by the language."""
@@ -224,6 +227,8 @@ _CREDITS = frozenset(
 show if there is a translation."""
 _MOST_LINES = 5_000
 """Lines from one ``msgid`` to the next; the longest texts of programs have hundreds."""
+_SHOWN = 60
+"""Characters of a text that an error repeats."""
 _LONGEST_HEAD = 1 << 16
 """Bytes at the start of a po file in which its charset is looked for."""
 _CHARSETS = frozenset(
@@ -299,6 +304,16 @@ def _with_plural_forms(lines: Sequence[str], header: str) -> str:
         return _PLURAL_FORMS.sub(lambda _: field, head, count=1)
     body = head.rstrip("\r\n")
     return f'{body}{lines[0][len(lines[0].rstrip()) :]}"{field}\\n"{head[len(body) :]}'
+
+
+def _unpaired(entries: Sequence[Any]) -> str:
+    """The first source that has a plural form and no plural, as the end of a sentence."""
+    found = next((each for each in entries if each.msgstr_plural and not each.msgid_plural), None)
+    if found is None:
+        return ""
+    return (
+        f", as {found.msgid[:_SHOWN]!r} has msgstr[{min(found.msgstr_plural)}] and no msgid_plural"
+    )
 
 
 def _check_entries(text: str, what: str) -> None:

@@ -302,6 +302,13 @@ def test_a_last_entry_without_a_line_for_its_translation_gets_one():
 
 def test_a_plural_form_of_what_has_no_plural_is_refused():
     with pytest.raises(
-        DataError, match=r"a\.po is not a po file: its entries cannot be told apart"
+        DataError, match=r"told apart, as 'red' has msgstr\[0\] and no msgid_plural"
     ):
         said(head(UTF_8) + 'msgid "red"\nmsgstr[0] ""\n')
+
+
+def test_a_plural_form_with_a_broken_number_is_written_as_polib_reads_it():
+    broken = CATS.replace("msgstr[1]", "msgstr[1[2]]")
+    found, _ = said(head(UTF_8) + broken, "ja")
+    assert found.count("msgstr[") == 1
+    assert_compiles(found)
