@@ -94,12 +94,13 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
         words = text.strip()
         start = len(text) - len(text.lstrip()) if words else len(text)
         places = [Sentence(text[:start], words, text[start + len(words) :], start)]
-    # After splitting, so that only a sentence that is too long is divided.
-    if whole:
-        places = [part for place in places for part in _divided(model, place, limit)]
     # A code in front of the text holds for all its sentences.
     own = leading_code(text) if has_codes(model.bundle.source_tokenizer) else ""
     code = own or model.settings.target_code
+    # After splitting, so that only a sentence that is too long is divided.
+    if whole:
+        room = limit - bool(code)
+        places = [part for place in places for part in _divided(model, place, room)]
     read = [with_code(place.text, code) for place in places]
     # All sentences in one call, which is faster than one call for each.
     all_ids = model.source_ids(read)

@@ -34,3 +34,15 @@ def test_a_code_holds_for_all_sentences_but_those_with_a_code_of_their_own():
     assert [len(each.ids) for each in read] == [3, 3, 3]
     assert [each.is_truncated for each in read] == [True, False, True]
     assert "".join(e.place.before + e.place.text + e.place.after for e in read) == text
+
+
+def test_the_parts_of_a_long_sentence_leave_room_for_the_code():
+    model = multilingual_model()
+    model.bundle.source_tokenizer.encode.side_effect = str.split
+    for text in (">>deu<< A dog runs far and wide.", "A dog runs far and wide today."):
+        model.settings.target_code = "" if text.startswith(">>") else ">>deu<<"
+        request = TranslateRequest(text=[text], split=False)
+        [read] = asyncio.run(read_texts(model, request, 4, whole=True))
+        assert not any(each.is_truncated for each in read)
+        assert all(each.text.startswith(">>deu<< ") for each in read)
+        assert "".join(e.place.before + e.place.text + e.place.after for e in read) == text
