@@ -203,13 +203,9 @@ def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]
         return [(0, text)]
 
     middle = len(text) // 2
-    ends = [
-        at
-        for at in range(1, len(text))
-        if text[at].isspace() or (_ends_wide(text[at - 1]) and not _ends_wide(text[at]))
-    ]
-    cut = min(ends, key=lambda at: abs(at - middle), default=middle)
-    if not ends:
+    outward = (at for far in range(middle + 1) for at in (middle - far, middle + far))
+    cut = next((at for at in outward if 0 < at < len(text) and _may_part(text, at)), 0)
+    if not cut:
         # a letter keeps its marks, unless it has more than any language writes
         before = range(middle, max(0, middle - _MOST_OF_LETTER), -1)
         cut = next((at for at in before if not is_mark(text[at])), middle)
@@ -221,6 +217,11 @@ def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]
         *divided(left, tokenizer, limit),
         *((start + place, part) for place, part in divided(right, tokenizer, limit)),
     ]
+
+
+def _may_part(text: str, at: int) -> bool:
+    """Whether white space begins at a place, or what comes after a mark behind wide words."""
+    return text[at].isspace() or (_ends_wide(text[at - 1]) and not _ends_wide(text[at]))
 
 
 def _ends_wide(character: str) -> bool:
