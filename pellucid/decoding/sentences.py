@@ -135,30 +135,38 @@ class SplitLine:
         return _shifted(links, sources, _words_at(text, starts))
 
     def _space(self, number: int, left: str, right: str) -> str:
-        """The text between two translations: that between their source sentences.
-
-        Where one of the two languages is written without spaces, the script of the translation
-        decides.
-        """
-        between = self.sentences[number - 1].after + self.sentences[number].before
+        """The text between two translations."""
+        before, behind = self.sentences[number - 1], self.sentences[number]
+        between = before.after + behind.before
         if not left or not right:
             return between if "\n" in between else ""
-        # a line end or a tab separates more than a space does, so it stays in every script
-        if between.strip(" "):
-            return between
-        if is_wide(left[-1]) or is_wide(right[0]):
-            return ""
-        return between or self._space_of_none(number)
+        return space_between(between, (before.text, behind.text), left, right)
 
-    def _space_of_none(self, number: int) -> str:
-        """The space between two translations whose source sentences have none.
 
-        A full stop of Latin letters needs a space behind it, so where somebody left it out
-        (``running!A dog``) the translation has none either. The marks of other scripts need none.
-        """
-        before, behind = self.sentences[number - 1].text, self.sentences[number].text
-        is_latin = _LATIN_STOP.search(before) is not None
-        return "" if is_latin and not SPACELESS_LETTER.match(behind) else " "
+def space_between(between: str, sources: tuple[str, str], left: str, right: str = "") -> str:
+    """The text between two translations: that ``between`` their source sentences.
+
+    Where one of the two languages is written without spaces, the script of the translation
+    decides. ``right`` is empty while the second translation is not known.
+    """
+    has_wide = is_wide(left[-1]) or (right != "" and is_wide(right[0]))
+    if not has_wide:
+        # the space that is as wide as a letter of Chinese is one of its text alone
+        return between.replace("\u3000", " ") or _space_of_none(*sources)
+    # a line end or a tab separates more than a space does, so it stays in every script
+    return between if between.strip(" ") else ""
+
+
+def _space_of_none(before: str, behind: str) -> str:
+    """The space between two translations whose source sentences have none.
+
+    A full stop of Latin letters needs a space behind it, so where somebody left it out
+    (``running!A dog``) the translation has none either; nor have the parts of one long word. The
+    marks of other scripts need none.
+    """
+    is_latin = _LATIN_STOP.search(before) is not None
+    is_one_word = before[-1:].isalnum() and behind[:1].isalnum()
+    return "" if (is_latin or is_one_word) and not SPACELESS_LETTER.match(behind) else " "
 
 
 def _offsets(counts: Iterator[int]) -> list[int]:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 
 from pellucid.decoding.result import Translation
+from pellucid.decoding.sentences import space_between
 from pellucid.serve.reading import ReadSentence
 from pellucid.serve.schema import (
     Candidate,
@@ -21,6 +22,9 @@ def answer_sentence(
 ) -> SentenceAnswer:
     """The answer for one sentence; ``translation`` is None for a blank one."""
     text = "" if translation is None else translation.text
+    after = sentence.place.after
+    if text and sentence.next_source:
+        after = space_between(after, (sentence.place.text, sentence.next_source), text)
     tokens = [] if translation is None else list(translation.tokens)
 
     n_best = alternatives = None
@@ -40,7 +44,7 @@ def answer_sentence(
         source_start=sentence.place.start,
         before=sentence.place.before,
         text=text,
-        after=sentence.place.after,
+        after=after,
         score=0.0 if translation is None else translation.score,
         truncated=translation is not None and translation.truncated,
         tokens=tokens,
@@ -60,7 +64,7 @@ def warnings_of(translation: Translation) -> list[WarningAnswer]:
 
 
 def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) -> TextAnswer:
-    """The answer for a text: its sentences joined by the white space of the source."""
+    """The answer for a text: its sentences joined by the white space around them."""
     n_best = _joined_candidates(sentences) if request.n_best is not None else None
     alternatives = None
     if request.alternatives:
@@ -68,7 +72,6 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
 
     qualities = [each.quality for each in sentences if each.quality is not None]
     return TextAnswer(
-        # The white space of the source is kept, line ends included.
         text="".join(f"{each.before}{each.text}{each.after}" for each in sentences),
         score=math.fsum(each.score for each in sentences),
         truncated=any(each.truncated for each in sentences),

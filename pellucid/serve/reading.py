@@ -28,6 +28,8 @@ class ReadSentence:
     """The ids that are read; empty for a blank sentence."""
     tokens: list[str]
     is_truncated: bool
+    next_source: str = ""
+    """The sentence behind it in the same text."""
 
 
 ReadText = list[ReadSentence]
@@ -106,19 +108,21 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
     all_ids = model.source_ids(read)
 
     found = []
-    for place, sentence, ids in zip(places, read, all_ids, strict=True):
+    behind = [*(place.text for place in places[1:]), ""]
+    for place, sentence, ids, following in zip(places, read, all_ids, behind, strict=True):
         kept = ids[:limit] if place.text else []
         tokens = model.source_tokens(kept)
-        found.append(ReadSentence(place, sentence, kept, tokens, len(ids) > limit))
+        found.append(ReadSentence(place, sentence, kept, tokens, len(ids) > limit, following))
     return found
 
 
 def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:
     """Parts of at most ``limit`` tokens, with the white space between them."""
-    found: list[Sentence] = []
-    before, at = place.before, 0
-    for start, part in divided(place.text, model.bundle.source_tokenizer, limit):
-        before += place.text[at:start]
-        found.append(Sentence(before, part, "", place.start + start))
-        before, at = "", start + len(part)
-    return [*found[:-1], dataclasses.replace(found[-1], after=place.after)]
+    parts = divided(place.text, model.bundle.source_tokenizer, limit)
+    ends = [start for start, _ in parts[1:]]
+    found = [
+        Sentence("", part, place.text[start + len(part) : end], place.start + start)
+        for (start, part), end in zip(parts, [*ends, len(place.text)], strict=True)
+    ]
+    found[0] = dataclasses.replace(found[0], before=place.before + place.text[: parts[0][0]])
+    return [*found[:-1], dataclasses.replace(found[-1], after=found[-1].after + place.after)]

@@ -104,6 +104,8 @@ class SentenceAnswer(_Message):
     """White space copied from the given text."""
     text: str
     after: str
+    """White space as in the given text; in and from Chinese or Japanese, a space between two
+    sentences or none, as the script of the translation has it."""
     score: float
     truncated: bool
     """Whether its end was cut, because it is longer than the model can read."""

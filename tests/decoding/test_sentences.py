@@ -110,6 +110,8 @@ def written(text: str) -> Translation:
         ("One cat.The dog is here.", ("Eins.", "Zwei."), "Eins.Zwei."),
         ("One cat.The dog is here.", ("一。", "二。"), "一。二。"),
         ("一!二!", ("One!", "Two!"), "One! Two!"),
+        ("一。　二。", ("One.", "Two."), "One. Two."),
+        ("一。　二。", ("三。", "四。"), "三。　四。"),
         ("One. Two.", ("Eins.", ""), "Eins."),
         ("One. Two.", ("", "Zwei."), "Zwei."),
     ],

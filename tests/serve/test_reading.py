@@ -4,9 +4,17 @@ import asyncio
 from types import SimpleNamespace
 from unittest.mock import create_autospec
 
+import pytest
+
+from pellucid.decoding.result import Translation
+from pellucid.serve.answers import answer_sentence, answer_text
 from pellucid.serve.reading import read_texts
 from pellucid.serve.schema import TranslateRequest
 from pellucid.text.tokenizers.marian import MarianTokenizer
+
+
+def written(text: str) -> Translation:
+    return Translation(text, 0.0, (), (), (), "")
 
 
 def multilingual_model() -> SimpleNamespace:
@@ -46,3 +54,39 @@ def test_the_parts_of_a_long_sentence_leave_room_for_the_code():
         assert not any(each.is_truncated for each in read)
         assert all(each.text.startswith(">>deu<< ") for each in read)
         assert "".join(e.place.before + e.place.text + e.place.after for e in read) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "translations", "text"),
+    [
+        ("zh", "一。二。", ("One.", "Two."), "One. Two."),
+        ("zh", "一。\n二。", ("One.", "Two."), "One.\nTwo."),
+        ("ja", "一。　二。", ("One.", "Two."), "One. Two."),
+        ("ja", "一。二。", ("三。", "四。"), "三。四。"),
+        ("en", " One. Two. ", ("一。", "二。"), " 一。二。 "),
+        ("en", "One.  Two.", ("Eins.", "Zwei."), "Eins.  Zwei."),
+        ("en", "running!A dog.", ("rennt!", "Ein Hund."), "rennt!Ein Hund."),
+    ],
+)
+def test_the_spacing_of_an_answer_suits_the_translation(
+    language: str, source: str, translations: tuple[str, str], text: str
+):
+    model = multilingual_model()
+    model.source_language = language
+    request = TranslateRequest(text=[source])
+    [read] = asyncio.run(read_texts(model, request, 99))
+    answers = [
+        answer_sentence(each, written(found), request)
+        for each, found in zip(read, translations, strict=True)
+    ]
+    assert answer_text(answers, request).text == text
+
+
+def test_the_parts_of_a_long_word_have_no_space_between_them():
+    model = multilingual_model()
+    model.bundle.source_tokenizer.encode.side_effect = list
+    request = TranslateRequest(text=["abcdef"], split=False)
+    [read] = asyncio.run(read_texts(model, request, 3, whole=True))
+    assert len(read) > 1
+    answers = [answer_sentence(each, written(each.text), request) for each in read]
+    assert answer_text(answers, request).text == "abcdef"
