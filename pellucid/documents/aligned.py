@@ -3,7 +3,6 @@
 import difflib
 import itertools
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +15,7 @@ from pellucid.documents.segments import Span
 from pellucid.text.edits import Offsets, moved
 from pellucid.text.languages import language_of_code, with_code
 from pellucid.text.normalization import normalize_with_positions
-from pellucid.text.scripts import is_mark, is_wide
+from pellucid.text.scripts import ends_wide, is_mark, is_wide
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
@@ -221,12 +220,7 @@ def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]
 
 def _may_part(text: str, at: int) -> bool:
     """Whether white space begins at a place, or what comes after a mark behind wide words."""
-    return text[at].isspace() or (_ends_wide(text[at - 1]) and not _ends_wide(text[at]))
-
-
-def _ends_wide(character: str) -> bool:
-    """Whether it is a mark behind words of Chinese or Japanese, and no opening bracket."""
-    return is_wide(character) and unicodedata.category(character) in ("Po", "Pe", "Pf")
+    return text[at].isspace() or (ends_wide(text[at - 1]) and not ends_wide(text[at]))
 
 
 def _printable(text: str) -> str:

@@ -198,9 +198,12 @@ def _space(between: str, left: str, right: str, *, is_joined: bool) -> str:
     """The text between two translations, as between their sources; where one of the languages has
     no spaces between sentences, the script of the translation decides.
     """
-    if between.strip(" ") or not left.strip() or not right or is_joined:
+    if not left.strip() or not right or is_joined:
         return between
-    return "" if is_wide(left[-1]) or is_wide(right[0]) else between or " "
+    if is_wide(left[-1]) or is_wide(right[0]):
+        return between if between.strip(" ") else ""
+    # the space that is as wide as a letter of Chinese is one of its text alone
+    return between.replace("\u3000", " ") or " "
 
 
 class _Spans:

@@ -12,7 +12,7 @@ from pellucid.core.errors import DataError
 from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import Segment, Span, check_count
-from pellucid.text.scripts import CHINESE_OR_JAPANESE, any_letter
+from pellucid.text.scripts import CHINESE_OR_JAPANESE, any_letter, ends_wide
 
 _ARROW = "-->"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -320,13 +320,20 @@ def _divided(text: str, lines: Sequence[str]) -> list[str]:
     divided = []
     start = used = 0
     for left in range(len(ends), 1, -1):
-        # Of the places that are left the one nearest to an equal share of the rest.
-        wanted = start + (len(text) - start) // left
+        # Of the places that are left the one nearest to an equal share of the rest, or one behind a
+        # mark of Chinese or Japanese that is not far from it: between two characters a word may be
+        # cut.
+        share = (len(text) - start) // left
+        wanted = start + share
         after = bisect.bisect_left(cuts, (wanted, wanted), lo=used)
         near = range(max(used, after - 1), min(after + 1, len(cuts)))
         if not near:
             break
-        chosen = min(near, key=lambda number: abs(cuts[number][0] - wanted))
+        far = share // 2
+        first = bisect.bisect_left(cuts, (wanted - far, 0), lo=used)
+        last = bisect.bisect_left(cuts, (wanted + far + 1, 0), lo=used)
+        marked = [number for number in range(first, last) if ends_wide(text[cuts[number][0] - 1])]
+        chosen = min(marked or near, key=lambda number: abs(cuts[number][0] - wanted))
         divided.append(text[start : cuts[chosen][0]])
         start, used = cuts[chosen][1], chosen + 1
     divided.append(text[start:])
@@ -343,15 +350,15 @@ a full stop."""
 
 def _cuts(text: str) -> Iterator[Span]:
     """Where a line may end outside of tags: the spaces, and between two characters of Chinese or
-    Japanese.
+    Japanese or behind their marks.
     """
-    is_outside, was_wide = True, False
+    is_outside, was_wide, was_mark = True, False, False
     for place, character in enumerate(text):
-        is_wide = _WITHOUT_SPACES.match(character) is not None
+        is_wide, is_mark = _WITHOUT_SPACES.match(character) is not None, ends_wide(character)
         if character in "<>":
             is_outside = character == ">"
         elif character == " " and is_outside:
             yield place, place + 1
-        elif is_wide and was_wide and is_outside:
+        elif is_outside and ((is_wide and was_wide) or (was_mark and not is_mark)):
             yield place, place
-        was_wide = is_wide
+        was_wide, was_mark = is_wide, is_mark

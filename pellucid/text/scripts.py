@@ -21,6 +21,11 @@ def is_wide(character: str) -> bool:
     return unicodedata.east_asian_width(character) in "WF" and not is_other
 
 
+def ends_wide(character: str) -> bool:
+    """Whether it is a mark behind words of Chinese or Japanese, and no opening bracket."""
+    return is_wide(character) and unicodedata.category(character) in ("Po", "Pe", "Pf")
+
+
 def is_mark(character: str) -> bool:
     """Whether it is a combining mark: a vowel sign or an accent, which is no letter by itself.
 

@@ -383,6 +383,21 @@ def test_chinese_sentences_are_joined_without_spaces():
     assert found.text == "红色的房子。红色的房子。"
 
 
+@pytest.mark.parametrize(
+    ("translation", "text"),
+    [("A red house.", "A red house. A red house."), ("赤い家。", "赤い家。\u3000赤い家。")],
+)
+def test_a_wide_space_stays_in_scripts_that_have_it(translation: str, text: str):
+    class FromChinese(Swapping):
+        source_language = "zh"
+
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned(translation)
+
+    [found] = translate_segments([Segment(("红色的房子。\u3000红色的家。",))], FromChinese())
+    assert found.text == text
+
+
 def test_sentences_that_end_with_an_emoji_keep_their_space():
     """An emoji is as wide as a Chinese character, but no script without spaces."""
 

@@ -355,7 +355,11 @@ def test_what_is_in_no_code_page_of_its_language_is_refused(data: bytes):
     ("translation", "lines"),
     [
         ("红色房子", ["红色", "房子"]),
-        ("红色，家", ["红", "色，家"]),  # no line begins with a comma
+        ("红色，家", ["红色，", "家"]),  # no line begins with a comma
+        ("红色的家，啊", ["红色的", "家，啊"]),  # nor is one far shorter for a mark
+        ("我来了。你好。", ["我来了。", "你好。"]),
+        ("啊，我们今天都住在红色房子", ["啊，我们今天", "都住在红色房子"]),
+        ("他说「好。」我走了", ["他说「好。」", "我走了"]),
         ("아름다운집 이다", ["아름다운집", "이다"]),  # no Korean word is cut
     ],
 )
