@@ -27,6 +27,8 @@ _LONG_ENOUGH = (5, 3, 1)
 """Letters of a word: long tokens are seldom a mere piece of one."""
 _WORDS = 3
 """Words of an example that is made of those that the vocabulary has."""
+_SPACED = ", but with a space between any two tokens, also within words and before marks"
+"""The note of a program whose tokenizer joins tokens by rules, which only Pellucid has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +172,7 @@ def _words(tokenizer: Tokenizer) -> Iterator[str]:
 
 
 def _reading(tokenizer: Tokenizer, text: str, name: str) -> Reading:
+    """How ``text`` becomes ids or pieces; ``name`` is that of the side's files."""
     normalization, quoted = _quoted(tokenizer, text)
     # the ids of such a model are those of sentencepiece
     if isinstance(tokenizer, SentencePieceTokenizer):
@@ -205,6 +208,7 @@ def _reading_of_marian(tokenizer: MarianTokenizer, text: str, name: str) -> Read
 
 
 def _writing(tokenizer: Tokenizer, name: str) -> Writing:
+    """How ids or pieces become text; ``name`` is that of the side's files."""
     if isinstance(tokenizer, SentencePieceTokenizer):
         return Writing(
             imports=("sentencepiece",),
@@ -213,6 +217,7 @@ def _writing(tokenizer: Tokenizer, name: str) -> Writing:
             text_of_pieces="written.decode(pieces)",
             text_of_ids="written.decode(ids)",
         )
+
     tables = _table("outputs", name)
     if isinstance(tokenizer, MarianTokenizer):
         return Writing(
@@ -222,6 +227,7 @@ def _writing(tokenizer: Tokenizer, name: str) -> Writing:
             text_of_pieces="written.decode(pieces)",
             text_of_ids="written.decode([outputs[each] for each in ids])",
         )
+
     space = "" if tokenizer.kind == "character" else " "
     return Writing(
         imports=(),
@@ -231,9 +237,6 @@ def _writing(tokenizer: Tokenizer, name: str) -> Writing:
         text_of_ids=f'"{space}".join(outputs[each] for each in ids)',
         note="" if tokenizer.kind in ("character", "word") else _SPACED,
     )
-
-
-_SPACED = ", but with a space between any two tokens, also within words and before marks"
 
 
 def _opened(variable: str, file: str) -> str:

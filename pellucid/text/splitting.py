@@ -164,6 +164,7 @@ def _segment(line: str, language: str) -> Iterable[str]:
         shown = _MAY_BEGIN.sub(lambda found: found[0][:-1] + found[1].upper()[0], shown)
     if not line.isascii():
         shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), shown)
+
     begin = start = 0
     while start < len(shown):
         window = shown[start : start + _WINDOW]
@@ -174,6 +175,7 @@ def _segment(line: str, language: str) -> Iterable[str]:
             # The sentence is longer than a window: the next one begins with a word, not in one.
             start += window.rfind(" ") + 1 or len(window)
             continue
+
         for end in ends:
             yield line[begin : start + end]
             begin = start + end
