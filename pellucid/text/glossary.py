@@ -395,7 +395,9 @@ def _decoded(text: str) -> tuple[str, Sequence[int]]:
 def _token_pattern() -> re.Pattern[str]:
     letter = rf"(?![{SPACELESS}])[\w{combining_marks()}]"
     joiners = f"[{_JOINERS}]*"
-    return re.compile(rf"[{SPACELESS}]{joiners}|(?:{letter}{joiners})+|\S")
+    # C# and C++ are not the word C, nor is Notepad++ the word Notepad.
+    named = r"(?<!\w)[A-Za-z](?:\+{1,2}|\#)(?![^\W\d_])|[A-Za-z]+\+\+(?![^\W\d_])"
+    return re.compile(rf"{named}|[{SPACELESS}]{joiners}|(?:{letter}{joiners})+|\S")
 
 
 def _begins(text: str, start: str, *, whole: bool) -> bool:

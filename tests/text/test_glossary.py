@@ -137,6 +137,9 @@ def test_terms_are_whole_words_the_longest_first(glossary, text, expected):
         ("کتابخانه", "در کتاب‌خانه", "کتاب‌خانه"),
         ("خانه", "در خانه", "خانه"),
         ("ශ්රී", "ශ්‍රී ලංකා", "ශ්‍රී"),
+        ("c#", "in C#, und", "C#"),
+        ("C++", "C++11", "C++"),
+        ("C", "C+D", "C"),
     ],
 )
 def test_a_term_is_found_in_each_spelling_that_is_read_as_it(term, text, expected):
@@ -170,6 +173,10 @@ def test_a_term_is_found_in_each_spelling_that_is_read_as_it(term, text, expecte
         ("e-mail", "e—mail"),
         ("email", "e-mail"),
         ("were", "we’re"),
+        ("C", "in C# geschrieben"),
+        ("C", "C++11"),
+        ("C#", "die Sprache C"),
+        ("Notepad", "mit Notepad++"),
     ],
 )
 def test_a_term_is_not_found_in_another_word(term, text):
