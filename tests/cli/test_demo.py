@@ -1,5 +1,6 @@
 """The demo ends by what it learned, and one that was stopped goes on."""
 
+import itertools
 import json
 import signal
 from pathlib import Path
@@ -21,7 +22,7 @@ STEPS = 3
 @pytest.fixture(autouse=True)
 def tiny_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     """The preset in small."""
-    few = [*SETTINGS, f"training.max_steps={STEPS}", "training.max_minutes=60"]
+    few = [*SETTINGS, f"training.max_steps={STEPS}", "training.validate_every=2"]
     config = read_config("demo", [*few, "phrasebook.pairs=200", "phrasebook.style=typed"])
     monkeypatch.setattr(presets, "read_config", lambda name: config)
 
@@ -78,6 +79,19 @@ def test_a_demo_whose_minutes_are_over_says_so_and_goes_on_another_time(
     assert run_demo("--out", tmp_path / "run").return_value == 0
     ended = read_journal(tmp_path / "run" / "journal.jsonl")[-1]
     assert (ended["event"], ended["reason"], ended["step"]) == ("end", "max_steps", STEPS)
+
+
+def test_a_demo_whose_minutes_are_over_succeeds_if_it_translates_well_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    calls = itertools.count()
+    ends = lambda: "demo_minutes" if next(calls) == 2 else None  # noqa: E731
+    monkeypatch.setattr(command, "_until", lambda asked, minutes: ends)
+    monkeypatch.setattr(command, "ENOUGH", 0.0)
+    stopped = run_demo("--out", tmp_path / "run")
+    assert "2 of 3 updates were made in --minutes 30" in stopped.stderr
+    assert "held-out sentences:" in stopped.stdout
+    assert stopped.return_value == 0
 
 
 @pytest.mark.parametrize("minutes", ["nan", "inf"])
