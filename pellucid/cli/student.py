@@ -8,7 +8,6 @@ finishes what was stopped or killed anywhere.
 
 import contextlib
 import dataclasses
-import hashlib
 import importlib.util
 import itertools
 import json
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pellucid.core.errors import ConfigError, CorruptError, list_problems
+from pellucid.core.errors import ConfigError, CorruptError, DataError, list_problems
 from pellucid.core.files import remove_folder, remove_leftovers, write_file
 from pellucid.core.run_names import CONFIG_FILE
 
@@ -51,7 +50,7 @@ _PLAN, _TAUGHT, _COPY, _RUN, _TRAINED = "plan.json", "taught.txt", "copy", "run"
 _FILES, _RESULT, _LOST = "files", "result.json", "lost.md"
 _CALIBRATION_LINES = 500
 _ALIGNED, _VALID_ALIGNED = "taught.links", "valid.links"
-_OF_RUN = ("aligned", "from_teacher", "minutes", "settings", "valid")
+_OF_RUN = ("aligned", "from_teacher", "lines_of_valid", "minutes", "settings", "valid")
 """The parts of an order that the teacher's translations do not depend on."""
 
 
@@ -132,7 +131,8 @@ def _check(teacher: "Translator", order: Order) -> None:
     from pellucid.training.presets import read_overrides
 
     with contextlib.closing(iterate_lines(Path(order.source))) as lines:
-        next(lines, None)
+        if not any(map(str.strip, lines)):
+            raise DataError(f"{order.source} must have a line with text, for the teacher")
     files = {"source": order.source, "target": order.source}
     valid = {"valid_source": order.valid[0], "valid_target": order.valid[1]}
     read = read_validation(DataConfig.parse({**files, **valid}, origin="--valid"))
@@ -208,7 +208,8 @@ def _begin(folder: Path, order: Order) -> None:
     Until the student's run has begun, what only concerns the run may change.
     """
     table = json.loads(json.dumps(dataclasses.asdict(order)))
-    table["lines_of_source"] = _hash_of_lines(order.source)
+    hashes = _hashes_of_lines(order)
+    table |= hashes
     plan = folder / _PLAN
     if not plan.exists():
         from pellucid.core.errors import OutputExistsError
@@ -220,8 +221,8 @@ def _begin(folder: Path, order: Order) -> None:
             )
         folder.mkdir(parents=True, exist_ok=True)
     else:
-        # a plan that was written without it says nothing of the lines
-        kept = {"lines_of_source": table["lines_of_source"], **_read_plan(plan)}
+        # a plan that was written without them says nothing of the lines
+        kept = {**hashes, **_read_plan(plan)}
         differ = sorted(name for name in table if _compared(kept, name) != _compared(table, name))
         if not differ:
             return
@@ -265,15 +266,18 @@ def _compared(table: Mapping[str, Any], name: str) -> object:
             return value
 
 
-def _hash_of_lines(source: str) -> str:
-    """The SHA-256 of a text, whose translations are of no use to another text."""
-    from pellucid.text.corpus.lines import iterate_lines
+def _hashes_of_lines(order: Order) -> dict[str, object]:
+    """The SHA-256 of each text by its name in a plan: a student is of no use to other lines."""
+    from pellucid.training.synthesis import hash_of_lines
 
-    digest = hashlib.sha256()
-    with contextlib.closing(iterate_lines(Path(source))) as lines:
-        for line in lines:
-            digest.update(f"{line}\n".encode())
-    return digest.hexdigest()
+    def hash_of(path: str) -> str:
+        return hash_of_lines(Path(path))[0] if path else ""
+
+    return {
+        "lines_of_source": hash_of(order.source),
+        "lines_of_reference": hash_of(order.finish["reference"]),
+        "lines_of_valid": [hash_of(each) for each in order.valid],
+    }
 
 
 def _whole_path(path: str) -> str:

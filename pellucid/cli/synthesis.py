@@ -405,8 +405,7 @@ class _Reporter:
 
 def _counted(progress: "SynthesisProgress") -> str:
     """``12,288 of 29,000 lines``."""
-    of = "" if progress.total is None else f" of {progress.total:,}"
-    return f"{progress.lines:,}{of} lines"
+    return f"{progress.lines:,} of {progress.total:,} lines"
 
 
 def _write(

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pellucid.core.errors import ConfigError, DataError, InputMissingError, OutputExistsError
+from pellucid.core.errors import ConfigError, DataError, OutputExistsError
 from pellucid.core.growing import GrowingFile
 from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
@@ -27,7 +27,7 @@ from pellucid.evaluation.metrics import nearest
 from pellucid.evaluation.signature import bundle_hash, manifest_of
 from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.lines import iterate_lines
-from pellucid.text.corpus.readers import hash_of_input, input_exists
+from pellucid.text.corpus.readers import input_exists
 from pellucid.text.corpus.writers import check_output, is_plain_output, open_output
 from pellucid.text.scripts import SPACELESS, SPACELESS_LETTER, combining_marks, is_of_word
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -105,6 +105,14 @@ class Finish:
     tag: str = ""
     """Written before each line that is not empty, with a space between."""
 
+    def __post_init__(self) -> None:
+        for name in ("blank", "tag"):
+            if re.search(r"[\r\n]", getattr(self, name)):
+                raise ConfigError(
+                    f"the {name} must be of one line, or the lines that follow would belong to"
+                    f" other sentences, got {getattr(self, name)!r}"
+                )
+
 
 @dataclasses.dataclass(frozen=True)
 class SynthesisProgress:
@@ -114,8 +122,8 @@ class SynthesisProgress:
     """Lines that an earlier call wrote."""
     lines: int
     """Lines written so far, those included."""
-    total: int | None
-    """Lines of the whole file; None if the source is compressed."""
+    total: int
+    """Lines of the whole file."""
 
 
 Listener = Callable[[SynthesisProgress], None]
@@ -140,9 +148,10 @@ def write_translations(
     and after every block. The first few warnings of each kind are logged, and at the end how many
     more there are.
 
-    Raises as ``GrowingFile``, ``check_output`` and ``Translator.translate`` do, InputMissingError
-    for what cannot be read, and DataError if ``source`` and the references differ in their number
-    of lines.
+    Before the first line both inputs are read to their ends. Raises as ``GrowingFile``,
+    ``check_output`` and ``Translator.translate`` do, InputMissingError for what cannot be read, and
+    DataError for what is no text, or if ``source`` and the references differ in their number of
+    lines.
     """
     growing = _growing_path(str(out))
     # A learner must see no mark before a translation, and no source in the place of one.
@@ -152,14 +161,21 @@ def write_translations(
     log = WarningLog()  # one for all blocks
 
     # The hash of the source is part of the origin: another text does not continue this file.
-    digest, total = _measure(source)
-    reference, count = (None, None) if finish.reference is None else _measure(finish.reference)
-    if None not in (total, count) and total != count:
-        raise DataError(  # now, and not where the shorter one ends
-            f"{source} and {finish.reference} must have as many lines, got {total:,} and {count:,}"
-        )
+    digest, total = hash_of_lines(source)
+    reference = None
+    if finish.reference is not None:
+        reference, count = hash_of_lines(finish.reference)
+        if count != total:
+            raise DataError(
+                f"{source} and {finish.reference} must have as many lines, got {total:,} and"
+                f" {count:,}"
+            )
     origin = _origin(translator, settings, finish, digest, reference)
     block_size = settings.stream_lines
+
+    def copy(lines: BinaryIO) -> None:
+        with open_output(str(out)) as file:
+            shutil.copyfileobj(lines, file, _READ_AT_ONCE)
 
     with GrowingFile(growing, origin) as file:
         before = file.line_count
@@ -187,7 +203,7 @@ def write_translations(
         if is_plain_output(str(out)):
             file.finish()
         else:
-            file.finish_into(lambda lines: _copy(lines, str(out)))
+            file.finish_into(copy)
     return None
 
 
@@ -202,11 +218,6 @@ def _growing_path(out: str) -> Path:
     if input_exists(out):
         raise OutputExistsError(f"{out} is already there", hint="choose another --out")
     return Path(f"{address.location.rpartition('/')[2]}-lines")
-
-
-def _copy(lines: BinaryIO, out: str) -> None:
-    with open_output(out) as file:
-        shutil.copyfileobj(lines, file, _READ_AT_ONCE)
 
 
 def check_tag(tag: str, tokenizer: Tokenizer) -> None:
@@ -241,18 +252,8 @@ def _finished(
 
 
 def _lines(source: Path, reference: Path | None) -> Iterator[tuple[str, str | None]]:
-    if reference is None:
-        yield from ((line, None) for line in iterate_lines(source))
-        return
-    both = itertools.zip_longest(iterate_lines(source), iterate_lines(reference))
-    for number, (line, other) in enumerate(both, start=1):
-        if line is None or other is None:
-            shorter, longer = (source, reference) if line is None else (reference, source)
-            raise DataError(
-                f"{source} and {reference} must have as many lines, but {shorter} ends after"
-                f" {number - 1:,} and {longer} does not"
-            )
-        yield line, other
+    others = itertools.repeat(None) if reference is None else iterate_lines(reference)
+    return zip(iterate_lines(source), others, strict=reference is not None)
 
 
 def _origin(
@@ -276,21 +277,13 @@ def _origin(
     }
 
 
-def _measure(path: Path) -> tuple[str, int | None]:
-    """The SHA-256 of a file and its number of lines; None if it is compressed."""
-    address = address_of(path)
-    if not address.is_plain:
-        return hash_of_input(path), None
-    digest, lines, last = hashlib.sha256(), 0, b"\n"
-    try:
-        with path.open("rb") as file:
-            while content := file.read(_READ_AT_ONCE):
-                digest.update(content)
-                lines += content.count(b"\n")
-                last = content[-1:]
-    except OSError as error:
-        raise InputMissingError(f"cannot read {path}: {error.strerror or error}") from error
+def hash_of_lines(path: Path) -> tuple[str, int]:
+    """The SHA-256 of the lines of an input, and how many there are.
 
-    # The last line may have no newline.
-    total = None if address.packing else lines + (last != b"\n")
-    return digest.hexdigest(), total
+    Equal lines have an equal hash, however they are packed; of a table, another column has another.
+    """
+    digest, count = hashlib.sha256(), 0
+    for line in iterate_lines(path):
+        digest.update(f"{line}\n".encode())
+        count += 1
+    return digest.hexdigest(), count

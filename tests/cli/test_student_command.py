@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,13 @@ from pellucid.backends.marian_files.read import read_marian
 from pellucid.backends.student_report import Contender, Measured, changed_most, measure, write_page
 from pellucid.bundle import load_bundle
 from pellucid.cli.student import Order, make_student
-from pellucid.core.errors import ConfigError, CorruptError, PellucidError, WriteError
+from pellucid.core.errors import (
+    ConfigError,
+    CorruptError,
+    DataError,
+    PellucidError,
+    WriteError,
+)
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.model.stored import model_tensors
@@ -231,22 +238,65 @@ def test_a_wrong_order_is_found_before_anything_is_kept(
     assert not folder.exists()
 
 
-def test_a_text_that_was_edited_meanwhile_is_refused(
-    teacher: Translator, text: Path, tmp_path: Path
-):
-    """Its lines would be paired with the translations of others."""
-    source, folder = tmp_path / "source", tmp_path / "student"
-    source.write_text("le chat dort\nle chien dort\n")
-    order = wanted(text, source=str(source))
-    assert begin(teacher, order, folder) == begin(teacher, order, folder) == STOPPED
-    source.write_text("le chien dort\nle chat dort\n")
-    with pytest.raises(ConfigError, match="was begun otherwise: lines_of_source changed"):
-        begin(teacher, order, folder)
+def edited(path: Path, lines: str, other: str, folder: Path, start: Callable[[], int]) -> str:
+    """What is said of a text that is edited between two calls; a plan without hashes goes on."""
+    path.write_text(lines)
+    assert start() == start() == STOPPED
+    path.write_text(other)
+    with pytest.raises(ConfigError) as caught:
+        start()
 
     plan = json.loads((folder / "plan.json").read_text())
-    del plan["lines_of_source"]  # as in a folder of an older version
+    plan = {name: value for name, value in plan.items() if not name.startswith("lines_of_")}
     (folder / "plan.json").write_text(json.dumps(plan))
+    assert start() == STOPPED
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["source", "reference"])
+def test_a_text_that_was_edited_meanwhile_is_refused(
+    teacher: Translator, text: Path, tmp_path: Path, name: str
+):
+    """Its lines would be paired with the translations of others, or chosen by others."""
+    path, folder = tmp_path / name, tmp_path / "student"
+    changes: dict[str, Any] = {"source": str(path)}
+    if name == "reference":
+        changes = {"finish": {"reference": str(path), "measure": "chrf"}}
+    order = wanted(text, **changes)
+    lines, other = "le chat dort\nle chien dort\n", "le chien dort\nle chat dort\n"
+    said = edited(path, lines, other, folder, lambda: begin(teacher, order, folder))
+    assert said == f"{folder} was begun otherwise: lines_of_{name} changed"
+
+
+def test_validation_text_that_was_edited_meanwhile_is_refused_from_when_the_run_began(
+    teacher: Translator, text: Path, tmp_path: Path
+):
+    """The best of the student would have been chosen by other text than it is measured on."""
+    path, folder = tmp_path / "valid", tmp_path / "student"
+    lines = (text / "valid.source").read_text()
+    path.write_text(lines)
+    order = wanted(text, valid=(str(path), str(text / "valid.target")))
     assert begin(teacher, order, folder) == STOPPED
+    (folder / "valid.links").touch()
+    path.write_text(lines.replace("e", "a"))
+    assert begin(teacher, order, folder) == STOPPED
+    assert not (folder / "valid.links").exists(), "they are of other lines"
+
+    (folder / "run").mkdir()
+    (folder / "run" / "config.toml").touch()
+    lines, other = path.read_text(), path.read_text().replace("a", "o")
+    said = edited(path, lines, other, folder, lambda: begin(teacher, order, folder))
+    assert said == f"{folder} was begun otherwise: lines_of_valid changed"
+
+
+def test_a_source_without_text_is_found_before_anything_is_kept(
+    teacher: Translator, text: Path, tmp_path: Path
+):
+    (tmp_path / "source").write_text("\n  \n")
+    order = wanted(text, source=str(tmp_path / "source"))
+    with pytest.raises(DataError, match="source must have a line with text, for the teacher"):
+        begin(teacher, order, tmp_path / "student")
+    assert not (tmp_path / "student").exists()
 
 
 def test_alignments_of_a_teacher_without_attention_are_refused_at_once(text: Path, tmp_path: Path):

@@ -132,12 +132,14 @@ def test_noise_and_tag_are_put_on_what_was_said_and_on_nothing_else(source: Path
     assert (tmp_path / "out").read_text().splitlines() == expected
 
 
+@pytest.mark.parametrize("name", ["reference", "reference.gz"])
 @pytest.mark.parametrize("count", [2, 9])
 def test_references_that_are_fewer_or_more_are_found_before_the_first_line(
-    source: Path, tmp_path: Path, count: int
+    source: Path, tmp_path: Path, count: int, name: str
 ):
-    reference = tmp_path / "reference"
-    reference.write_text("a\n" * count)
+    reference = tmp_path / name
+    lines = b"a\n" * count
+    reference.write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
     with pytest.raises(DataError) as caught:
         write(tmp_path / "out", source, Finish(reference=reference))
     assert str(caught.value) == (
@@ -146,18 +148,17 @@ def test_references_that_are_fewer_or_more_are_found_before_the_first_line(
     assert {*tmp_path.iterdir()} == {source, reference}
 
 
-def test_packed_references_that_are_fewer_or_more_are_found_where_they_end(
-    source: Path, tmp_path: Path
-):
-    reference = tmp_path / "reference.gz"
-    for count, message in (
-        (2, f"but {reference} ends after 2 and {source} does not"),
-        (9, f"but {source} ends after 8 and {reference} does not"),
-    ):
-        reference.write_bytes(gzip.compress(b"a\n" * count))
-        with pytest.raises(DataError, match=message):
-            write(tmp_path / f"out {count}", source, Finish(reference=reference))
-        assert not (tmp_path / f"out {count}").exists()
+def test_a_last_line_that_is_no_text_is_found_before_the_first(source: Path, tmp_path: Path):
+    source.write_bytes(source.read_bytes() + b"caf\xe9\n")
+    with pytest.raises(DataError, match="source, line 9, byte 4: not UTF-8"):
+        write(tmp_path / "out", source)
+    assert {*tmp_path.iterdir()} == {source}
+
+
+@pytest.mark.parametrize("name", ["blank", "tag"])
+def test_a_line_end_in_what_is_put_into_lines_is_refused(name: str):
+    with pytest.raises(ConfigError, match=rf"the {name} must be of one line, .*, got '<\\n>'"):
+        Finish(**{name: "<\n>"})
 
 
 def test_another_search_or_another_text_cannot_go_on(source: Path, tmp_path: Path):
