@@ -46,7 +46,10 @@ def choose_config(
     if not 0 < minutes < math.inf:
         raise ConfigError(f"minutes must be positive, got {minutes:g}", hint="minutes=30, say")
 
-    files = _data_settings(source, target, valid)
+    names = {"source": source, "target": target}
+    if valid is not None:
+        names |= {"valid_source": valid[0], "valid_target": valid[1]}
+    files = {name: str(path) for name, path in names.items() if path is not None}
 
     # Before reading the corpus, which takes time: a misspelled setting raises at once.
     given = read_overrides(overrides)
@@ -105,14 +108,3 @@ def keeping(recipe: Recipe, out: Path, listener: Listener | None = None) -> List
             listener(event)
 
     return hear
-
-
-def _data_settings(
-    source: Path | str,
-    target: Path | str | None,
-    valid: tuple[Path | str, Path | str] | None,
-) -> dict[str, Any]:
-    names = {"source": source, "target": target}
-    if valid is not None:
-        names |= {"valid_source": valid[0], "valid_target": valid[1]}
-    return {name: str(path) for name, path in names.items() if path is not None}

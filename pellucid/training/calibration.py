@@ -14,8 +14,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import torch
-
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.evaluation.scoring import decider, scoring_of
 from pellucid.model.build import build_any_model
@@ -29,7 +27,7 @@ from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.data import Drawing, TrainingData
-from pellucid.training.held_out import nothing_is_left
+from pellucid.training.held_out import comparable, nothing_is_left
 from pellucid.training.measure import timed_update, timed_validation
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.objective import build_objective
@@ -48,7 +46,7 @@ from pellucid.training.recipe import (
     with_fewer_pieces,
 )
 from pellucid.training.step import build_optimizer
-from pellucid.training.torch_setup import torch_for_training
+from pellucid.training.torch_setup import device_of, torch_for_training
 
 _TIMED_BATCHES = 6
 _TRANSLATED_PAIRS = 64
@@ -99,7 +97,7 @@ class Bench:
         )
 
         self._target_tokens = 1.0 + float(store.target_lengths.mean())  # 1 is the stop
-        self._device = _device(config)
+        self._device = device_of(config)
         self._accumulate = config.training.accumulate
 
     def recipe(self, minutes: float, valid_pairs: int) -> Recipe:
@@ -107,7 +105,10 @@ class Bench:
         # What the user set is not chosen, only timed.
         minutes = float(self._overrides.get("training.max_minutes", minutes))
         fixed = self._overrides.get("training.batch_tokens")
-        batch = int(fixed) if fixed else self._first_batch()
+        # An update of several batches reads the corpus in fewer updates.
+        tokens = self._facts.pairs * self._target_tokens / self._accumulate
+        usual = first_batch(tokens, on_accelerator=self._device == "cuda")
+        batch = int(fixed) if fixed else usual
         plan, why = self._largest_size(minutes, batch)
 
         # The size decides how many pieces the vocabulary may have; if that changes it, the speed
@@ -157,11 +158,6 @@ class Bench:
         references = [[target] for target in targets[:: -(-len(targets) // _COUNTED_REFERENCES)]]
         with _warnings_off():
             return decider("bleu", references, scoring_of(references)).name
-
-    def _first_batch(self) -> int:
-        # An update of several batches reads the corpus in fewer updates.
-        tokens = self._facts.pairs * self._target_tokens / self._accumulate
-        return first_batch(tokens, on_accelerator=self._device == "cuda")
 
     def _largest_size(self, minutes: float, batch: int) -> tuple[Plan, str]:
         """The largest size that corpus and minutes allow, and why no larger one was chosen."""
@@ -284,21 +280,18 @@ def _fitting(
             hint="put each sentence on a line of its own, or raise data.max_length",
         )
 
-    # As a run would find after all measurements, if one pair is to be held out.
-    if len(kept) == 1 and sample.is_whole and not data.valid_source:
-        raise nothing_is_left(1, StoreReport(sample.total, 1, 0, sample.total - 1))
+    # As a run would find after all measurements, if pairs are to be held out.
+    if sample.is_whole and not data.valid_source:
+        first, *others = (sample.sources[row] for row in kept)
+        if all(comparable(each) == comparable(first) for each in others):
+            report = StoreReport(sample.total, len(kept), 0, sample.total - len(kept))
+            raise nothing_is_left(len(kept), report)
 
     return (
         [sample.sources[row] for row in kept],
         [sample.targets[row] for row in kept],
         TokenStore.from_pairs([source_ids[row] for row in kept], [target_ids[row] for row in kept]),
     )
-
-
-def _device(config: RunConfig) -> str:
-    if config.training.device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return config.training.device
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ from pellucid.text.seen_words import SeenWords, WordCollector
 from pellucid.text.tokenizers.resampling import Stream, row_seeds, with_enciphered
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.alignments import AlignedPairs, read_alignments
-from pellucid.training.config import PhrasebookConfig, RunConfig
+from pellucid.training.config import RunConfig
 from pellucid.training.data import Drawing, Tokenizers, TrainingData, marked_terms
 from pellucid.training.held_out import comparable, draw_held_out, keys_of
 from pellucid.training.unknown import judge_text
@@ -57,6 +57,10 @@ _ROWS_AT_ONCE = 8192
 _TOKENIZERS_OF = "tokenizers-"
 """How the folders of prepared tokenizers begin."""
 _SAMPLED_ROWS = 1000
+_SEARCHED_PAIRS = 20_000
+"""Pairs from the beginning of the training text whose letters are known."""
+_MOST_OTHER_LETTERS = 0.5
+"""A text of the same language has hardly any, unless it is written in thousands of characters."""
 _USUAL_GROWTH = 1.5
 """Tokens of enciphered sources for each plain one. A vocabulary that was learned from both has 1.0
 to 1.2, one that was not 2 to 3."""
@@ -97,6 +101,8 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         for source, target in zip(config.data.source, config.data.target, strict=False):
             warn_of_problems(Path(source), Path(target))
         _warn_of_validation(config.data)
+        if valid is not None:
+            _warn_of_letters(files, valid)
 
     tokenizers, store = tokenized_files(config, run, given)
     if config.model.kind == "skipgram" and store.target_lengths.max(initial=0) < 2:
@@ -119,26 +125,21 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
 
     valid_store = _tokenize(sources, references, tokenizers)
     if is_new and valid is not None:
-        texts = zip(sources, references, strict=True)
-        judge_text(valid_store, texts, tokenizers, "validation", given=given is not None)
+        both = zip(sources, references, strict=True)
+        judge_text(valid_store, both, tokenizers, "validation", given=given is not None)
 
     assert store.folder is not None
     languages = _languages(config, run)
     valid_store = _fitting(valid_store, config.data.max_length)
     alignments = held_out = None
+    longest = config.data.max_length
     if config.data.alignments:
         begin_phase("reading the word alignments")
-        alignments = read_alignments(
-            files, config.data.alignments, tokenizers, config.data.max_length
-        )
+        alignments = read_alignments(files, config.data.alignments, tokenizers, longest)
         alignments.check(store)
     if config.data.valid_alignments:
-        found = read_alignments(
-            validation_files(config.data),
-            config.data.valid_alignments,
-            tokenizers,
-            config.data.max_length,
-        )
+        texts, names = validation_files(config.data), config.data.valid_alignments
+        found = read_alignments(texts, names, tokenizers, longest)
         held_out = AlignedPairs(valid_store, np.arange(len(valid_store)), found)
     elif alignments is not None and valid is None:
         held_out = AlignedPairs(store, rows.left_out, alignments)
@@ -176,6 +177,25 @@ def _warn_of_validation(data: DataConfig) -> None:
             _log.warning("%s", problem)
 
 
+def _warn_of_letters(files: PairFiles, valid: TextPairs) -> None:
+    """Log a warning if most letters of a side to validate on do not occur in the training text."""
+    with contextlib.closing(iterate_pairs(files)) as pairs:
+        learned = list(itertools.islice(pairs, _SEARCHED_PAIRS))
+    for side, (name, texts) in enumerate((("source", valid.sources), ("target", valid.targets))):
+        if side and texts == valid.sources:
+            break  # text alone has the same on both sides
+        known = {letter for pair in learned for letter in pair[side]}
+        letters = list(filter(str.isalpha, itertools.chain.from_iterable(texts)))
+        unknown = sum(letter not in known for letter in letters) / max(1, len(letters))
+        if unknown > _MOST_OTHER_LETTERS:
+            _log.warning(
+                "%.0f%% of the letters of the validation %s do not occur in the training text: is"
+                " it in another language?",
+                100 * unknown,
+                name,
+            )
+
+
 def read_validation(data: DataConfig) -> TextPairs | None:
     """The pairs of the validation files that have text on both sides; None if none are named.
 
@@ -205,14 +225,7 @@ def tokenized_files(
     """
     files = training_files(config.data)
     is_new = not (run / TOKENIZER_FOLDER).exists()  # a resumed run was judged before
-    tokenizers = _tokenizers(
-        run,
-        lambda: (
-            _given(config, given, lambda: iterate_pairs(files))
-            or _prepared(config)
-            or _train(config, lambda: iterate_pairs(files))
-        ),
-    )
+    tokenizers = _tokenizers(config, run, given, lambda: iterate_pairs(files))
 
     begin_phase("tokenizing the text")
     cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
@@ -255,8 +268,9 @@ def _prepared(config: RunConfig) -> _Vocabulary | None:
     Training them again could give others: of a large text sentencepiece draws other lines in each
     process.
     """
+    data = config.data
     # Looked for first: to name the folder, the whole text is hashed.
-    if not config.data.cache or not any(Path(config.data.cache).glob(f"{_TOKENIZERS_OF}*")):
+    if not (data.cache and data.source) or not any(Path(data.cache).glob(f"{_TOKENIZERS_OF}*")):
         return None
     folder = prepared_tokenizers(config) / TOKENIZER_FOLDER
     if not folder.exists():
@@ -294,14 +308,7 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
 
     splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed, wanted.style)
     sources, targets = _sides(splits.train, config)
-    tokenizers = _tokenizers(
-        run,
-        lambda: (
-            _given(config, given, lambda: zip(sources, targets, strict=True))
-            or _train(config, lambda: zip(sources, targets, strict=True))
-        ),
-    )
-
+    tokenizers = _tokenizers(config, run, given, lambda: zip(sources, targets, strict=True))
     valid_sources, valid_references = _sides(splits.valid, config)
 
     begin_phase(f"tokenizing {wanted.pairs:,} sentence pairs")
@@ -324,7 +331,8 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
             else "the English side of Pellucid's own phrasebook"
         ),
         # The generator is deterministic, so that its arguments stand for the text.
-        fingerprint=_phrasebook_fingerprint(wanted),
+        fingerprint=f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}"
+        + ("" if wanted.style == "plain" else f"-{wanted.style}"),
         drawing=_drawing(config, run, store, rows, tokenizers, is_new=is_new),
         source_language=languages[0],
         target_language=languages[1],
@@ -353,18 +361,19 @@ def _languages(config: RunConfig, run: Path) -> tuple[str, str]:
     return source, target if of_references == UNKNOWN else of_references
 
 
-def _phrasebook_fingerprint(wanted: PhrasebookConfig) -> str:
-    name = f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}"
-    return name if wanted.style == "plain" else f"{name}-{wanted.style}"
-
-
 def _sides(pairs: Sequence[phrasebook.Pair], config: RunConfig) -> tuple[list[str], list[str]]:
     """French and English; for a model of plain text, English on both sides."""
     targets = [pair.target for pair in pairs]
     return ([pair.source for pair in pairs] if config.model.translates else targets), targets
 
 
-def _tokenizers(run: Path, make: Callable[[], _Vocabulary]) -> Tokenizers:
+_ReadPairs = Callable[[], Iterable[tuple[str, str]]]
+"""Reads all pairs of a text; each call reads them again."""
+
+
+def _tokenizers(
+    config: RunConfig, run: Path, given: Tokenizers | None, pairs: _ReadPairs
+) -> Tokenizers:
     """The run's tokenizers: verified and loaded from its folder, or made and saved there, with the
     words and letters of its source text."""
     folder = run / TOKENIZER_FOLDER
@@ -373,18 +382,13 @@ def _tokenizers(run: Path, make: Callable[[], _Vocabulary]) -> Tokenizers:
         verify_folder(folder)
         return load_tokenizers(folder)
 
-    vocabulary = make()
-    write_folder(folder, vocabulary.save, details={"kind": "tokenizer"})
-    return vocabulary.tokenizers
-
-
-_ReadPairs = Callable[[], Iterable[tuple[str, str]]]
-"""Reads all pairs of a text; each call reads them again."""
-
-
-def _given(config: RunConfig, given: Tokenizers | None, pairs: _ReadPairs) -> _Vocabulary | None:
-    """Tokenizers of another model: the words that it has seen are more than those of this text."""
-    return None if given is None else _Vocabulary(given, cipher=_cipher(config, pairs))
+    if given is not None:
+        # Another model's: the words that it has seen are more than those of this text.
+        made = _Vocabulary(given, cipher=_cipher(config, pairs))
+    else:
+        made = _prepared(config) or _train(config, pairs)
+    write_folder(folder, made.save, details={"kind": "tokenizer"})
+    return made.tokenizers
 
 
 def _cipher(config: RunConfig, pairs: _ReadPairs) -> Cipher | None:
@@ -469,10 +473,8 @@ def _with_noise(pairs: Iterable[tuple[str, str]], config: RunConfig) -> Iterator
 
 
 def _tokenize(sources: list[str], targets: list[str], tokenizers: Tokenizers) -> TokenStore:
-    source_tokenizer, target_tokenizer = tokenizers
-    return TokenStore.from_pairs(
-        source_tokenizer.encode_batch(sources), target_tokenizer.encode_batch(targets)
-    )
+    sides = zip(tokenizers, (sources, targets), strict=True)
+    return TokenStore.from_pairs(*(tokenizer.encode_batch(texts) for tokenizer, texts in sides))
 
 
 def _fitting(

@@ -113,8 +113,7 @@ on Tatoeba."""
 
 
 def vocabulary_size(facts: CorpusFacts, size: Size) -> int:
-    """How many pieces a BPE vocabulary should have: as the square root of the text, as far as the
-    model can afford them.
+    """The pieces of a BPE vocabulary: by the square root of the text, if the model affords them.
 
         V = 8000 · √(words / 670,000), in hundreds; V · d_model ≤ the parameters of the blocks
 
@@ -261,11 +260,6 @@ def r_drop_for(plan: Plan, given: Mapping[str, Any]) -> float:
     return _R_DROP if plan.passes >= _R_DROP_PASSES else 0.0
 
 
-def size_choice(plan: Plan, why: str) -> Choice:
-    """The shape of the model; ``why`` says why it is not larger."""
-    return Choice(plan.size.settings, str(plan.size), why)
-
-
 def regularization_choice(plan: Plan) -> Choice:
     """Dropout, label smoothing and weight decay, stronger the more passes there are."""
     times = f"the text is read about {plan.passes:,.3g} times"
@@ -389,16 +383,16 @@ def search_choice(plan: Plan) -> Choice:
 
 
 def expectation_choice(plan: Plan) -> Choice:
-    """Describe the probable quality of the run's model, and of one with more minutes; it sets
-    nothing."""
+    """The probable quality of the run's model, and of one with more minutes; it sets nothing."""
     tokens = plan.updates * plan.pace.target_tokens
     expected = expected_quality(plan.facts, tokens)
     what, why = str(expected).split(": ", 1)
 
-    more = [each for each in MORE_TOKENS if each > tokens]
-    for wanted in more:
+    # However many minutes there are, the run ends after some passes, or where the user ends it.
+    most = min(plan.most_passes * plan.updates_per_pass, plan.most_updates)
+    for wanted in MORE_TOKENS:
         level = expected_quality(plan.facts, wanted).level
-        if level != expected.level and math.isinf(plan.most_updates):
+        if tokens < wanted <= most * plan.pace.target_tokens and level != expected.level:
             minutes = math.ceil(plan.minutes * wanted / tokens)
             why += f"; a {level} one takes about {minutes:,} minutes here"
             break
@@ -504,11 +498,14 @@ def _as_setting(name: str, value: Any) -> str:
 
 
 def choices(plan: Plan, size_reason: str, tokenizer: Choice) -> tuple[Choice, ...]:
-    """Everything that is chosen for ``plan``; the tokenizer was chosen before."""
+    """Everything that is chosen for ``plan``; the tokenizer was chosen before.
+
+    ``size_reason`` says why the model is not larger.
+    """
     start = start_choice(plan, tokenizer)
     return (
         tokenizer,
-        size_choice(plan, size_reason),
+        Choice(plan.size.settings, str(plan.size), size_reason),
         *([start] if start else []),
         regularization_choice(plan),
         update_choice(plan),

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import torch
 
+from pellucid.core.errors import InputMissingError
+from pellucid.core.world import local_rank, world_of_environment
 from pellucid.training.config import RunConfig
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # of <malloc.h>
@@ -86,3 +88,25 @@ def torch_for_training(config: RunConfig) -> Iterator[None]:
         torch.set_rng_state(generator)
         if generators_of_gpus:
             torch.cuda.set_rng_state_all(generators_of_gpus)
+
+
+def device_of(config: RunConfig) -> str:
+    """Where this process trains, as PyTorch names it.
+
+    Raises InputMissingError if a GPU was asked for, and PyTorch sees none.
+    """
+    wanted = config.training.device
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise InputMissingError(
+            "training.device is cuda, but PyTorch sees no CUDA device",
+            hint="use training.device=auto, or install a CUDA build of PyTorch",
+        )
+    if wanted == "cpu" or not torch.cuda.is_available():
+        return "cpu"
+    if world_of_environment().is_alone:
+        return "cuda"
+
+    # One GPU for each process of this machine, set before NCCL or FSDP pick the first by default.
+    own = local_rank() % torch.cuda.device_count()
+    torch.cuda.set_device(own)
+    return f"cuda:{own}"

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 
 from pellucid.bundle import Bundle
-from pellucid.core.errors import ConfigError, InputMissingError
+from pellucid.core.errors import ConfigError
 from pellucid.core.limits import shown
 from pellucid.core.phases import begin_phase
 from pellucid.core.run_names import CHECKPOINTS_FOLDER
-from pellucid.core.world import World, joined, local_rank, world_of_environment
+from pellucid.core.world import World, joined, world_of_environment
 from pellucid.evaluation.scoring import TITLES
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
@@ -67,7 +67,7 @@ from pellucid.training.preparation import prepare_data
 from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
 from pellucid.training.teacher_tokens import AskTeachers, teacher_tokens
-from pellucid.training.torch_setup import torch_for_training
+from pellucid.training.torch_setup import device_of, torch_for_training
 from pellucid.training.validation import try_searches
 from pellucid.training.vectors import start_from_vectors
 from pellucid.training.verdict import Verdict
@@ -85,10 +85,6 @@ class TrainingResult:
     progress: Progress
     verdict: Verdict | None = None
     """How good the best model is; None if it was not validated by translations."""
-
-
-def _never() -> None:
-    return None
 
 
 def _checked(config: object, out: object) -> Path:
@@ -110,7 +106,7 @@ def train(
     *,
     resume: bool = False,
     listener: Listener | None = None,
-    should_stop: StopRequest = _never,
+    should_stop: StopRequest = lambda: None,
     make_objective: MakeObjective = build_objective,
 ) -> TrainingResult:
     """Train the model that ``config`` describes into the run folder ``out``.
@@ -129,13 +125,12 @@ def train(
     # What can be refused is refused before anything is written and before any process waits.
     out = _checked(config, out)
     check_can_be_sharded(config)
-    device = _device(config)
+    device = device_of(config)
 
     listener = listener or notebook_listener()
     with (
-        with_loggers(
-            out, config, listener
-        ) as showing,  # each process raises if an extra is missing
+        # each process raises if an extra is missing
+        with_loggers(out, config, listener) as showing,
         torch_for_training(config),
         joined(world_of_environment(), device) as world,
         contextlib.ExitStack() as stack,
@@ -172,7 +167,7 @@ def train(
         journal.write("start", _about(run))
         reason = learn(run, should_stop)
         found = run.verdict()
-        level = None if found is None else found.level
+        level = found and found.level
         journal.write("end", {"reason": reason, "verdict": level, **run.progress.figures()})
 
     return TrainingResult(out, reason, run.progress, found)
@@ -206,7 +201,7 @@ def set_up_run(
     ``ask_teachers`` is called if ``training.teacher_top_k`` is set. ``newest`` is the checkpoint
     that the run will go on from: its parameters need no start, and its precision is kept.
     """
-    device = _device(config)
+    device = device_of(config)
     if newest is None and process_group.world.is_first:  # a run that goes on has been warned before
         for line in idle_settings(config):
             _log.warning("%s", line)
@@ -327,15 +322,13 @@ def _start_from_vectors(
 
 
 def _precision(config: RunConfig, newest: Path | None, world: World, device: str) -> Precision:
-    """Return the checkpoint's precision, else that of the settings, or the one measured to be
-    faster."""
+    """The checkpoint's precision, else that of the settings, or the one measured to be faster."""
 
     def choose() -> Precision:
         """By the first process."""
         saved = None if newest is None else saved_precision(newest)
-        for each in get_args(Precision):
-            if each == saved:
-                return each  # type: ignore[no-any-return]  # one of them
+        if saved in get_args(Precision):
+            return saved  # type: ignore[return-value]  # one of them
         if config.training.precision == "auto":
             begin_phase("measuring whether bfloat16 is faster")
         return resolve_precision(config.training.precision, device.partition(":")[0])
@@ -375,24 +368,6 @@ def resume_from(run: Run, folder: Path) -> None:
             threads,
             shown(state["threads"]),
         )
-
-
-def _device(config: RunConfig) -> str:
-    wanted = config.training.device
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise InputMissingError(
-            "training.device is cuda, but PyTorch sees no CUDA device",
-            hint="use training.device=auto, or install a CUDA build of PyTorch",
-        )
-    if wanted == "cpu" or not torch.cuda.is_available():
-        return "cpu"
-    if world_of_environment().is_alone:
-        return "cuda"
-
-    # One GPU for each process of this machine, set before NCCL or FSDP pick the first by default.
-    own = local_rank() % torch.cuda.device_count()
-    torch.cuda.set_device(own)
-    return f"cuda:{own}"
 
 
 def _about(run: Run) -> dict[str, object]:

@@ -105,6 +105,9 @@ _ENOUGH_PAIRS = 15_000
 """6,000 captions gave 31.0 BLEU after forty passes and 70 minutes, 29,000 gave 40.3 in thirty
 minutes, and 19,500 pairs of Europarl 16.6 (benchmarks/results/auto.md). With fewer pairs nothing
 usable was measured, of no kind of text; nor was it of long sentences, with however many."""
+_FEWEST_PAIRS = 300
+"""From 29,000 captions with 42.4 BLEU to 6,000 with 31.0 each halving costs 5 (docs/figures.md), so
+that 300 would have less than 10. What is spelled, or has no new words, needs fewer."""
 _ROUGH_TOKENS, _USABLE_TOKENS, _LONG_TOKENS = 400_000, 1_500_000, 2_000_000
 """Target tokens learned from, with repetitions, after which short sentences are rough and usable,
 and long ones rough. 20,000 short sentences had a BLEU of 0.2 after about 150,000. After 1.6 million
@@ -129,6 +132,12 @@ def expectation(
     if math.isinf(tokens):
         amount = f"{text}, given minutes enough"
 
+    if pairs < _FEWEST_PAIRS and not (is_closed or is_exact):
+        return Expectation(
+            "useless",
+            f"{amount}, which is too little text, whatever the minutes: give it thousands of pairs,"
+            " or fine-tune an imported model (pellucid import)",
+        )
     if is_closed and tokens < _ROUGH_TOKENS:
         return Expectation("rough", f"{amount} without new words; so little was not measured")
     if tokens < _ROUGH_TOKENS:

@@ -237,6 +237,22 @@ def test_a_corpus_whose_lines_are_all_too_long_is_refused_and_others_leave_them_
     assert recipe.facts.pairs == 41
 
 
+def test_what_a_run_would_refuse_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for side, lines in (("x", ["a b", "A b."] * 9), ("y", ["c d e", "c d"] * 9)):
+        (tmp_path / f"same.{side}").write_text("".join(f"{line}\n" for line in lines))
+    files = tmp_path / "same.x", tmp_path / "same.y"
+    word = ["tokenizer.kind=word", *SMALL]
+    with pytest.raises(DataError, match="to learn from, and all 18 have the same"):
+        pellucid.choose_config(*files, overrides=word)
+    pellucid.choose_config(*files, valid=files, overrides=word)
+
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputMissingError, match="is cuda, but PyTorch sees no CUDA device"):
+        pellucid.choose_config(*files, valid=files, overrides=[*word, "training.device=cuda"])
+
+
 def test_minutes_and_validation_files_go_with_a_preset_too(corpus: Path, tmp_path: Path):
     valid = corpus / "valid.fr", corpus / "valid.en"
     text = [f"data.source={corpus / 'train.fr'}", f"data.target={corpus / 'train.en'}"]

@@ -86,6 +86,20 @@ def test_validation_text_that_cannot_be_right_is_told(tmp_path, caplog, files, s
     assert all(part in message for part, message in zip(said, told, strict=True))
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_validation_text_in_other_letters_is_told(tmp_path, caplog, side):
+    """Bytes spell every text, so that no token of it is unknown."""
+    written(tmp_path, ["le chat dort", "un chat"], ["le chien", "un chat"])
+    (tmp_path / f"valid_{side}").write_text("кошка спит 1\nс\n", encoding="utf-8")
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        prepared(tmp_path)
+    told = [each for each in caplog.messages if "letters" in each]
+    assert told == [
+        f"100% of the letters of the validation {side} do not occur in the training text: is it in"
+        " another language?"
+    ]
+
+
 def test_words_are_not_kept_where_most_held_out_lines_have_others(tmp_path: Path):
     """As in lists of names, whose translation is spelling."""
     names = written(tmp_path, ["anna", "berta", "clara"], ["dora", "emma", "anna"])
