@@ -57,9 +57,8 @@ class Average:
     def applied(self, *, with_present: bool = False) -> Iterator[None]:
         """Within this context the parameters are the mean; afterwards they are as before.
 
-        ``with_present`` counts the current parameters as one more snapshot of the mean without
-        keeping it, so that a last validation between two regular ones does not change a run that
-        is prolonged.
+        ``with_present`` counts the current parameters as one more snapshot, which is not kept: a
+        last validation between two regular ones does not change a run that is prolonged.
         """
         snapshots = self._snapshots
         if with_present and self._decay == 0.0 and self._last > 1:

@@ -104,43 +104,23 @@ def _validated(
 ) -> str:
     if validation is None:
         return "None: training was stopped before the first validation."
-    return f"""| figure | value | signature |
-|---|---|---|
-{_scores(model, validation, search)}
 
-{_decided(decider)}{_judged(validation, decider)}"""
-
-
-def _judged(validation: Validation, decider: Decider) -> str:
-    """How good that is, as a sentence behind the other."""
-    found = verdict(decider.name, validation.scores().get(decider.name))
-    # What would help is for who trains, and not for who uses the model.
-    return "" if found is None else f"\nBy that it is {dataclasses.replace(found, advice='')}."
-
-
-def _scores(model: ModelConfig, validation: Validation, search: str) -> str:
-    rows = []
-    scores = validation.translations
-    if scores is not None:
-        rows = [
-            f"| {METRICS[name].in_validation} | {each.score:{METRICS[name].format}}"
-            f" | {_cell(each.signature)}, {search} |"
-            for name, each in scores.items()
-        ]
+    lines = ["| figure | value | signature |", "|---|---|---|"]
+    for name, each in (validation.translations or {}).items():
+        signature = each.signature.replace("|", "\\|")  # a bare one would end the cell
+        value = f"{each.score:{METRICS[name].format}}"
+        lines.append(f"| {METRICS[name].in_validation} | {value} | {signature}, {search} |")
     of_pairs = isinstance(model, SkipGramConfig)
     what = "loss" if of_pairs else "cross-entropy"
     unit = "nats a pair of neighbors" if of_pairs else "nats a token"
-    return "\n".join([*rows, f"| {what} | {validation.loss:.4f} {unit} | validation text |"])
+    lines.append(f"| {what} | {validation.loss:.4f} {unit} | validation text |")
 
-
-def _decided(decider: Decider) -> str:
     why = f" ({decider.why})" if decider.why else ""
-    return f"Which model of the run is best was decided by {TITLES[decider.name]}{why}."
-
-
-def _cell(signature: str) -> str:
-    """A signature for a table, whose cells a bare ``|`` would end."""
-    return signature.replace("|", "\\|")
+    found = verdict(decider.name, validation.scores().get(decider.name))
+    # What would help is for who trains, and not for who uses the model.
+    judged = f"\nBy that it is {dataclasses.replace(found, advice='')}." if found else ""
+    decided = f"Which model of the run is best was decided by {TITLES[decider.name]}{why}."
+    return "\n".join([*lines, "", decided + judged])
 
 
 def _use(model: ModelConfig) -> str:

@@ -8,11 +8,9 @@
         manifest.json          size and SHA-256 of each file
 
 Of several processes the first writes. If the model is sharded, each writes its own shard of the
-three tensor files (``model-00001-of-00004.safetensors``), and a run with another number of
-processes can read them.
+three tensor files (``model-00001-of-00004.safetensors``), which any number of processes can read.
 
-The newest checkpoint is found by listing the folder, because a file that names it could be
-out of date.
+The newest checkpoint is found by listing the folder: a file that names it could be out of date.
 """
 
 import json
@@ -29,7 +27,6 @@ from pellucid.core.errors import (
     BundleError,
     CorruptError,
     InputMissingError,
-    PellucidError,
     list_problems,
 )
 from pellucid.core.files import (
@@ -74,13 +71,25 @@ def write_shards(
     # The name has no random part, because all processes must find it. All of them have filled it
     # before the first hashes the files and renames the folder.
     staged = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}")
-    try:
+
+    def begin() -> None:
         # A folder that an earlier, killed attempt left under this name is emptied first.
-        world.by_first(lambda: _begin(staged))
-        world.together(lambda: _fill(staged, fill))
-        world.by_first(
-            lambda: write_folder(folder, lambda whole: _move(staged, whole), details=details)
-        )
+        with write_errors(staged):
+            shutil.rmtree(staged, ignore_errors=True)
+            staged.mkdir(parents=True)
+
+    def add() -> None:
+        with write_errors(staged):
+            fill(staged)
+
+    def move(whole: Path) -> None:
+        for file in staged.iterdir():
+            file.rename(whole / file.name)
+
+    try:
+        world.by_first(begin)
+        world.together(add)
+        world.by_first(lambda: write_folder(folder, move, details=details))
     finally:
         if world.is_first:
             shutil.rmtree(staged, ignore_errors=True)
@@ -115,8 +124,7 @@ def read_part(folder: Path, part: str, wanted: Callable[[str, int], range]) -> d
 def _cut(
     name: str, place: int, shapes: list[dict[str, Shape]], wanted: Callable[[str, int], range]
 ) -> range:
-    """Return the rows of a tensor that are wanted from one file, counted within it; none of a
-    scalar."""
+    """The rows of a tensor that are wanted from one file, counted within it; none of a scalar."""
     # The rows that each file has of this tensor; a scalar, whose shape is (), counts none.
     counts = [each[name][0] if each.get(name) else 0 for each in shapes]
     first = sum(counts[:place])
@@ -140,22 +148,6 @@ def _files(folder: Path, part: str) -> list[Path]:
     if not found or [each.name for each in found] != expected:
         raise CorruptError(f"{folder} has not all files of {part}: {[each.name for each in found]}")
     return found
-
-
-def _begin(staged: Path) -> None:
-    with write_errors(staged):
-        shutil.rmtree(staged, ignore_errors=True)
-        staged.mkdir(parents=True)
-
-
-def _fill(staged: Path, fill: Callable[[Path], None]) -> None:
-    with write_errors(staged):
-        fill(staged)
-
-
-def _move(staged: Path, whole: Path) -> None:
-    for file in staged.iterdir():
-        file.rename(whole / file.name)
 
 
 _GENERATOR_KEY = "torch_generator"
@@ -194,7 +186,11 @@ def save_checkpoint(
             raise CorruptError(f"not saved, as these are not finite: {list_problems(broken)}")
 
     def fill(temporary: Path) -> None:
-        for part, tensors in _parts(model, optimizer, average).items():
+        for part, tensors in {
+            "model": local_tensors(model_tensors(model)),
+            "optimizer": _optimizer_tensors(model, optimizer),
+            "average": average.state(),
+        }.items():
             if not world.is_first:  # the generators of all processes are in state.json
                 tensors = {k: v for k, v in tensors.items() if k not in _GENERATOR_KEYS}
             save_tensors(temporary / tensor_file(part, *shard), tensors)
@@ -208,16 +204,6 @@ def save_checkpoint(
         write_shards(folder, fill, details=details, world=world)
     else:
         world.by_first(lambda: write_folder(folder, fill, details=details))
-
-
-def _parts(
-    model: SequenceModel, optimizer: torch.optim.Optimizer, average: Average
-) -> dict[str, dict[str, Tensor]]:
-    return {
-        "model": local_tensors(model_tensors(model)),
-        "optimizer": _optimizer_tensors(model, optimizer),
-        "average": average.state(),
-    }
 
 
 def broken_tensors(
@@ -292,10 +278,12 @@ def newest_intact(run: Path) -> Path | None:
     Newer ones that are damaged are skipped, each with a warning that gives the reason.
     """
     for folder in checkpoints_of(run):
-        problem = _problem(folder)
-        if problem is None:
+        try:
+            verify_folder(folder)
+        except (BundleError, InputMissingError) as error:
+            _log.warning("skipped checkpoint %s: %s", folder.name, error)
+        else:
             return folder
-        _log.warning("skipped checkpoint %s: %s", folder.name, problem)
     return None
 
 
@@ -342,15 +330,11 @@ def remove_newer(folder: Path) -> None:
 
 def is_intact(folder: Path) -> bool:
     """Whether every file of the checkpoint exists and has its SHA-256."""
-    return _problem(folder) is None
-
-
-def _problem(folder: Path) -> PellucidError | None:
     try:
         verify_folder(folder)
-    except (BundleError, InputMissingError) as error:
-        return error
-    return None
+    except (BundleError, InputMissingError):
+        return False
+    return True
 
 
 def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

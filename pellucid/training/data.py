@@ -142,8 +142,7 @@ class TrainingData:
         return batch
 
     def fingerprints(self) -> dict[str, str]:
-        """Return the facts about the data that a checkpoint records: its pairs, and how batches are
-        drawn."""
+        """What a checkpoint records of the data: its pairs, and how batches are drawn."""
         rows = hashlib.sha256(self.rows.left_out.astype("<i8").tobytes()).hexdigest()
         return {
             "pairs": self.fingerprint,
@@ -343,29 +342,22 @@ class Drawing:
 
         A source that is read enciphered too counts with the longer one of the two.
         """
-        once = self._lengths_once(store, rows)
-        enciphered = self.enciphered
-        if enciphered is None:
-            return once
+        stored, sides = (store.source_lengths, store.target_lengths), self.resampling
 
-        def longer(
+        def lengths(
             epoch: int, places: npt.NDArray[np.int64]
         ) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]:
-            source, target = once(epoch, places)
-            return np.maximum(source, enciphered.lengths(rows[places], epoch)), target
+            own = rows[places]
+            source, target = (
+                (stored[0][own], stored[1][own])
+                if sides is None
+                else (sides[0].lengths(own, epoch), sides[1].lengths(own, epoch))
+            )
+            if self.enciphered is not None:
+                source = np.maximum(source, self.enciphered.lengths(own, epoch))
+            return source, target
 
-        return longer
-
-    def _lengths_once(self, store: TokenStore, rows: Selection) -> LengthsOfPairs:
-        if self.resampling is None:
-            stored = store.source_lengths, store.target_lengths
-            return lambda _, places: (stored[0][rows[places]], stored[1][rows[places]])
-
-        source, target = self.resampling
-        return lambda epoch, places: (
-            source.lengths(rows[places], epoch),
-            target.lengths(rows[places], epoch),
-        )
+        return lengths
 
 
 def marked_terms(config: RunConfig) -> Glossary | None:

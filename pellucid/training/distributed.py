@@ -400,8 +400,7 @@ def whole_model(model: SequenceModel, process_group: ProcessGroup) -> SequenceMo
 
 
 def rows_of(total: int, world: World) -> range:
-    """Return the rows of a tensor of ``total`` rows that a process holds, as torch.chunk deals
-    them."""
+    """The rows of a tensor of ``total`` that a process holds, as torch.chunk deals them."""
     # Rounded up, so that the last process may hold fewer rows, or none.
     size = -(-total // world.size)
     first = min(total, world.rank * size)

@@ -162,15 +162,12 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
     ):
         journal = Journal(folder.journal_path)
         run = set_up_run(config, folder, journal, ask_teachers=AskedTeachers)
-        vector_seconds = _word_vectors(run, epochs, say) if epochs else 0.0
-        measured = dataclasses.replace(_measure(run, say), vector_seconds=vector_seconds)
+        seconds = 0.0
+        if epochs:
+            seconds = seconds_of_vectors(run.model, run.data, epochs, config.training.seed)
+            say(f"word vectors: about {seconds:.1f} s for {epochs} epochs over all pairs")
+        measured = dataclasses.replace(_measure(run, say), vector_seconds=seconds)
         return forecast(config.training, measured)
-
-
-def _word_vectors(run: Run, epochs: int, say: Say) -> float:
-    seconds = seconds_of_vectors(run.model, run.data, epochs, run.config.training.seed)
-    say(f"word vectors: about {seconds:.1f} s for {epochs} epochs over all pairs")
-    return seconds
 
 
 def _measure(run: Run, say: Say) -> Measured:
@@ -249,15 +246,13 @@ def _typical_updates(run: Run) -> tuple[float, float]:
         return [run.data.batch(next(run.sampler), 0).to(device) for _ in range(accumulate)]
 
     # In a run the teachers have read the batches by then.
-    read = _seconds_of_teachers(run)
-    made = [_timed_update(run, make) for _ in range(_TIMED_UPDATES)]
-    seconds = sum(each for each, _ in made) - (_seconds_of_teachers(run) - read)
-    return seconds / _TIMED_UPDATES, sum(tokens for _, tokens in made) / _TIMED_UPDATES
-
-
-def _seconds_of_teachers(run: Run) -> float:
     asked = run.data.top_tokens
-    return asked.seconds if isinstance(asked, AskedTeachers) else 0.0
+    read = asked.seconds if isinstance(asked, AskedTeachers) else 0.0
+    made = [_timed_update(run, make) for _ in range(_TIMED_UPDATES)]
+    seconds = sum(each for each, _ in made)
+    if isinstance(asked, AskedTeachers):
+        seconds -= asked.seconds - read
+    return seconds / _TIMED_UPDATES, sum(tokens for _, tokens in made) / _TIMED_UPDATES
 
 
 def _timed_update(run: Run, make_batches: Callable[[], list[Batch]]) -> tuple[float, int]:
@@ -268,6 +263,7 @@ def _timed_update(run: Run, make_batches: Callable[[], list[Batch]]) -> tuple[fl
     )
     began = time.perf_counter()
     run.average.after_update()
+    seconds += time.perf_counter() - began
 
     if not report.applied:
         raise DivergedError(
@@ -275,7 +271,7 @@ def _timed_update(run: Run, make_batches: Callable[[], list[Batch]]) -> tuple[fl
             f" (loss {report.loss}, norm of the gradient {report.gradient_norm})",
             hint="look at the text and at the model's settings; with --init, at that bundle",
         )
-    return seconds + time.perf_counter() - began, report.token_count
+    return seconds, report.token_count
 
 
 def _validate(run: Run) -> tuple[float, int]:

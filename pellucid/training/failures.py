@@ -1,8 +1,7 @@
 """The reactions of a run to wrong numbers: skip an update, report a spike, return to a checkpoint.
 
-All decisions depend on the loss and the gradient norm of an update and on what a checkpoint holds,
-and on nothing else. So a resumed run decides as an unbroken one does, and all processes of a run
-decide alike.
+All decisions depend on the loss and the gradient norm of an update, and on what a checkpoint holds.
+So a resumed run decides as an unbroken one does, and all processes of a run decide alike.
 """
 
 import dataclasses
@@ -212,12 +211,15 @@ def _describe_spike(
         reverse=True,
     )
 
+    dropped = data.store.report.empty + data.store.report.too_long
     suspects = [
         {
             "pair": row,
-            "lines": _lines(data, row),
+            # Pairs may have been dropped before it, all of them or none.
+            "lines": [row + 1, row + 1 + dropped] if data.store.folder else None,
             "nats_per_token": nats,
-            **_text(data, row),
+            "source": data.source_tokenizer.decode(data.store.pair(row)[0].tolist()),
+            "target": data.target_tokenizer.decode(data.store.pair(row)[1].tolist()),
         }
         for nats, row in ranked[:_SUSPECTS]
     ]
@@ -241,22 +243,6 @@ def _cross_entropy(model: SequenceModel, data: TrainingData, index: int, epoch: 
     with torch.no_grad():
         sums = model.loss(batch.source, batch.target_input, batch.labels, 0.0)
     return sums.negative_log_likelihood.item() / max(1, sums.token_count)
-
-
-def _lines(data: TrainingData, row: int) -> list[int] | None:
-    if data.store.folder is None:
-        return None
-
-    # Pairs may have been dropped before it, all of them or none.
-    return [row + 1, row + 1 + data.store.report.empty + data.store.report.too_long]
-
-
-def _text(data: TrainingData, row: int) -> dict[str, str]:
-    source, target = data.store.pair(row)
-    return {
-        "source": data.source_tokenizer.decode(source.tolist()),
-        "target": data.target_tokenizer.decode(target.tolist()),
-    }
 
 
 def _last_good(run: Run) -> Path | None:

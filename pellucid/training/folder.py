@@ -101,6 +101,8 @@ MAY_MOVE = frozenset(
 compared when the run has read it. Other training text is refused, other validation text is ranked
 again."""
 
+_FOLDERS = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER, DATA_FOLDER)
+
 _log = logging.getLogger("pellucid")
 
 
@@ -142,8 +144,7 @@ class RunFolder:
                 has_saved = any((self.path / CHECKPOINTS_FOLDER).glob("step-*"))
                 _refuse_other_config(self._config, read_toml(config_path), may_move=has_saved)
                 self._former = config_path.read_bytes()
-            folders = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER, DATA_FOLDER)
-            for folder in (self.path, *(self.path / name for name in folders)):
+            for folder in (self.path, *(self.path / name for name in _FOLDERS)):
                 remove_leftovers(folder)
             write_file(config_path, write_toml(self._config.to_table()).encode())
         except BaseException as error:
@@ -161,26 +162,15 @@ class RunFolder:
 
     def _leave(self, error: BaseException | None) -> None:
         # Ctrl-C is no failure: what was prepared until then stays, to be resumed.
-        if not self._resume and isinstance(error, Exception) and not self._holds_work():
-            self._clear()
-        os.close(self._lock)
-
-    def _holds_work(self) -> bool:
         saved = (self.path / name for name in (CHECKPOINTS_FOLDER, BUNDLES_FOLDER))
-        return self.journal_path.exists() or any(any(folder.glob("*")) for folder in saved)
-
-    def _clear(self) -> None:
-        """Remove what this process made, so that the corrected command finds the folder empty."""
-        for name in (
-            TOKENIZER_FOLDER,
-            DATA_FOLDER,
-            CHECKPOINTS_FOLDER,
-            BUNDLES_FOLDER,
-            FILM_FOLDER,
-        ):
-            shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in (CONFIG_FILE, LOCK_FILE):
-            (self.path / name).unlink(missing_ok=True)
+        holds_work = self.journal_path.exists() or any(any(folder.glob("*")) for folder in saved)
+        if not self._resume and isinstance(error, Exception) and not holds_work:
+            # What this process made, so that the corrected command finds the folder empty.
+            for name in (TOKENIZER_FOLDER, *_FOLDERS):
+                shutil.rmtree(self.path / name, ignore_errors=True)
+            for name in (CONFIG_FILE, LOCK_FILE):
+                (self.path / name).unlink(missing_ok=True)
+        os.close(self._lock)
 
     def check_seen(self, world: "World") -> None:
         """Raise ConfigError unless the folder has this process's own config.
@@ -222,18 +212,14 @@ class RunFolder:
                     remove_folder(folder)
 
 
-def was_restarted() -> bool:
-    """Whether torchrun has started these processes again after one of them failed."""
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-
-
 def goes_on(path: Path, *, resume: bool) -> bool:
     """Whether the run in ``path`` goes on: as ``resume`` asks, or because torchrun restarted it.
 
     A run that was restarted has left its lock file. A folder without one holds something else,
     which the first attempt has refused and the second must refuse too.
     """
-    return resume or (was_restarted() and (path / LOCK_FILE).exists())
+    was_restarted = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+    return resume or (was_restarted and (path / LOCK_FILE).exists())
 
 
 def refuse_if_used(path: Path) -> None:

@@ -127,9 +127,9 @@ def idle_settings(config: RunConfig) -> list[str]:
             continue
 
         # Without this the schedule, as it was set, never falls: said of one setting in any case.
-        if needed is _PLATEAU and not _LATE_END[1](config):
-            if not is_default or name == "plateau_patience":
-                lines.append(_line(path, value, _LATE_END))
+        is_named = not is_default or name == "plateau_patience"
+        if needed is _PLATEAU and is_named and not _LATE_END[1](config):
+            lines.append(_line(path, value, _LATE_END))
     return lines
 
 

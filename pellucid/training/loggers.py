@@ -153,8 +153,7 @@ def _figures(event: Event) -> dict[str, float]:
 
 
 class TensorBoard:
-    """Event files; each ``begin`` opens a new one, and readers drop what earlier ones have from
-    its step on."""
+    """Event files; ``begin`` opens one, and readers drop what others have from its step on."""
 
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter

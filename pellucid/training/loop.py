@@ -175,16 +175,16 @@ def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
 
 def _went_back(run: Run, meter: "_Meter", *, look_inside: bool) -> bool:
     """Go back to the last good checkpoint if the run has become NaN or infinite; True if it did."""
-    why = why_to_go_back(run, look_inside=look_inside)
-    if why is not None:
-        _turn_back(run, meter, why)
-    return why is not None
+    return _turned_back(run, meter, why_to_go_back(run, look_inside=look_inside))
 
 
-def _turn_back(run: Run, meter: "_Meter", why: str) -> None:
+def _turned_back(run: Run, meter: "_Meter", why: str | None) -> bool:
+    if why is None:
+        return False
     meter.tick()
     go_back(run, why)
     meter.restart()
+    return True
 
 
 def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> bool:
@@ -208,9 +208,7 @@ def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> bool:
         problem = world.by_first(lambda: _validate(run, meter, model, is_regular=is_regular))
 
     # All processes go back together, after the averaged parameters have given way to the run's own.
-    why = world.from_first(problem)
-    if why is not None:
-        _turn_back(run, meter, why)
+    if _turned_back(run, meter, world.from_first(problem)):
         return False
 
     # The others take over the first's scores: patience and plateau must decide alike everywhere.
@@ -278,12 +276,12 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) 
     if run.config.model.translates:
         details[SHARE_KEY] = run.data.several_sentences
         details[USUAL_KEY] = run.data.usual_warnings
-        if validation is not None and validation.unsure_below is not None:
+    if validation is not None and validation.translations is not None:
+        if validation.unsure_below is not None:
             details[UNSURE_KEY] = validation.unsure_below
-        if validation is not None and validation.quality_points is not None:
+        if validation.quality_points is not None:
             details[QUALITY_KEY] = validation.quality_points
-        if validation is not None and validation.translations is not None:
-            details[VALIDATION_KEY] = _signed(run, validation.translations)
+        details[VALIDATION_KEY] = _signed(run, validation.translations)
 
     save_bundle(
         run.folder.bundle_path(step),
@@ -296,13 +294,10 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) 
 
 def _signed(run: Run, scores: Mapping[str, Score]) -> dict[str, tuple[float, str]]:
     """Each score with what is needed to repeat it: metric, search, text and program."""
-    origin = "|".join(
-        (
-            f"search:{search_signature(validation_search(run.config))}",
-            f"source:{lines_hash(run.data.valid_sources)}",
-            f"reference:{lines_hash(run.data.valid_references)}",
-            f"pellucid:{__version__}",
-        )
+    origin = (
+        f"search:{search_signature(validation_search(run.config))}"
+        f"|source:{lines_hash(run.data.valid_sources)}"
+        f"|reference:{lines_hash(run.data.valid_references)}|pellucid:{__version__}"
     )
     return {name: (each.score, f"{each.signature}|{origin}") for name, each in scores.items()}
 

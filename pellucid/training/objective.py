@@ -1,8 +1,6 @@
-"""Training objectives: cross-entropy, word dropout, SwitchOut, R-Drop, SimCut, ciphers and
-distillation.
+"""Training objectives: cross-entropy alone, or with other inputs, other labels or a second pass.
 
-An objective maps a model and a batch to sums over target tokens; ``build_objective`` chooses by
-the config.
+An objective maps a model and a batch to sums over target tokens. ``build_objective`` chooses one.
 """
 
 import dataclasses
@@ -106,10 +104,9 @@ class Teacher:
     temperature: float
 
     def predictions(self, batch: Batch, real: torch.Tensor) -> TeacherRows | TopKRows:
-        """Return the predictions of the models at the positions ``real``.
+        """The predictions of the models at ``real``, all positions with a label.
 
-        Those are all positions with a label. The models read the batch, unless it brings their
-        likeliest tokens.
+        The models read the batch, unless it brings their likeliest tokens.
         """
         top = batch.top_tokens
         if top is None:
@@ -167,8 +164,7 @@ class GuidedAlignment:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Views:
-    """R-Drop, SimCut, ciphers and distillation: one or two passes over a batch under different
-    dropout.
+    """R-Drop, SimCut, ciphers and distillation: passes over a batch under different dropout.
 
     Source: Liang et al. (2021) for R-Drop; Gao et al. (2022) for SimCut; Kambhatla et al. (2022)
     for ciphers; Hinton et al. (2015) for the teacher. The loss is ``fused_linear_loss_of_views``.

@@ -65,8 +65,7 @@ class TeacherTokens:
 
     @classmethod
     def open(cls, folder: Path, store: TokenStore, top_k: int) -> Self:
-        """Open the tokens in ``folder``. Raises InputMissingError if there are none, CorruptError
-        if a file is damaged."""
+        """Open the tokens in ``folder``. Raises InputMissingError, or CorruptError if damaged."""
         verify_folder(folder)
         begins = np.zeros(len(store) + 1, dtype=np.int64)
         np.cumsum(store.target_lengths.astype(np.int64) + 1, out=begins[1:])  # one more for EOS
@@ -93,27 +92,19 @@ class TeacherTokens:
         return TopTokens(torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(logits))
 
 
-@dataclasses.dataclass(frozen=True)
 class _Reader:
-    """Teachers that read the targets of a store."""
+    """Teachers that read the targets of a run's store."""
 
-    store: TokenStore
-    models: Sequence[SequenceModel]
-    top_k: int
-    batch_tokens: int
-    precision: Precision
-
-    @classmethod
-    def of_run(
-        cls,
+    def __init__(
+        self,
         data: TrainingData,
         models: Sequence[SequenceModel],
         config: RunConfig,
         precision: Precision,
-    ) -> Self:
-        """The teachers ``models`` of a run, with its store and settings."""
-        top_k = min(config.training.teacher_top_k, data.target_tokenizer.vocabulary_size)
-        return cls(data.store, models, top_k, config.training.batch_tokens, precision)
+    ) -> None:
+        self.store, self._models, self._precision = data.store, models, precision
+        self.top_k = min(config.training.teacher_top_k, data.target_tokenizer.vocabulary_size)
+        self._batch_tokens = config.training.batch_tokens
 
     def write(self, folder: Path) -> None:
         """Write the tokens of all pairs, in the order of the store."""
@@ -135,7 +126,7 @@ class _Reader:
 
         # Pairs of similar length go through the teacher together, for little padding.
         longer = self.store.longer_lengths[pairs].tolist()
-        for places in token_batches(longer, self.batch_tokens):
+        for places in token_batches(longer, self._batch_tokens):
             found = self._read(pairs[places])
             positions = np.concatenate(
                 [np.arange(begins[each], begins[each] + lengths[each]) for each in places]
@@ -146,12 +137,12 @@ class _Reader:
     @torch.no_grad()
     def _read(self, pairs: Indices) -> TopTokens:
         """The tokens of one batch."""
-        device = next(self.models[0].parameters()).device
+        device = next(self._models[0].parameters()).device
         batch = collate(self.store, pairs).to(device)
         flat = batch.labels.view(-1)
         real = (flat != PAD_ID).nonzero().view(-1)
-        with autocast(self.precision, device.type):
-            rows = Teacher(self.models, share=1.0, temperature=1.0).rows(batch, real)
+        with autocast(self._precision, device.type):
+            rows = Teacher(self._models, share=1.0, temperature=1.0).rows(batch, real)
 
         # The logits are compared with each other, so they are computed in the teacher's own
         # precision.
@@ -176,7 +167,7 @@ def teacher_tokens(
     They lie in the cache of the tokenized text, or in the run folder, named by a hash over what
     decides them. Afterwards ``models`` lie on the CPU: they are not asked again. Raises WriteError.
     """
-    reader = _Reader.of_run(data, models, config, precision)
+    reader = _Reader(data, models, config, precision)
     teachers = list(config.training.teacher_manifest)
     recipe = [_VERSION, data.fingerprint, teachers, reader.top_k, precision]
     fingerprint = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
@@ -216,7 +207,7 @@ class AskedTeachers:
         precision: Precision,
     ) -> None:
         """From the arguments of ``teacher_tokens``; nothing is written to the run folder."""
-        self._reader = _Reader.of_run(data, models, config, precision)
+        self._reader = _Reader(data, models, config, precision)
         self.seconds = 0.0
         """How long the teachers have read so far."""
         self._positions = 0

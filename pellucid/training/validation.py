@@ -56,8 +56,7 @@ class Validation:
     source token is none of theirs, by the head that learns them."""
 
     def rank(self, by: str) -> list[float]:
-        """Return the values that decide which model is best, the figure ``by`` first; higher is
-        better."""
+        """The values that decide what is best, the figure ``by`` first; higher is better."""
         return rank(self.scores(), "loss" if self.translations is None else by)
 
     def scores(self) -> dict[str, float]:
@@ -193,8 +192,7 @@ def _translate(
 
 
 def _sample(bundle: Bundle[SequenceModel], text: str, longest: int) -> tuple[str, str, str]:
-    """The question about the first ``longest`` tokens of ``text``, ``text``, and the answer of the
-    model."""
+    """A question about the first ``longest`` tokens of ``text``, ``text``, and the answer."""
     model, tokenizer = bundle.model, bundle.target_tokenizer
     # By tokens and not by words, as text may have no spaces.
     ids = tokenizer.encode(text)[:longest]
