@@ -84,7 +84,9 @@ def read_alignments(
     with contextlib.closing(iterate_pairs(files)) as pairs:
         warn_of_no_words(pairs)
     for number, name in enumerate(names):
-        for some in _lines(_one_of(files, number), Path(name)):
+        here = slice(number, number + 1)
+        text = dataclasses.replace(files, sources=files.sources[here], targets=files.targets[here])
+        for some in _lines(text, Path(name)):
             for found in _tokens_of(some, name, tokenizers, longest):
                 links.append(found)
                 counts.append(len(found))
@@ -117,8 +119,8 @@ def aligned_lines(translator: Translator, source: Path, target: Path) -> Iterato
 
     As in documents, a token's attention counts by its share of all attention to the source token.
     A line that the model reads with other words, without its emoji for example, has no links.
-    Raises as reading the files does, DataError if they differ in lines, ConfigError if the model
-    has no attention.
+    Raises as reading the files does, DataError if they differ in lines, ConfigError for a model
+    without attention.
     """
     with contextlib.closing(iterate_pairs(PairFiles((source,), (target,)))) as pairs:
         while some := list(itertools.islice(pairs, _LINES_AT_ONCE)):
@@ -148,14 +150,6 @@ def _aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterat
             words_of_text(target, translation.token_ids, tokenizers[1]),
         )
         yield " ".join(f"{one}-{two}" for one, two in links)
-
-
-def _one_of(files: PairFiles, number: int) -> PairFiles:
-    return dataclasses.replace(
-        files,
-        sources=files.sources[number : number + 1],
-        targets=files.targets[number : number + 1],
-    )
 
 
 _Line = tuple[int, tuple[str, str], str]

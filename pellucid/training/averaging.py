@@ -69,7 +69,12 @@ class Average:
 
         # A copy of all parameters: they are needed again, bit for bit, when training goes on.
         current = self._copy()
-        self._fill(self._mean(snapshots))
+        self._fill(
+            {
+                name: mean_of_parameters(torch.stack([snapshot[name] for snapshot in snapshots]))
+                for name in self._parameters
+            }
+        )
         try:
             yield
         finally:
@@ -112,12 +117,6 @@ class Average:
             }
             for index in indices
         ]
-
-    def _mean(self, snapshots: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-        return {
-            name: mean_of_parameters(torch.stack([snapshot[name] for snapshot in snapshots]))
-            for name in self._parameters
-        }
 
     def _copy(self) -> dict[str, Tensor]:
         return {name: tensor.detach().clone() for name, tensor in self._parameters.items()}

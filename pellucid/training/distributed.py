@@ -237,7 +237,9 @@ def streams_of_all(model: SequenceModel, world: World) -> list[dict[str, Any]]:
         {
             "dropout": model.dropout_source.state(),
             "cpu": torch.get_rng_state().numpy().tobytes().hex(),
-            "cuda": _cuda_state(model).hex(),
+            "cuda": torch.cuda.get_rng_state().numpy().tobytes().hex()
+            if _is_on_cuda(model)
+            else "",
         }
     )
 
@@ -260,10 +262,6 @@ def restore_stream(model: SequenceModel, state: Mapping[str, Any], seed: int, wo
         model.dropout_source.restore(state["dropout"])
     else:
         begin_stream(model, seed, world, int(state["step"]))
-
-
-def _cuda_state(model: SequenceModel) -> bytes:
-    return torch.cuda.get_rng_state().numpy().tobytes() if _is_on_cuda(model) else b""
 
 
 def _is_on_cuda(model: SequenceModel) -> bool:

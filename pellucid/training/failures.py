@@ -38,6 +38,10 @@ MOST_ROLLBACKS = 3
 """How often a run goes back before it counts as diverged (reliability N2)."""
 RATE_PER_ROLLBACK = 0.5
 """Each rollback multiplies the learning rate by this (reliability N2)."""
+_WAY_OUT = (
+    "lower training.learning_rate or training.clip_norm, or raise training.warmup_steps,"
+    " then --resume"
+)
 _NEVER_TURNED_BACK = ("seconds", "skipped_steps", "spikes")
 """Counts of what really happened; a rollback keeps them."""
 
@@ -115,12 +119,12 @@ def go_back(run: Run, reason: str) -> None:
 
     # Each return halves the rate: after three of them the rate is not the cause.
     if returns > MOST_ROLLBACKS:
-        raise _diverged(
-            f"{reason}, up to step {step}, after {MOST_ROLLBACKS} returns to a checkpoint"
-        )
+        why = f"after {MOST_ROLLBACKS} returns to a checkpoint"
+        raise DivergedError(f"{reason}, up to step {step}, {why}", hint=_WAY_OUT)
     folder = _last_good(run)
     if folder is None:
-        raise _diverged(f"{reason}, up to step {step}, with no checkpoint to go back to")
+        why = "with no checkpoint to go back to"
+        raise DivergedError(f"{reason}, up to step {step}, {why}", hint=_WAY_OUT)
 
     # Noted before the checkpoint's own counts replace them.
     kept = {name: getattr(progress, name) for name in _NEVER_TURNED_BACK}
@@ -128,13 +132,8 @@ def go_back(run: Run, reason: str) -> None:
     overflowed = None if run.loss_scale is None else run.loss_scale.value
 
     world = run.process_group.world
-    run.restore(
-        world.together(
-            lambda: load_checkpoint(
-                folder, run.model, run.optimizer, run.average, run.process_group
-            )
-        )
-    )
+    of_run = run.model, run.optimizer, run.average
+    run.restore(world.together(lambda: load_checkpoint(folder, *of_run, run.process_group)))
 
     progress.restore({**progress.state(), **kept, "rollbacks": returns, "rate_factor": factor})
     if run.loss_scale is not None and overflowed is not None:
@@ -142,7 +141,7 @@ def go_back(run: Run, reason: str) -> None:
 
     # The checkpoint is written again with the number of rollbacks, and then later ones are removed:
     # a run that is killed at any moment either remembers this rollback or repeats it.
-    save_checkpoint(folder, run.model, run.optimizer, run.average, run.state(), run.process_group)
+    save_checkpoint(folder, *of_run, run.state(), run.process_group)
     world.by_first(lambda: remove_newer(folder))
     # models of updates that are taken back would be judged by scores that are forgotten
     world.by_first(lambda: run.folder.remove_models_after(progress.step))
@@ -255,11 +254,3 @@ def _last_good(run: Run) -> Path | None:
     found = world.by_first(lambda: next((each.name for each in older if is_intact(each)), None))
     name = world.from_first(found)
     return None if name is None else folder / name
-
-
-def _diverged(message: str) -> DivergedError:
-    return DivergedError(
-        message,
-        hint="lower training.learning_rate or training.clip_norm, or raise training.warmup_steps,"
-        " then --resume",
-    )

@@ -55,27 +55,19 @@ from pellucid.training.config import RunConfig
 if TYPE_CHECKING:
     from pellucid.core.world import World
 
-MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset(
-    f"training.{key}"
-    for key in (
-        "max_steps",
-        "max_epochs",
-        "max_minutes",
-        "patience",
-        "keep_bundles",
-        "keep_checkpoints",
-        "film_every",
-        "log_every",
-        "save_every",
-        "log_to",
-        "validate_beam_size",
-        "learning_rate",
-        "warmup_steps",
-        "clip_norm",
-        "init",
-        "teacher",
-        "sharding",
-    )
+
+def _names(sections: dict[str, str]) -> frozenset[str]:
+    return frozenset(f"{name}.{key}" for name, keys in sections.items() for key in keys.split())
+
+
+MAY_CHANGE = _names(
+    {
+        "data": "workers",
+        "tokenizer": "training_lines",
+        "training": "max_steps max_epochs max_minutes patience keep_bundles keep_checkpoints"
+        " film_every log_every save_every log_to validate_beam_size learning_rate warmup_steps"
+        " clip_norm init teacher sharding",
+    }
 )
 """Settings that may differ when a run is resumed. They decide when it ends, what it keeps, and how
 it continues from the last good checkpoint after the loss became NaN or infinite. ``data.workers``
@@ -83,19 +75,11 @@ and ``tokenizer.training_lines`` only affect tokenizing, which is done. ``valida
 changes later scores and no parameter. ``sharding`` changes where parameters lie and not what they
 are. ``init`` and ``teacher`` may point to a new path, as ``training.parent`` and
 ``training.teacher_manifest`` hold the hashes that they must match."""
-MAY_MOVE = frozenset(
-    f"data.{key}"
-    for key in (
-        "source",
-        "target",
-        "text",
-        "valid_source",
-        "valid_target",
-        "valid_text",
-        "cache",
-        "alignments",
-        "valid_alignments",
-    )
+MAY_MOVE = _names(
+    {
+        "data": "source target text valid_source valid_target valid_text cache alignments"
+        " valid_alignments"
+    }
 )
 """Files whose text and not whose path decides, once a checkpoint has recorded its hashes: it is
 compared when the run has read it. Other training text is refused, other validation text is ranked

@@ -52,11 +52,9 @@ def learn(run: Run, should_stop: StopRequest) -> str:
 
     A new run saves before its first update. A disk that cannot take a checkpoint is so noticed at
     once, and there is always a checkpoint to go back to. At the end the last update is saved, and
-    validated too unless the run was asked to stop; then it leaves a bundle all the same if there
-    is none yet.
+    validated too unless the run was asked to stop; then it leaves a bundle if there is none yet.
 
-    Raises DivergedError if the run becomes NaN or infinite for good; the last good checkpoint
-    stays as it is.
+    Raises DivergedError if the run stays NaN or infinite; its last good checkpoint is kept.
     """
     meter = _Meter(run.progress)
 
@@ -190,8 +188,7 @@ def _turned_back(run: Run, meter: "_Meter", why: str | None) -> bool:
 def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> bool:
     """Let the first process validate the averaged parameters and write them as a bundle.
 
-    If the loss is not finite, nothing is written and the run goes back to its last good checkpoint;
-    False then.
+    If the loss is not finite, nothing is written and the run goes back; False then.
 
     A validation that is not regular, at the end of a run between two regular ones, affects no
     decision: if the run is prolonged, it continues as if it had not ended there.

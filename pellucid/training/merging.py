@@ -32,9 +32,8 @@ def average_bundles(
 
     Means are computed in float64 and stored in float32. Tokenizers and settings are those of the
     first bundle; a word is seen if any of them has seen it. ``weights``, all equal unless given,
-    need not sum to 1. A warning is logged if the
-    models are not known to be of one run or to be fine-tuned from the same bundle: averages of
-    models with different initializations are usually useless.
+    need not sum to 1. A warning is logged if the models are not known to be of one run or to be
+    fine-tuned from the same bundle.
 
     Raises ConfigError for fewer than two bundles, for one that is given twice, for models with
     different settings or tokenizers, naming each difference, and for weights that
@@ -68,11 +67,10 @@ def average_bundles(
             parameter.copy_(mean_of_parameters(values, weights))
     model.eval().requires_grad_(False)
 
-    settings = _settings_of_all(bundles)
     return dataclasses.replace(
         first,
         held=model,
-        settings=settings,
+        settings=_settings_of_all(bundles),
         manifest={},
         path=None,
         seen_words=all_seen(each.seen_words for each in bundles),
@@ -111,11 +109,10 @@ def save_average(
     details: dict[str, Any] = {
         "averaged": [{"sha256": digest, "weight": share} for digest, share in members]
     }
-    if SHARE_KEY in bundles[0].manifest:
-        # A translator splits its input into sentences if the training text had one in a line.
-        details[SHARE_KEY] = bundles[0].manifest[SHARE_KEY]
-    if USUAL_KEY in bundles[0].manifest:
-        details[USUAL_KEY] = bundles[0].manifest[USUAL_KEY]
+    # A translator splits its input into sentences if the training text had one in a line.
+    for key in (SHARE_KEY, USUAL_KEY):
+        if key in bundles[0].manifest:
+            details[key] = bundles[0].manifest[key]
 
     names = [each.path.name if each.path is not None else "" for each in bundles]
     card = average_card(average.config, names, members)

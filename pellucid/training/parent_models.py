@@ -21,8 +21,7 @@ Tokenizers = tuple[Tokenizer, Tokenizer]
 def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
     """The bundle that ``config`` fine-tunes, if any.
 
-    Raises ConfigError if its hash or its model is not the one in ``config``, and what opening it
-    raises.
+    Raises ConfigError for another hash or model than ``config`` has, and what opening it raises.
     """
     wanted = config.training
     if wanted.init is None:

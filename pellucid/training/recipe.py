@@ -461,12 +461,11 @@ class Recipe:
 
     def lines(self) -> list[str]:
         """The facts of the corpus and every choice with its reason, as sentences for people."""
-        facts = self.facts
-
+        words = [words_in_line(side) for side in (self.facts.source, self.facts.target)]
         found = (
-            f"corpus: {facts.pairs:,} pairs, {words_in_line(facts.source):.1f} and"
-            f" {words_in_line(facts.target):.1f} words a line"
+            f"corpus: {self.facts.pairs:,} pairs, {words[0]:.1f} and {words[1]:.1f} words a line"
         )
+
         given = [_as_setting(name, value) for name, value in self.overrides.items()]
         as_set = [f"set by you: {', '.join(given)}"] if given else []
         return [found, *map(str, self.choices), *as_set]

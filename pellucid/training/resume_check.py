@@ -184,16 +184,15 @@ def differences(unbroken: Path, broken: Path) -> Iterator[str]:
 def _train(child: Child) -> None:
     """Wait for the end of a run. Raises PellucidError if it fails."""
     with _ending(child):
-        code = child.wait()
+        _require_success(child.wait())
+
+
+def _require_success(code: int) -> None:
     if code != 0:
-        raise _failure(code)
-
-
-def _failure(code: int) -> PellucidError:
-    return PellucidError(
-        f"the training run that is to be compared ended with exit code {code}",
-        hint="see its message above; pellucid train with the same settings prints it too",
-    )
+        raise PellucidError(
+            f"the training run that is to be compared ended with exit code {code}",
+            hint="see its message above; pellucid train with the same settings prints it too",
+        )
 
 
 @contextlib.contextmanager
@@ -215,7 +214,7 @@ def _kill(start: Start, config: Path, run: Path, target: int, *, inside_save: bo
     def is_early() -> bool:
         nonlocal place, step
         events, place = read_on(journal, place)
-        step = max([step, *_steps(events)])
+        step = max(step, _last_step(events))
         return step < target or (inside_save and not is_saving())
 
     def is_saving() -> bool:
@@ -235,12 +234,12 @@ def _kill(start: Start, config: Path, run: Path, target: int, *, inside_save: bo
     if code == 0:
         return None
     if own is not None or code > 0:
-        raise _failure(code)
+        _require_success(code)
 
     newest = newest_intact(run)
     left = None if newest is None else int(read_manifest(newest)["step"])
-    return Kill(max(_steps(read_journal(journal))), is_saving(), left)
+    return Kill(_last_step(read_journal(journal)), is_saving(), left)
 
 
-def _steps(events: Iterable[Event]) -> list[int]:
-    return [int(event.get("step", 0)) for event in events]
+def _last_step(events: Iterable[Event]) -> int:
+    return max((int(event.get("step", 0)) for event in events), default=-1)

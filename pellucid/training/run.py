@@ -281,8 +281,7 @@ class Run:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to where ``state`` was taken; tensors are put back by ``load_checkpoint``.
 
-        Raises CorruptError if it is of another version, ConfigError if it belongs to other training
-        text.
+        Raises CorruptError if it is of another version, ConfigError if it is of other text.
         """
         try:
             # Before the position in the data is restored: with other text it would mean other

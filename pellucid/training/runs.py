@@ -101,7 +101,12 @@ def find_runs(folder: Path) -> list[Path]:
 def summarize(run: Path) -> RunSummary:
     """The state of the run in a folder; damaged files are reported in ``problems``."""
     problems: list[str] = []
-    table = _config(run, problems)
+    try:
+        model = read_toml(run / CONFIG_FILE).get("model")
+    except (ConfigError, InputMissingError) as error:
+        problems.append(str(error))
+        model = None
+    kind = model.get("kind") if isinstance(model, dict) else None
 
     # Each reader adds its problems to the list: a damaged part does not hide the others.
     history = _history(run, problems)
@@ -118,7 +123,7 @@ def summarize(run: Path) -> RunSummary:
         path=run,
         state=state,
         reason=reason,
-        kind=_setting(table, "model", "kind"),
+        kind=kind if isinstance(kind, str) else None,
         parameters=None if parameters is None else int(parameters),
         step=int(history.last("step") or 0),
         minutes=round((history.last("seconds") or 0.0) / 60.0, 2),
@@ -141,14 +146,6 @@ def by_score(summaries: Sequence[RunSummary]) -> list[RunSummary]:
         return FIGURES.index(summary.figure), worse, str(summary.path)
 
     return sorted(summaries, key=place)
-
-
-def _config(run: Path, problems: list[str]) -> dict[str, Any]:
-    try:
-        return read_toml(run / CONFIG_FILE)
-    except (ConfigError, InputMissingError) as error:
-        problems.append(str(error))
-        return {}
 
 
 def _history(run: Path, problems: list[str]) -> History:
@@ -198,12 +195,6 @@ def _size(path: Path) -> int:
         return -1
 
 
-def _setting(table: dict[str, Any], section: str, key: str) -> str | None:
-    part = table.get(section)
-    value = part.get(key) if isinstance(part, dict) else None
-    return value if isinstance(value, str) else None
-
-
 def _comparable(history: History) -> list[Event]:
     """The validations on the text, and by the figure, of the last one."""
     if not history.validations:
@@ -215,14 +206,10 @@ def _comparable(history: History) -> list[Event]:
 def _figure(validations: Sequence[Event]) -> str | None:
     # What the last validation was decided by, unless the journal never had it.
     decided = [event.get("decided_by") for event in validations[-1:]]
-    return next(
-        (
-            figure
-            for figure in [*decided, *FIGURES]
-            if figure in FIGURES and any(number(event, figure) is not None for event in validations)
-        ),
-        None,
-    )
+    for figure in [*decided, *FIGURES]:
+        if figure in FIGURES and any(number(event, figure) is not None for event in validations):
+            return str(figure)
+    return None
 
 
 def _best(validations: Sequence[Event], figure: str | None) -> tuple[float | None, int | None]:

@@ -33,8 +33,7 @@ _TIMED = ("kind", "vocabulary_size", "shared")
 
 
 def shrunk(teacher: Bundle, decoder: str, decoder_layers: int, seed: int) -> Bundle:
-    """A bundle like ``teacher`` whose decoder has ``decoder_layers`` layers of the kind
-    ``decoder``.
+    """A bundle like ``teacher``, with ``decoder_layers`` decoder layers of the kind ``decoder``.
 
     Every parameter that the teacher has too is copied: embeddings, encoder, and of the decoder's
     layers those of the teacher's that ``copied_layers`` names. The others, such as the SSRU's, are
@@ -115,13 +114,12 @@ def save_shrunk(path: Path, student: Bundle, teacher: str) -> None:
 
     Raises OutputExistsError and WriteError.
     """
-    details: dict[str, Any] = {"begun_from": teacher}
     card = (
         "# A student before its first update\n\n"
         f"Copied from the teacher whose manifest has the SHA-256 `{teacher}`, with a decoder of"
         f" {student.config.summary()}. It translates nothing yet.\n"
     )
-    save_bundle(path, student, card=card, details=details)
+    save_bundle(path, student, card=card, details={"begun_from": teacher})
 
 
 def settings_of_copy(path: Path) -> list[str]:
@@ -131,11 +129,15 @@ def settings_of_copy(path: Path) -> list[str]:
     one of its own.
     """
     student = open_bundle(path)
-    named = {f"model.{name}": value for name, value in student.config.to_table().items()}
+    sections = {"model": student.config.to_table()}
     tokenizer = tokenizer_config(student).to_table()
     if tokenizer["kind"] != "marian":
-        named |= {f"tokenizer.{name}": tokenizer[name] for name in _TIMED if name in tokenizer}
-    return [_override(name, value) for name, value in named.items()]
+        sections["tokenizer"] = {name: tokenizer[name] for name in _TIMED if name in tokenizer}
+    return [
+        f"{section}.{write_toml({name: value}).strip()}"
+        for section, settings in sections.items()
+        for name, value in settings.items()
+    ]
 
 
 def copy_recipe(
@@ -167,11 +169,6 @@ def copy_recipe(
         if each.settings and not any(name.startswith(replaced) for name in each.settings)
     )
     return config, dataclasses.replace(chosen, choices=(*others, begun), overrides=own)
-
-
-def _override(name: str, value: Any) -> str:
-    section, _, key = name.partition(".")
-    return f"{section}.{write_toml({key: value}).strip()}"
 
 
 def _name_in_teacher(name: str, layers: list[int]) -> str:

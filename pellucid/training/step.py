@@ -159,7 +159,8 @@ def _move(parameter: Tensor, optimizer: torch.optim.Optimizer, group: dict[str, 
     if isinstance(optimizer, Muon) and HEIGHTS in group:
         step = optimizer.direction(parameter)
     else:
-        step = _adam_direction(state, group) if state else _rows(_gradient(parameter)).clone()
+        assert parameter.grad is not None, "only moved parameters are asked for"
+        step = _adam_direction(state, group) if state else _rows(local(parameter.grad)).clone()
     step.mul_(rate)
     if decay == 0.0:
         return step
@@ -182,11 +183,6 @@ def _adam_direction(state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
     # ε is added after the root, as in the paper's Algorithm 1.
     direction: Tensor = mean.div_(root.add_(group["eps"]))
     return direction
-
-
-def _gradient(parameter: Tensor) -> Tensor:
-    assert parameter.grad is not None
-    return local(parameter.grad)
 
 
 WINDOW = 128
@@ -392,11 +388,20 @@ def find_gradient(
     gradients = _gradients(model)
     whole_norm = process_group.whole_norm(joint_norm(gradients))
 
-    loss_sum, likelihood_sum, tokens, summed_norm, first = _read(figures, whole_norm, first_norm)
+    # Copied to the host at once: the only time an update waits for an accelerator. The host needs
+    # them to decide whether the update is applied at all.
+    read = torch.cat([each.view(-1) for each in (figures, whole_norm, first_norm)])
+    loss_sum, likelihood_sum, tokens, summed_norm, first = read.tolist()
 
     # An update may have no target token at all: then all sums are 0, and so is the result.
     norm = summed_norm / max(1.0, tokens)
     _scale_and_clip(gradients, max(1.0, tokens), norm, config)
+
+    # Of the first batch there is the norm of a sum, of all batches that of a mean.
+    two_sizes = None
+    if first_tokens:
+        small = (first / first_tokens) ** 2
+        two_sizes = TwoBatchSizes(small, first_tokens, norm**2, int(tokens))
 
     return StepReport(
         loss=loss_sum / max(1.0, tokens),
@@ -404,7 +409,7 @@ def find_gradient(
         token_count=int(tokens),
         gradient_norm=norm,
         applied=False,
-        two_sizes=_two_sizes(first, first_tokens, norm, int(tokens)),
+        two_sizes=two_sizes,
     )
 
 
@@ -436,21 +441,6 @@ def _rows(gradient: Tensor) -> Tensor:
     return gradient.values() if gradient.is_sparse else gradient
 
 
-def _two_sizes(
-    first: float, first_tokens: int, norm: float, token_count: int
-) -> TwoBatchSizes | None:
-    """``first`` is the norm of a summed gradient, ``norm`` that of a mean gradient."""
-    if first_tokens == 0:
-        return None
-
-    return TwoBatchSizes(
-        small_square=(first / first_tokens) ** 2,
-        small_tokens=first_tokens,
-        large_square=norm**2,
-        large_tokens=token_count,
-    )
-
-
 def apply_gradient(
     optimizer: torch.optim.Optimizer,
     report: StepReport,
@@ -470,15 +460,6 @@ def apply_gradient(
     with autocast(precision, device):
         optimizer.step()
     return dataclasses.replace(report, applied=True)
-
-
-def _read(*figures: Tensor) -> list[float]:
-    """Copy all figures to the host at once: the only time an update waits for an accelerator.
-
-    The host needs them to decide whether the update is applied at all.
-    """
-    numbers: list[float] = torch.cat([each.view(-1) for each in figures]).tolist()
-    return numbers
 
 
 def _scale_and_clip(

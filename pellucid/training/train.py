@@ -349,8 +349,7 @@ def _newest_checkpoint(folder: RunFolder, world: World) -> Path | None:
 def resume_from(run: Run, folder: Path) -> None:
     """Bring ``run`` to where the checkpoint in ``folder`` was written.
 
-    Raises CorruptError or BundleError if it is not a checkpoint of this run, ConfigError for other
-    training text.
+    Raises CorruptError or BundleError if it is not of this run, ConfigError for other text.
     """
     state = run.process_group.world.together(
         lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.process_group)

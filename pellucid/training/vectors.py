@@ -57,8 +57,7 @@ def start_from_vectors(
         )
 
     place = {word: index for index, word in enumerate(vectors.words)}
-    rows = torch.from_numpy(vectors.matrix)
-    rows = as_embeddings(rows)
+    rows = as_embeddings(torch.from_numpy(vectors.matrix))
 
     # A token without a vector keeps its random row.
     for name, tokenizer in zip(("source", "target"), tokenizers, strict=True):
