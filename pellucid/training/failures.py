@@ -7,7 +7,7 @@ So a resumed run decides as an unbroken one does, and all processes of a run dec
 import dataclasses
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +177,12 @@ def _record_spike(run: Run, report: StepReport, drawn: list[Drawn]) -> None:
 
     def record() -> None:
         contents = _describe_spike(model, run.data, drawn)
-        _write_spike(run.folder.path, {**figures, **contents})
+        entry = json.dumps(finite({**figures, **contents}), ensure_ascii=False, allow_nan=False)
+        path = run.folder.path / SPIKES_FILE
+        with write_errors(path):
+            end_last_line(path)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(entry + "\n")
         run.journal.write("spike", {**figures, "suspects": contents["suspects"][:1]})
 
     run.process_group.world.by_first(record)
@@ -223,16 +228,6 @@ def _describe_spike(
         for nats, row in ranked[:_SUSPECTS]
     ]
     return {"batches": batches, "suspects": suspects}
-
-
-def _write_spike(run: Path, entry: Mapping[str, Any]) -> None:
-    """Append a line to ``spikes.jsonl``. Raises WriteError."""
-    path = run / SPIKES_FILE
-    with write_errors(path):
-        end_last_line(path)
-        with path.open("a", encoding="utf-8") as file:
-            line = json.dumps(finite(dict(entry)), ensure_ascii=False, allow_nan=False)
-            file.write(line + "\n")
 
 
 def _cross_entropy(model: SequenceModel, data: TrainingData, index: int, epoch: int) -> float:

@@ -14,6 +14,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, assert_never
 
+from pellucid.core.config import by_dotted_name
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.core.files import write_errors
 from pellucid.core.run_names import BOARD_FOLDER
@@ -200,7 +201,7 @@ class Trackio:
                 project=_PROJECT,
                 name=self._name,
                 group=self._name,
-                config=flat(self._settings),
+                config=by_dotted_name(self._settings),
                 embed=False,
                 auto_log_cpu=False,
                 auto_log_gpu=False,
@@ -241,7 +242,7 @@ class Wandb:
             group=self._folder.resolve().name,
             dir=str(self._folder),
             mode=os.environ.get("WANDB_MODE", "offline"),
-            config=flat(self._settings),
+            config=by_dotted_name(self._settings),
             settings=self._quiet,
         )
         # Its own count of steps never falls, which ours does after a rollback.
@@ -288,7 +289,9 @@ class MLflow:
         number = self._client.create_experiment(_PROJECT) if known is None else known.experiment_id
         started = self._client.create_run(number, run_name=self._folder.resolve().name)
         self._id = started.info.run_id
-        settings = [self._param(name, str(value)) for name, value in flat(self._settings).items()]
+        settings = [
+            self._param(name, str(value)) for name, value in by_dotted_name(self._settings).items()
+        ]
         self._client.log_batch(self._id, params=settings)
 
     def write(self, figures: Mapping[str, float], step: int) -> None:
@@ -302,14 +305,3 @@ class MLflow:
         if self._client is not None:
             self._client.set_terminated(self._id, "FAILED" if failed else "FINISHED")
             self._client = None
-
-
-def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The settings of a config by name, as ``training.learning_rate``."""
-    found: dict[str, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = value
-    return found

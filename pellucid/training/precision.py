@@ -105,11 +105,16 @@ class LossScale:
                     lambda gradient: gradient / self._factor
                 )
 
-    def enlarge(self, sums: LossSums) -> LossSums:
-        """The same sums; their gradient is multiplied by the factor as it enters the model."""
-        self._factor = self.value / 2.0 ** round(math.log2(max(1, sums.token_count)))
-        loss: Tensor = _EnlargeGradient.apply(sums.loss, self._factor)  # type: ignore[no-untyped-call]
-        return dataclasses.replace(sums, loss=loss)
+    def scaled(self, objective: Objective) -> Objective:
+        """The objective with the same sums, whose gradient enters the model times the factor."""
+
+        def sums_of(model: SequenceModel, batch: Batch) -> LossSums:
+            sums = objective(model, batch)
+            self._factor = self.value / 2.0 ** round(math.log2(max(1, sums.token_count)))
+            loss: Tensor = _EnlargeGradient.apply(sums.loss, self._factor)  # type: ignore[no-untyped-call]
+            return dataclasses.replace(sums, loss=loss)
+
+        return sums_of
 
     def note(self, *, is_finite: bool) -> None:
         """Adjust the scale after an update."""
@@ -130,18 +135,6 @@ class LossScale:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to where ``state`` was taken."""
         self.value, self.finite_in_a_row = state["value"], state["finite_in_a_row"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Scaled:
-    """Another objective, with loss scaling of its gradients."""
-
-    objective: Objective
-    scale: LossScale
-
-    def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
-        """The other objective's sums."""
-        return self.scale.enlarge(self.objective(model, batch))
 
 
 class _EnlargeGradient(torch.autograd.Function):

@@ -29,23 +29,15 @@ _FIGURES = {
 """The events of a journal that both runs share, and their figures that no clock decides."""
 
 
-class Child(Protocol):
-    """A training run in a process of its own; ``subprocess.Popen`` is one."""
+class _Child(Protocol):
+    """A training run in a process of its own, with the methods of ``subprocess.Popen``."""
 
-    def poll(self) -> int | None:
-        """Return the exit code, or None while the run goes on."""
-        ...
-
-    def kill(self) -> None:
-        """Send it SIGKILL."""
-        ...
-
-    def wait(self) -> int:
-        """Wait for its end; its exit code."""
-        ...
+    def poll(self) -> int | None: ...
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
 
 
-Start = Callable[[Path, Path], Child]
+Start = Callable[[Path, Path], _Child]
 """Starts training by a config file into a run folder; a run that is there is resumed."""
 
 
@@ -181,7 +173,7 @@ def differences(unbroken: Path, broken: Path) -> Iterator[str]:
             yield f"{key} of the state"
 
 
-def _train(child: Child) -> None:
+def _train(child: _Child) -> None:
     """Wait for the end of a run. Raises PellucidError if it fails."""
     with _ending(child):
         _require_success(child.wait())
@@ -196,7 +188,7 @@ def _require_success(code: int) -> None:
 
 
 @contextlib.contextmanager
-def _ending(child: Child) -> Iterator[None]:
+def _ending(child: _Child) -> Iterator[None]:
     """End the run with the block, also where a signal ends this process: its folder is removed."""
     try:
         yield

@@ -12,14 +12,13 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from pellucid.core.errors import ConfigError, DataError, OutputExistsError
 from pellucid.core.growing import GrowingFile
 from pellucid.core.special import UNK_ID
-from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import WarningLog
@@ -160,7 +159,6 @@ def write_translations(
     translator.split = False  # a line of training text stays one line
     log = WarningLog()  # one for all blocks
 
-    # The hash of the source is part of the origin: another text does not continue this file.
     digest, total = hash_of_lines(source)
     reference = None
     if finish.reference is not None:
@@ -170,7 +168,15 @@ def write_translations(
                 f"{source} and {finish.reference} must have as many lines, got {total:,} and"
                 f" {count:,}"
             )
-    origin = _origin(translator, settings, finish, digest, reference)
+    # Everything that decides what is written: another origin does not continue the same file.
+    origin = {
+        "bundle": bundle_hash(manifest_of(translator)),
+        "source": digest,
+        "reference": reference,
+        "engine": translator.engine.signature(settings),
+        **{f"decoding.{name}": value for name, value in settings.model_dump().items()},
+        **{name: getattr(finish, name) for name in ("measure", "noise_seed", "blank", "tag")},
+    }
     block_size = settings.stream_lines
 
     def copy(lines: BinaryIO) -> None:
@@ -254,27 +260,6 @@ def _finished(
 def _lines(source: Path, reference: Path | None) -> Iterator[tuple[str, str | None]]:
     others = itertools.repeat(None) if reference is None else iterate_lines(reference)
     return zip(iterate_lines(source), others, strict=reference is not None)
-
-
-def _origin(
-    translator: Translator,
-    settings: DecodingConfig,
-    finish: Finish,
-    digest: str,
-    reference: str | None,
-) -> dict[str, Any]:
-    """Everything that decides what is written; another origin does not continue the same file.
-
-    ``digest`` and ``reference`` are the hashes of the source and of the references.
-    """
-    return {
-        "bundle": bundle_hash(manifest_of(translator)),
-        "source": digest,
-        "reference": reference,
-        "engine": translator.engine.signature(settings),
-        **{f"decoding.{name}": value for name, value in settings.model_dump().items()},
-        **{name: getattr(finish, name) for name in ("measure", "noise_seed", "blank", "tag")},
-    }
 
 
 def hash_of_lines(path: Path) -> tuple[str, int]:

@@ -32,7 +32,6 @@ from pellucid.training.checkpoint import (
     saved_precision,
 )
 from pellucid.training.config import RunConfig, validation_search
-from pellucid.training.data import TrainingData
 from pellucid.training.distributed import (
     ALONE,
     ProcessGroup,
@@ -62,7 +61,7 @@ from pellucid.training.parent_models import (
     load_parent,
     load_teachers,
 )
-from pellucid.training.precision import LossScale, Precision, Scaled, resolve_precision
+from pellucid.training.precision import LossScale, Precision, resolve_precision
 from pellucid.training.preparation import prepare_data
 from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
@@ -150,7 +149,12 @@ def train(
         journal = Journal(folder.journal_path, listener) if world.is_first else Journal(None)
 
         process_group = process_group_of(config.training, world)
-        newest = _newest_checkpoint(folder, world) if resume else None
+        newest: Path | None = None
+        if resume:
+            # The first process chooses for all: another may not see a file yet on a network's disk.
+            found = world.by_first(lambda: newest_intact(out))
+            name = world.from_first(found and found.name)
+            newest = name and out / CHECKPOINTS_FOLDER / name
         run = set_up_run(config, folder, journal, process_group, make_objective, newest=newest)
         # Before a checkpoint restores the generators: gathering a sharded model draws from them.
         _try_searches(run, is_new=newest is None)
@@ -226,9 +230,14 @@ def set_up_run(
     model = build_any_model(config.model, *sizes, seed=config.training.seed)
     if isinstance(model, SkipGram):
         model.count(torch.from_numpy(ids) for ids in data.target_ids())
-    # A parent or a checkpoint replaces all parameters.
+    # From word vectors, if asked for; a parent or a checkpoint replaces all parameters.
     if parent is None and newest is None:
-        _start_from_vectors(model, data, config, process_group.world, device)
+        if config.model.pretrained_vectors is not None:
+            tokenizers = data.source_tokenizer, data.target_tokenizer
+            start_from_vectors(model, tokenizers, Path(config.model.pretrained_vectors))
+        if epochs := config.training.vector_epochs:
+            seed = config.training.seed
+            start_from_pairs(model, data, epochs, seed, process_group.world, device)
     if parent is not None:
         copy_parameters(model, parent)
     freeze(model, config.training.freeze)
@@ -255,7 +264,7 @@ def set_up_run(
     scale = LossScale() if precision == "fp16" else None
     if scale is not None:
         scale.attach(model)
-        objective = Scaled(objective, scale)
+        objective = scale.scaled(objective)
 
     return Run(
         config=config,
@@ -309,18 +318,6 @@ def _for_data(make_objective: MakeObjective, config: RunConfig) -> MakeObjective
     )
 
 
-def _start_from_vectors(
-    model: SequenceModel, data: TrainingData, config: RunConfig, world: World, device: str
-) -> None:
-    """Let the embeddings start from word vectors, those of a file or of the pairs, if asked for."""
-    if config.model.pretrained_vectors is not None:
-        tokenizers = data.source_tokenizer, data.target_tokenizer
-        start_from_vectors(model, tokenizers, Path(config.model.pretrained_vectors))
-    epochs = config.training.vector_epochs
-    if epochs:
-        start_from_pairs(model, data, epochs, config.training.seed, world, device)
-
-
 def _precision(config: RunConfig, newest: Path | None, world: World, device: str) -> Precision:
     """The checkpoint's precision, else that of the settings, or the one measured to be faster."""
 
@@ -336,14 +333,6 @@ def _precision(config: RunConfig, newest: Path | None, world: World, device: str
     # One process chooses for all: two machines may measure different results.
     chosen: Precision = world.from_first(world.by_first(choose))
     return chosen
-
-
-def _newest_checkpoint(folder: RunFolder, world: World) -> Path | None:
-    """The newest intact checkpoint, if there is one."""
-    # The first process chooses for all: another may not see a file yet on a network's disk.
-    newest = world.by_first(lambda: newest_intact(folder.path))
-    name = world.from_first(newest and newest.name)
-    return None if name is None else folder.path / CHECKPOINTS_FOLDER / name
 
 
 def resume_from(run: Run, folder: Path) -> None:

@@ -18,7 +18,7 @@ from pellucid.training.checkpoint import newest_intact
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.journal import read_journal
 from pellucid.training.objective import build_objective
-from pellucid.training.precision import LossScale, Scaled, autocast
+from pellucid.training.precision import LossScale, autocast
 from pellucid.training.presets import read_config
 from pellucid.training.step import StepReport, build_optimizer, find_gradient, update
 from pellucid.training.train import train
@@ -49,7 +49,7 @@ def test_a_scale_changes_no_bit_of_an_update_in_float32():
     objective = build_objective(CONFIG)
     reports = [
         update(model, build_optimizer(model, CONFIG), [BATCH, BATCH], each, CONFIG, rate=0.1)
-        for model, each in zip(models, [objective, Scaled(objective, scale)], strict=True)
+        for model, each in zip(models, [objective, scale.scaled(objective)], strict=True)
     ]
     assert reports[0] == reports[1]
     for plain, scaled in zip(*(model.parameters() for model in models), strict=True):
@@ -60,7 +60,7 @@ def test_frozen_parameters_have_no_gradient_to_be_scaled():
     model = tiny_model(dropout=0.0).float()
     model.target_embedding.weight.requires_grad_(False)
     LossScale(2.0).attach(model)
-    Scaled(build_objective(CONFIG), LossScale(2.0))(model, BATCH).loss.backward()
+    LossScale(2.0).scaled(build_objective(CONFIG))(model, BATCH).loss.backward()
     assert model.target_embedding.weight.grad is None
 
 
@@ -108,7 +108,7 @@ def test_what_vanishes_in_float16_survives_when_scaled(factor: float, survives: 
     scale = LossScale(factor)
     scale.attach(model)
     optimizer = build_optimizer(model, CONFIG)
-    report = find_gradient(model, optimizer, [BATCH], Scaled(_faint, scale), CONFIG)
+    report = find_gradient(model, optimizer, [BATCH], scale.scaled(_faint), CONFIG)
     assert (report.gradient_norm > 0.0) is survives
     assert report.gradient_norm < 1e-6
 
@@ -119,7 +119,7 @@ def test_float16_finds_the_gradient_of_float32_to_the_rounding():
         model = tiny_model(dropout=0.0).float()
         scale = LossScale()
         scale.attach(model)
-        objective = Scaled(build_objective(CONFIG), scale)
+        objective = scale.scaled(build_objective(CONFIG))
         optimizer = build_optimizer(model, CONFIG)
         report: StepReport = find_gradient(model, optimizer, [BATCH], objective, CONFIG, precision)
         norms.append((report.loss, report.gradient_norm))

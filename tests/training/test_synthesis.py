@@ -170,6 +170,13 @@ def test_another_search_or_another_text_cannot_go_on(source: Path, tmp_path: Pat
         write(tmp_path / "out", source)
 
 
+def test_another_column_of_the_same_table_cannot_go_on(tmp_path: Path):
+    (tmp_path / "pairs.jsonl").write_text('{"x": "a b", "y": "b"}\n' * 8)
+    write(tmp_path / "out", tmp_path / "pairs.jsonl#x", stop_at=1)
+    with pytest.raises(ConfigError, match="begun otherwise: source: "):
+        write(tmp_path / "out", tmp_path / "pairs.jsonl#y")
+
+
 def test_a_source_that_is_not_there_is_told_of(tmp_path: Path):
     with pytest.raises(InputMissingError, match=r"cannot read .*nothing: No such file"):
         write(tmp_path / "out", tmp_path / "nothing")
