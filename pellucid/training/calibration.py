@@ -282,8 +282,8 @@ def _fitting(
 
     # As a run would find after all measurements, if pairs are to be held out.
     if sample.is_whole and not data.valid_source:
-        first, *others = (sample.sources[row] for row in kept)
-        if all(comparable(each) == comparable(first) for each in others):
+        first = comparable(sample.sources[kept[0]])
+        if all(comparable(sample.sources[row]) == first for row in kept):
             report = StoreReport(sample.total, len(kept), 0, sample.total - len(kept))
             raise nothing_is_left(len(kept), report)
 

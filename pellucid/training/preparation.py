@@ -59,8 +59,9 @@ _TOKENIZERS_OF = "tokenizers-"
 _SAMPLED_ROWS = 1000
 _SEARCHED_PAIRS = 20_000
 """Pairs from the beginning of the training text whose letters are known."""
-_MOST_OTHER_LETTERS = 0.5
-"""A text of the same language has hardly any, unless it is written in thousands of characters."""
+_MOST_OTHER_LETTERS, _FEWEST_LETTERS = 0.5, 30
+"""A text of the same language has hardly any, unless it is written in thousands of characters; of
+fewer letters than the second number nothing is said."""
 _USUAL_GROWTH = 1.5
 """Tokens of enciphered sources for each plain one. A vocabulary that was learned from both has 1.0
 to 1.2, one that was not 2 to 3."""
@@ -186,12 +187,12 @@ def _warn_of_letters(files: PairFiles, valid: TextPairs) -> None:
             break  # text alone has the same on both sides
         known = {letter for pair in learned for letter in pair[side]}
         letters = list(filter(str.isalpha, itertools.chain.from_iterable(texts)))
-        unknown = sum(letter not in known for letter in letters) / max(1, len(letters))
-        if unknown > _MOST_OTHER_LETTERS:
+        unknown = sum(letter not in known for letter in letters)
+        if unknown > _MOST_OTHER_LETTERS * len(letters) and len(letters) >= _FEWEST_LETTERS:
             _log.warning(
                 "%.0f%% of the letters of the validation %s do not occur in the training text: is"
                 " it in another language?",
-                100 * unknown,
+                100 * unknown / len(letters),
                 name,
             )
 

@@ -152,8 +152,8 @@ def train(
         newest: Path | None = None
         if resume:
             # The first process chooses for all: another may not see a file yet on a network's disk.
-            found = world.by_first(lambda: newest_intact(out))
-            name = world.from_first(found and found.name)
+            intact = world.by_first(lambda: newest_intact(out))
+            name = world.from_first(intact and intact.name)
             newest = name and out / CHECKPOINTS_FOLDER / name
         run = set_up_run(config, folder, journal, process_group, make_objective, newest=newest)
         # Before a checkpoint restores the generators: gathering a sharded model draws from them.

@@ -90,7 +90,7 @@ def test_validation_text_that_cannot_be_right_is_told(tmp_path, caplog, files, s
 def test_validation_text_in_other_letters_is_told(tmp_path, caplog, side):
     """Bytes spell every text, so that no token of it is unknown."""
     written(tmp_path, ["le chat dort", "un chat"], ["le chien", "un chat"])
-    (tmp_path / f"valid_{side}").write_text("кошка спит 1\nс\n", encoding="utf-8")
+    (tmp_path / f"valid_{side}").write_text("кошка спит в доме 1\nсобака бежит домой\n", "utf-8")
     with caplog.at_level(logging.WARNING, "pellucid"):
         prepared(tmp_path)
     told = [each for each in caplog.messages if "letters" in each]
