@@ -38,8 +38,7 @@ def choose_config(
 
     ``target`` is left out if ``source`` holds both sides (TSV or JSONL). ``valid`` names text to
     validate on; without it some pairs are held out. ``overrides`` are like those of ``pellucid
-    train --set`` and replace what was chosen. Choosing takes some seconds to half a minute, most of
-    it to time updates.
+    train --set`` and replace what was chosen. Choosing takes up to half a minute, to time updates.
 
     Raises ConfigError for invalid minutes or overrides, and what reading the files raises.
     """
@@ -96,8 +95,7 @@ def config_of(recipe: Recipe) -> RunConfig:
 def keeping(recipe: Recipe, out: Path, listener: Listener | None = None) -> Listener:
     """A listener that writes the recipe into the run folder when the run starts.
 
-    Not earlier, because the folder of a new run must be empty. Every event is passed on to
-    ``listener``.
+    Not earlier, because the folder of a new run must be empty. ``listener`` gets every event.
     """
 
     def hear(event: dict[str, Any]) -> None:

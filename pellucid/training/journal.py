@@ -114,8 +114,7 @@ LIMITS = ("max_steps", "max_epochs", "max_minutes", "patience")
 class History:
     """The events that count, in the order of their steps.
 
-    Updates that a killed run had not saved, or that were rolled back, are in the journal twice;
-    the later ones count.
+    Of updates that a killed run had not saved, or that were rolled back, the later ones count.
     """
 
     start: Event | None = None

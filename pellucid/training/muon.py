@@ -58,8 +58,7 @@ class Muon(Optimizer):
 
     Source: Jordan et al. (2024); Liu et al. (2025), arXiv:2502.16982; twin of ``muon_update``.
     Law: tests/laws/test_updates_equal_the_page.py. Matrices of one shape are multiplied together,
-    on a CPU as many as its cache holds, as small products one by one take longer; under autocast
-    in its dtype.
+    on a CPU as many as its cache holds: small products take longer. Under autocast in its dtype.
     """
 
     def __init__(

@@ -11,11 +11,9 @@ from pellucid.core.errors import ConfigError
 from pellucid.core.near_names import did_you_mean
 from pellucid.model.seq2seq import PredictsTokens, SequenceModel
 from pellucid.model.stored import load_model_tensors, model_tensors
-from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.training.config import RunConfig
+from pellucid.training.data import Tokenizers
 from pellucid.training.parent import fixed_settings, parent_hash
-
-Tokenizers = tuple[Tokenizer, Tokenizer]
 
 
 def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:

@@ -266,8 +266,7 @@ class _Vocabulary:
 def _prepared(config: RunConfig) -> _Vocabulary | None:
     """The tokenizers, words and letters that ``pellucid prepare`` trained on this text, if it did.
 
-    Training them again could give others: of a large text sentencepiece draws other lines in each
-    process.
+    Training them again could give others: sentencepiece draws lines of a large text at random.
     """
     data = config.data
     # Looked for first: to name the folder, the whole text is hashed.

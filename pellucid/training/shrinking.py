@@ -37,8 +37,7 @@ def shrunk(teacher: Bundle, decoder: str, decoder_layers: int, seed: int) -> Bun
 
     Every parameter that the teacher has too is copied: embeddings, encoder, and of the decoder's
     layers those of the teacher's that ``copied_layers`` names. The others, such as the SSRU's, are
-    drawn from ``seed``. Raises ConfigError if the teacher is no Transformer, or if its decoder has
-    fewer layers.
+    drawn from ``seed``. Raises ConfigError for a teacher of another kind or with fewer layers.
     """
     smaller, layers = shrunk_config(teacher.config, decoder, decoder_layers)
     sizes = teacher.source_tokenizer.vocabulary_size, teacher.target_tokenizer.vocabulary_size

@@ -90,8 +90,7 @@ def gradient_noise_scale(trace: float, square: float) -> float | None:
 class GradientNoiseMeter:
     """Sums both estimates over many updates.
 
-    The ratio of the sums is steadier than the ratio of any one update (McCandlish et al., 2018,
-    Appendix A.1).
+    The ratio of the sums is steadier than that of any one update (McCandlish et al., 2018, A.1).
     """
 
     def __init__(self) -> None:

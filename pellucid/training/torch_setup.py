@@ -49,8 +49,7 @@ def no_plan_for_each_shape() -> Iterator[None]:
     """Within this block attention on a GPU takes a kernel that serves batches of any shape.
 
     In half precision PyTorch prefers cuDNN's, which compiles a plan for every new shape: an update
-    of the paper's base model, with batches of all lengths, took 0.39 s on an H200, nearly all of
-    it on the host.
+    of the paper's base model, with batches of all lengths, took 0.39 s on an H200, on the host.
     """
     was_enabled = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
     torch.backends.cuda.enable_cudnn_sdp(False)

@@ -45,9 +45,8 @@ def start_from_vectors(
 ) -> None:
     """Initialize the embeddings of ``model`` with the vectors in ``path``, token by token.
 
-    All vectors are scaled by one factor to the standard deviation with which embeddings are
-    initialized, d_model^-0.5. Raises ConfigError if the sizes differ or no token has a vector, and
-    as ``load_vectors``.
+    All vectors are scaled by one factor to the standard deviation of new embeddings, d_model^-0.5.
+    Raises ConfigError if the sizes differ or no token has a vector, and as ``load_vectors``.
     """
     vectors = load_vectors(path)
     if vectors.matrix.shape[1] != model.config.d_model:
