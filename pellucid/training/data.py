@@ -142,7 +142,7 @@ class TrainingData:
         return batch
 
     def fingerprints(self) -> dict[str, str]:
-        """What a checkpoint records of the data: its pairs, and how batches are drawn."""
+        """The facts of the data in a checkpoint: its pairs, and how batches are drawn."""
         rows = hashlib.sha256(self.rows.left_out.astype("<i8").tobytes()).hexdigest()
         return {
             "pairs": self.fingerprint,
