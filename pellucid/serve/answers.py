@@ -18,13 +18,22 @@ from pellucid.serve.schema import (
 
 
 def answer_sentence(
-    sentence: ReadSentence, translation: Translation | None, request: TranslateRequest
+    sentence: ReadSentence,
+    translation: Translation | None,
+    request: TranslateRequest,
+    following: Translation | None = None,
 ) -> SentenceAnswer:
-    """The answer for one sentence; ``translation`` is None for a blank one."""
+    """The answer for one sentence; ``translation`` is None for a blank one.
+
+    ``following`` is the translation of the next sentence, which may be one of another text.
+    """
     text = "" if translation is None else translation.text
     after = sentence.place.after
-    if text and sentence.next_source:
-        after = space_between(after, (sentence.place.text, sentence.next_source), text)
+    if sentence.next_source and text:
+        right = "" if following is None else following.text
+        after = space_between(after, (sentence.place.text, sentence.next_source), text, right)
+    elif sentence.next_source and "\n" not in after:
+        after = ""  # the space in front of nothing suffices
     tokens = [] if translation is None else list(translation.tokens)
 
     n_best = alternatives = None

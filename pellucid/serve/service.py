@@ -22,7 +22,7 @@ from pellucid.serve.limits import Limits
 from pellucid.serve.live import LivePage, make_live_page, require_small
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.reading import ReadText, read_texts
+from pellucid.serve.reading import ReadSentence, ReadText, read_texts
 from pellucid.serve.schema import (
     Alternative,
     AlternativesRequest,
@@ -359,9 +359,31 @@ class Service:
         texts: Sequence[ReadText],
         deadline: float,
     ) -> AsyncIterator[tuple[int, SentenceAnswer]]:
-        """Yield each sentence's number and answer, as they finish."""
+        """Yield each sentence's number and answer, once it and the next one of its text are finished:
+        the space between two translations depends on both."""
         sentences = [sentence for text in texts for sentence in text]
+        found: dict[int, Translation | None] = {}
 
+        async for index, translation in self._translations(served, request, sentences, deadline):
+            found[index] = translation
+            finished = []
+            if index - 1 in found and sentences[index - 1].next_source:
+                finished.append(index - 1)
+            if not sentences[index].next_source or index + 1 in found:
+                finished.append(index)
+
+            for each in finished:
+                following = found.get(each + 1)
+                yield each, answer_sentence(sentences[each], found[each], request, following)
+
+    async def _translations(
+        self,
+        served: Served,
+        request: TranslateRequest,
+        sentences: Sequence[ReadSentence],
+        deadline: float,
+    ) -> AsyncIterator[tuple[int, Translation | None]]:
+        """Yield each sentence's number and translation, as they finish; None for a blank one."""
         jobs = []
         glossary = glossary_of(served, request.glossary)
 
@@ -370,15 +392,14 @@ class Service:
                 text = _with_terms(sentence.text, glossary)
                 jobs.append(Job(index, text, len(sentence.ids)))
             else:
-                # A blank sentence needs no model.
-                yield index, answer_sentence(sentence, None, request)
+                yield index, None  # it needs no model
 
         if jobs:
             settings = search_settings(served.model, request, self.limits)
             if glossary is not None or served.model.needs_open(settings):
                 await self._open(served.model, deadline)
             async for index, translation in self._work(served, jobs, settings, deadline):
-                yield index, answer_sentence(sentences[index], translation, request)
+                yield index, translation
 
     async def _alone(
         self,
