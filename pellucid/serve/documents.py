@@ -121,7 +121,7 @@ class Documents:
         """
         served = self._service.find(model)
         glossary_of(served, glossary)
-        require_quality(served, below)
+        require_quality(served, below, doubtful)
         # A name of the client's: its letters are shown, and it is no path.
         name = name.replace("\\", "/").rpartition("/")[2][-_LONGEST_NAME:]
         name = "".join(each for each in name if each.isprintable())

@@ -336,7 +336,7 @@ class Service:
             _refuse(problems_of(request, self.limits))
         served = self.find(request.model)
         glossary_of(served, request.glossary)
-        require_quality(served, request.below)
+        require_quality(served, request.below, request.doubtful)
         search_settings(served.model, request, self.limits)  # refused before any answer begins
         limit = served.model.source_limit(self.limits.max_source_tokens)
         try:
@@ -538,8 +538,13 @@ def glossary_of(served: Served, name: str | None) -> Glossary | None:
     return served.model.glossaries[name]
 
 
-def require_quality(served: Served, below: float | None) -> None:
-    """Raise InvalidError if doubtful sentences are asked for and the model has no quality."""
+def require_quality(served: Served, below: float | None, doubtful: str) -> None:
+    """Raise InvalidError if doubtful sentences are asked for and the model has no quality, or what
+    is done with them and not which they are.
+    """
+    if doubtful == "leave" and below is None:
+        rule = "needs below, the quality from 0 to 1 under which a sentence is doubtful"
+        raise InvalidError([FieldProblem("doubtful", rule, "leave")])
     if below is not None and served.model.bundle.quality_points is None:
         rule = "needs a model whose quality was calibrated, and this one was not"
         raise InvalidError([FieldProblem("below", rule, shown(below))])

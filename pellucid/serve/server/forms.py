@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Mapping
 from email.message import Message
 from email.parser import HeaderParser
+from typing import Any
 from urllib.parse import parse_qsl
 
-from pellucid.serve.server.body import Received
+from pellucid.serve.server.body import Received, read_json
 from pellucid.serve.server.errors import FieldProblem, InvalidError, RefusedError
 from pellucid.serve.server.limits import ServerLimits
 
@@ -28,6 +29,21 @@ def is_form(received: Received) -> bool:
     """Whether a request is a form, which may be in its query string alone."""
     kind = received.kind
     return kind in (FORM, PARTS) or not (kind or received.body)
+
+
+def read_json_alone(received: Received, limits: ServerLimits) -> Any:
+    """The value of a body in JSON. Raises as ``read_json``, and InvalidError for fields in the query
+    string beside it, where only a key may be: none of them would be read.
+    """
+    fields = _form_fields(received.query)
+    problems = [
+        FieldProblem(name, "must be in the body, as that is JSON, and not in the address", "")
+        for name, _ in fields
+        if name != "api_key"
+    ]
+    if problems:
+        raise InvalidError(problems)
+    return read_json(received, limits)
 
 
 def read_form(received: Received) -> Fields:

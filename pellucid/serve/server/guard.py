@@ -217,6 +217,10 @@ class Guard:
             # A stranger's body must not be parsed, so the raw bytes are searched for a key first.
             self._check_key(rules, None)
 
+        if method == "POST" and scope["query_string"] and not rules.takes_query:
+            # It would change nothing, and nobody would notice.
+            raise RefusedError(400, "this address takes no query string; fields go into the body")
+
         value: Any = None
         state = scope["state"]
         # Many clients name a type with every request; what is deleted needs no body.

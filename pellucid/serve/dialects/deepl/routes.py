@@ -11,12 +11,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_rules import TagRules
-from pellucid.documents.protected import has_literals
 from pellucid.serve.dialects.choosing import AUTO, choose_model, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
-from pellucid.serve.marked import MarkedTexts, TextsAnswer
+from pellucid.serve.marked import MarkedTexts, warnings_header
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest, problems_of
 from pellucid.serve.server.body import VALUE, while_connected
@@ -59,7 +58,7 @@ class DeeplRequest(pydantic.BaseModel):
     """Elements within a sentence."""
     ignore_tags: list[str] | str = pydantic.Field(default_factory=list, max_length=_MOST_TAGS)
     """Elements whose content stays as it is."""
-    outline_detection: bool | str | None = None
+    outline_detection: bool | Literal["0", "1", "false", "true"] | None = None
     """In XML: unless it is false, or ``0``, elements that hold elements and no text of their own
     end a sentence, and so do those in them."""
     glossary_id: str | None = pydantic.Field(default=None, max_length=_LONGEST_NAME)
@@ -124,20 +123,30 @@ def make_deepl_routes(service: Service) -> APIRouter:
         source = AUTO if body.source_lang is None else body.source_lang
         model = choose_model(service, source, body.target_lang, found)
 
-        answered = await while_connected(request.receive, _translated(service, marked, body, model))
-        answered = note_languages(answered, model, found)
+        texts = _texts_of(body)
+        if body.split_sentences == "nonewlines" and body.tag_handling is None:
+            texts = [_LINE_END.sub(" ", text) for text in texts]
+        work = marked.translate(
+            service.find(model.place.name),
+            texts,
+            None if body.tag_handling is None else _rules(body),
+            split=body.split_sentences != "0",
+            glossary=body.glossary_id,
+        )
+        answers = note_languages(await while_connected(request.receive, work), model, found)
 
         language = model.source_language.upper()
         answer = DeeplResponse(
             translations=[
                 DeeplTranslation(
-                    detected_source_language=language, text=text, billed_characters=len(given)
+                    detected_source_language=language,
+                    text=each.text,
+                    billed_characters=len(given),
                 )
-                for given, text in zip(_texts_of(body), answered.texts, strict=True)
+                for given, each in zip(_texts_of(body), answers, strict=True)
             ]
         )
-
-        return JSONResponse(answer.model_dump(), headers=answered.headers)
+        return JSONResponse(answer.model_dump(), headers=warnings_header(answers))
 
     @router.get("/v2/languages", response_model=list[DeeplLanguage], responses=documented())
     async def deepl_languages(
@@ -167,9 +176,10 @@ def make_deepl_routes(service: Service) -> APIRouter:
 
 def _side_in(fields: object) -> str:
     """The ``type`` in the body of a GET, where DeepL's clients send it."""
-    if fields is None:
-        return "source"
-    side = fields.get("type", "source") if isinstance(fields, dict) else None
+    given = {} if fields is None else fields
+    side = given.get("type", "source") if isinstance(given, dict) else None
+    if isinstance(given, dict) and (others := given.keys() - {"type"}):
+        raise InvalidError([FieldProblem(name, "is not a field", "") for name in sorted(others)])
     if side not in ("source", "target"):
         raise InvalidError([FieldProblem("type", "must be source or target", shown(side))])
     return str(side)
@@ -180,35 +190,26 @@ def _texts_of(body: DeeplRequest) -> list[str]:
 
 
 def _check_limits(body: DeeplRequest, limits: Limits) -> None:
-    """Raise InvalidError for texts beyond the limits."""
+    """Raise InvalidError for texts beyond the limits, and for tags where none are read."""
     problems = problems_of(TranslateRequest(text=_texts_of(body)), limits)
+    if isinstance(body.text, str):
+        problems = [
+            dataclasses.replace(each, field=each.field.removesuffix(".0")) for each in problems
+        ]
+    if body.tag_handling is None:
+        names = ("splitting_tags", "non_splitting_tags", "ignore_tags")
+        problems += [
+            FieldProblem(name, "needs tag_handling, html or xml", "")
+            for name in names
+            if _names(getattr(body, name))
+        ]
     if problems:
-        single = isinstance(body.text, str)
-        raise InvalidError([_of_single(each) if single else each for each in problems])
+        raise InvalidError(problems)
 
 
 def _detected(body: DeeplRequest) -> list[list[Detected]] | None:
     """Return the languages that each text may be in; None where no language can be detected."""
     return languages_of_texts(_texts_of(body), has_tags=body.tag_handling is not None)
-
-
-async def _translated(
-    service: Service, marked: MarkedTexts, body: DeeplRequest, model: LoadedModel
-) -> TextsAnswer:
-    """The translation of each text."""
-    given = _texts_of(body)
-    if body.split_sentences == "nonewlines" and body.tag_handling is None:
-        given = [_LINE_END.sub(" ", text) for text in given]
-    split = body.split_sentences != "0"
-    if body.tag_handling is not None or any(map(has_literals, given)):
-        served = service.find(model.place.name)
-        rules = None if body.tag_handling is None else _rules(body)
-        return await marked.translate(served, given, rules, split=split, glossary=body.glossary_id)
-
-    request = TranslateRequest(
-        text=given, model=model.place.name, split=split, glossary=body.glossary_id
-    )
-    return TextsAnswer.of((await service.translate(request, whole=True)).translations)
 
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -230,7 +231,3 @@ def _names(given: Sequence[str]) -> frozenset[str]:
     """The names of elements, in lower case as the parser gives them."""
     names = given.split(",") if isinstance(given, str) else given
     return frozenset(name.strip().lower() for name in names if name.strip())
-
-
-def _of_single(problem: FieldProblem) -> FieldProblem:
-    return dataclasses.replace(problem, field=problem.field.removesuffix(".0"))

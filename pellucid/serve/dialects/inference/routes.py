@@ -15,7 +15,7 @@ from pellucid.core.version import __version__
 from pellucid.serve.dialects.inference.binary_tensors import HEAD_LENGTH, write_tensors
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
-from pellucid.serve.marked import TextsAnswer
+from pellucid.serve.marked import AnsweredText, warnings_header
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest, TranslateResponse, problems_of
 from pellucid.serve.server.body import while_connected
@@ -180,7 +180,7 @@ def add_model_routes(router: APIRouter, service: Service, path: str) -> None:
         model = found(request)
         texts = _texts_of(body.inputs[0])
         wanted = _translate_request(body, model, texts, service)
-        answer = await while_connected(request.receive, service.translate(wanted))
+        answer = await while_connected(request.receive, service.translate(wanted, whole=True))
         return _response(body, model, answer)
 
 
@@ -264,7 +264,7 @@ def _response(body: InferRequest, model: LoadedModel, answer: TranslateResponse)
     if body.id is not None:
         table["id"] = body.id
     table["outputs"] = outputs
-    headers = TextsAnswer.of(answer.translations).headers
+    headers = warnings_header(list(map(AnsweredText.of, answer.translations)))
     if not binary:
         return JSONResponse(table, headers=headers)
     content, head_length = write_tensors(table, binary)

@@ -7,9 +7,9 @@ from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.libretranslate.files import make_file_routes
 from pellucid.serve.dialects.libretranslate.routes import make_libretranslate_routes
 from pellucid.serve.documents import Documents
-from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.server.body import Received
 from pellucid.serve.server.errors import ErrorForm
-from pellucid.serve.server.forms import is_form, once, read_form, read_upload
+from pellucid.serve.server.forms import is_form, once, read_form, read_json_alone, read_upload
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.rules import Rulebook, Rules
 from pellucid.serve.service import Service
@@ -18,7 +18,7 @@ from pellucid.serve.service import Service
 def read_fields(received: Received, limits: ServerLimits) -> Any:
     """The fields of JSON or a form, where the digits of ``alternatives`` are a number."""
     if not is_form(received):
-        return read_json(received, limits)
+        return read_json_alone(received, limits)
     fields: dict[str, Any] = {**once(read_form(received))}
     count = fields.get("alternatives", "")
     if count.isdecimal() and len(count) < 10:
