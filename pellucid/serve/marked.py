@@ -147,7 +147,7 @@ class MarkedTexts:
                     documents,
                     ModelTranslator(translator, by),
                     split=split,
-                    by_text=not served.model.has_attention,
+                    by_text=not translator.can_align,
                 )
                 warnings[:] = warnings or found  # those of the best, which is written first
                 return translated

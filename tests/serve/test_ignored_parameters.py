@@ -94,9 +94,7 @@ def test_a_text_of_a_list_is_translated_as_it_is_alone(client: TestClient):
 def test_a_long_sentence_of_a_tensor_is_translated_in_parts(client: TestClient):
     """Its answer has no place for ``truncated``."""
     long = "chat " * 100
-    answer = client.post(
-        "/v2/models/tiny/infer", json={"inputs": [TENSOR | {"data": [long]}]}
-    )
+    answer = client.post("/v2/models/tiny/infer", json={"inputs": [TENSOR | {"data": [long]}]})
     [said] = answer.json()["outputs"][0]["data"]
     assert "truncated" not in answer.headers.get("x-pellucid-warnings", "")
     libre = client.post("/translate", json=LIBRE | {"q": long}).json()

@@ -24,14 +24,13 @@ def written(text: str) -> Translation:
 
 def multilingual_model() -> SimpleNamespace:
     """A model with a token for each word."""
+    tokenizer = create_autospec(MarianTokenizer, codes={">>deu<<"})
+    tokenizer.tokens.side_effect = lambda ids: ["▁x"] * len(ids)
     return SimpleNamespace(
-        bundle=SimpleNamespace(
-            source_tokenizer=create_autospec(MarianTokenizer, codes={">>deu<<"})
-        ),
+        bundle=SimpleNamespace(source_tokenizer=tokenizer),
         settings=SimpleNamespace(target_code=""),
         source_language="en",
         source_ids=lambda texts: [[7] * len(text.split()) for text in texts],
-        source_tokens=lambda ids: ["▁x"] * len(ids),
     )
 
 
@@ -88,7 +87,9 @@ def test_the_spacing_of_an_answer_suits_the_translation(
     request = TranslateRequest(text=[source])
     [read] = asyncio.run(read_texts(model, request, 99))
     found = [*map(written, translations), None]
-    answers = [answer_sentence(each, found[n], request, found[n + 1]) for n, each in enumerate(read)]
+    answers = [
+        answer_sentence(each, found[n], request, found[n + 1]) for n, each in enumerate(read)
+    ]
     assert answer_text(answers, request).text == text
 
 

@@ -17,8 +17,8 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pellucid.core.version import __version__
+from pellucid.serve.dialects import Dialect
 from pellucid.serve.dialects.deepl import deepl
-from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.inference import inference
 from pellucid.serve.dialects.libretranslate import libretranslate
 from pellucid.serve.documents import Documents

@@ -63,7 +63,7 @@ def make_routes(service: Service) -> APIRouter:
         if body.stream:
             lines = _stream(service, body, request)
             # The status is sent with the first line, so an error before it still gets its own.
-            first = await while_connected(request.receive, _first_of(lines))
+            first = await while_connected(request.receive, anext(lines))
             request.scope["state"]["streaming"] = True
             return StreamingResponse(_chained(first, lines), media_type=NDJSON)
 
@@ -223,10 +223,6 @@ async def _stream(
     yield json.dumps({"model": model, "done": True}).encode() + b"\n"
 
 
-async def _first_of(lines: AsyncIterator[bytes]) -> bytes:
-    return await anext(lines)
-
-
 async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for each in rest:
@@ -234,13 +230,12 @@ async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
 
 
 def _line(head: dict[str, Any], answer: SentenceAnswer) -> bytes:
-    return (
-        json.dumps(head | answer.model_dump(exclude_none=True), ensure_ascii=False).encode() + b"\n"
-    )
+    line = json.dumps(head | answer.model_dump(exclude_none=True), ensure_ascii=False)
+    return f"{line}\n".encode()
 
 
-def _json(text: str, status: int = 200) -> Response:
-    return Response(text, status_code=status, media_type="application/json")
+def _json(text: str) -> Response:
+    return Response(text, media_type="application/json")
 
 
 def _state(word: str, status: int) -> Response:

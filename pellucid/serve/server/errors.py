@@ -105,6 +105,12 @@ class InvalidError(ServiceError):
         super().__init__("; ".join(listed))
 
 
+def refuse(problems: Sequence[FieldProblem]) -> None:
+    """Raise InvalidError if there are any."""
+    if problems:
+        raise InvalidError(problems)
+
+
 class NotFoundError(ServiceError):
     """The request names something that does not exist; ``title`` names its kind."""
 

@@ -16,13 +16,12 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.marked import MarkedTexts, warnings_header
-from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, problems_of
+from pellucid.serve.schema import Message, TranslateRequest, problems_of
 from pellucid.serve.server.body import VALUE, while_connected
-from pellucid.serve.server.errors import FieldProblem, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, refuse
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
-from pellucid.text.detection import Detected, languages_of_texts
+from pellucid.text.detection import languages_of_texts
 from pellucid.text.languages import language_name
 
 _NO_LIMIT = 10**12
@@ -33,12 +32,8 @@ _MOST_TAGS = 1000
 """The limit on names of elements, and on characters that name them."""
 
 
-class DeeplRequest(pydantic.BaseModel):
+class DeeplRequest(Message):
     """A request as clients of DeepL send it, in JSON or as a form."""
-
-    model_config = pydantic.ConfigDict(
-        strict=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=()
-    )
 
     text: str | list[str]
     """The text to translate."""
@@ -118,12 +113,13 @@ def make_deepl_routes(service: Service) -> APIRouter:
     async def deepl_translate(body: DeeplRequest, request: Request) -> Response:
         """Translate as DeepL does; the languages choose the model."""
         _check_limits(body, service.limits)
-        found = await asyncio.to_thread(_detected, body) if body.source_lang is None else None
-
+        texts, found = _texts_of(body), None
+        if body.source_lang is None:
+            has_tags = body.tag_handling is not None
+            found = await asyncio.to_thread(languages_of_texts, texts, has_tags=has_tags)
         source = AUTO if body.source_lang is None else body.source_lang
         model = choose_model(service, source, body.target_lang, found)
 
-        texts = _texts_of(body)
         if body.split_sentences == "nonewlines" and body.tag_handling is None:
             texts = [_LINE_END.sub(" ", text) for text in texts]
         work = marked.translate(
@@ -203,13 +199,7 @@ def _check_limits(body: DeeplRequest, limits: Limits) -> None:
             for name in names
             if _names(getattr(body, name))
         ]
-    if problems:
-        raise InvalidError(problems)
-
-
-def _detected(body: DeeplRequest) -> list[list[Detected]] | None:
-    """Return the languages that each text may be in; None where no language can be detected."""
-    return languages_of_texts(_texts_of(body), has_tags=body.tag_handling is not None)
+    refuse(problems)
 
 
 _LINE_END = re.compile(r"\r\n|\r|\n")

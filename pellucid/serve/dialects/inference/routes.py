@@ -17,22 +17,22 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import AnsweredText, warnings_header
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, TranslateResponse, problems_of
+from pellucid.serve.schema import Message, TranslateRequest, TranslateResponse, problems_of
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError, UnavailableError
+from pellucid.serve.server.errors import (
+    FieldProblem,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+    refuse,
+)
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 
 _VERSION = "1"
 
 
-class _Message(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(
-        strict=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=()
-    )
-
-
-class InferParameters(_Message):
+class InferParameters(Message):
     """How to translate, and how to answer."""
 
     beam_size: int | None = pydantic.Field(default=None, ge=1)
@@ -48,14 +48,14 @@ class InferParameters(_Message):
     """Ignored: ``GET /v1/limits`` has the time for an answer."""
 
 
-class InferTensorParameters(_Message):
+class InferTensorParameters(Message):
     """The parameters of a tensor beside its type."""
 
     content_type: str | None = None
     """Ignored: BYTES are texts in UTF-8."""
 
 
-class InferInput(_Message):
+class InferInput(Message):
     """The texts to translate."""
 
     name: Literal["text"]
@@ -66,20 +66,20 @@ class InferInput(_Message):
     parameters: InferTensorParameters | None = None
 
 
-class InferOutputParameters(_Message):
+class InferOutputParameters(Message):
     """How an output is sent."""
 
     binary_data: bool | None = None
 
 
-class InferOutput(_Message):
+class InferOutput(Message):
     """An output that is wanted."""
 
     name: Literal["translation", "score"]
     parameters: InferOutputParameters | None = None
 
 
-class InferRequest(_Message):
+class InferRequest(Message):
     """Texts as one tensor."""
 
     id: str | None = pydantic.Field(default=None, max_length=200)
@@ -92,7 +92,7 @@ class InferRequest(_Message):
     """All, if it is empty."""
 
 
-class InferTensor(_Message):
+class InferTensor(Message):
     """One output."""
 
     name: str
@@ -101,7 +101,7 @@ class InferTensor(_Message):
     data: list[str] | list[float]
 
 
-class InferResponse(_Message):
+class InferResponse(Message):
     """The outputs, one value for each text."""
 
     model_name: str
@@ -234,9 +234,7 @@ def _translate_request(
             else f"parameters.{each.field}"
         )
         problems.append(dataclasses.replace(each, field=field))
-    if problems:
-        raise InvalidError(problems)
-
+    refuse(problems)
     return wanted
 
 

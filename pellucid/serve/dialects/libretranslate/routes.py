@@ -17,9 +17,9 @@ from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.marked import AnsweredText, MarkedTexts, warnings_header
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, problems_of
+from pellucid.serve.schema import Message, TranslateRequest, problems_of
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import FieldProblem, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, refuse
 from pellucid.serve.service import Service
 from pellucid.text.detection import Detected, languages_of_texts, likely_languages
 from pellucid.text.languages import UNKNOWN, language_name
@@ -27,10 +27,8 @@ from pellucid.text.languages import UNKNOWN, language_name
 _LONGEST_NAME = 200
 
 
-class LibreRequest(pydantic.BaseModel):
+class LibreRequest(Message):
     """A request as clients of LibreTranslate send it, in JSON or as a form."""
-
-    model_config = pydantic.ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
 
     q: str | list[str]
     """The text to translate."""
@@ -52,10 +50,8 @@ class LibreRequest(pydantic.BaseModel):
     """Sent by the client ``libretranslate`` of npm; ignored, as by LibreTranslate."""
 
 
-class LibreDetectRequest(pydantic.BaseModel):
+class LibreDetectRequest(Message):
     """A text whose language is to be detected."""
-
-    model_config = pydantic.ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
 
     q: str
     api_key: str | None = None
@@ -98,7 +94,10 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     async def libre_translate(body: LibreRequest, request: Request) -> Response:
         """Translate as LibreTranslate does; the languages choose the model."""
         _check_limits(body, service.limits)
-        found = await asyncio.to_thread(_detected, body) if body.source == AUTO else None
+        found = None
+        if body.source == AUTO:
+            has_tags = body.format == "html"
+            found = await asyncio.to_thread(languages_of_texts, _originals(body), has_tags=has_tags)
         model = choose_model(service, body.source, body.target, found)
         work = marked.translate(
             service.find(model.place.name),
@@ -169,11 +168,6 @@ def _originals(body: LibreRequest) -> list[str]:
     return [body.q] if isinstance(body.q, str) else list(body.q)
 
 
-def _detected(body: LibreRequest) -> list[list[Detected]] | None:
-    """Return the languages that each text of ``q`` may be in; None where none can be detected."""
-    return languages_of_texts(_originals(body), has_tags=body.format == "html")
-
-
 def _as_json(found: Detected) -> dict[str, Any]:
     return {"confidence": round(100 * found.probability, 1), "language": found.language}
 
@@ -181,12 +175,10 @@ def _as_json(found: Detected) -> dict[str, Any]:
 def _check_limits(body: LibreRequest, limits: Limits) -> None:
     """Raise InvalidError for values beyond the limits, which apply to ``q`` as it was sent."""
     request = TranslateRequest(text=body.q, alternatives=body.alternatives)
-    problems = [
-        dataclasses.replace(each, field=each.field.replace("text", "q", 1))
-        for each in problems_of(request, limits)
-    ]
-    if problems:
-        raise InvalidError(problems)
+    problems = problems_of(request, limits)
+    refuse(
+        [dataclasses.replace(each, field=each.field.replace("text", "q", 1)) for each in problems]
+    )
 
 
 def _libre_answer(
