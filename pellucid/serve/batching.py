@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pellucid.core.errors import CancelledError, ConfigError, DataError, place_of
 from pellucid.decoding.config import DecodingConfig
@@ -47,15 +47,9 @@ class EngineError(ServiceError):
     """The model failed on this text, or computed NaN or infinity."""
 
 
-class Translates(Protocol):
-    """The function that translates a batch: sentences in, translations out, in order."""
-
-    def __call__(
-        self, texts: list[str | Request], settings: DecodingConfig, watcher: SearchWatcher
-    ) -> list[Translation]:
-        """Raises whatever goes wrong, and what the watcher raises."""
-
-
+Translates = Callable[[list[str | Request], DecodingConfig, SearchWatcher], list[Translation]]
+"""The function that translates a batch: one translation for each sentence, in order. It raises
+whatever goes wrong, and what the watcher raises."""
 LoneWork = Callable[[SearchWatcher], object]
 """Work that shares no batch; it may pass the watcher to a search."""
 

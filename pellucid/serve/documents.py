@@ -149,7 +149,7 @@ class Documents:
         """Name and bytes of a translated document. Raises NotFoundError unless it is done."""
         record = self._find(key)
         if record.state != "done":
-            raise NotFoundError("No document", f"the document is {record.state}")
+            raise NotFoundError(f"the document is {record.state}")
         try:
             data = await asyncio.to_thread(self._shelf.data, key)
         except FileNotFoundError:  # it has just been dropped
@@ -398,4 +398,4 @@ def reason_of_end(code: int, task: DocumentTask) -> str:
 
 
 def _no_document() -> NotFoundError:
-    return NotFoundError("No document", "there is no such document, or no longer")
+    return NotFoundError("there is no such document, or no longer")

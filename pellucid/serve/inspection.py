@@ -60,7 +60,7 @@ def find_alternatives(
     try:
         return translator.alternatives(text, request.prefix, count, watcher)
     except DataError as error:  # the prefix holds a token outside the vocabulary
-        raise NotFoundError("Unknown name", str(error)) from None
+        raise NotFoundError(str(error)) from None
 
 
 def look_inside(
@@ -77,7 +77,7 @@ def look_inside(
         sentence = read_sentence(inside, request.text, request.target)
         capture = capture_of(inside, sentence, request.only)
     except ConfigError as error:
-        raise NotFoundError("Unknown name", str(error)) from None
+        raise NotFoundError(str(error)) from None
 
     names = _without_twins(capture.names())
     count = sum(capture[name].numel() for name in names)

@@ -4,8 +4,9 @@ Unknown fields and wrong types are refused. The docstrings of messages and field
 descriptions in the OpenAPI document.
 """
 
+import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 import pydantic
@@ -14,7 +15,7 @@ from pydantic import Field
 from pellucid.decoding.result import OTHER_WAY_SHARE
 from pellucid.decoding.warnings import WarningKind
 from pellucid.serve.limits import Limits
-from pellucid.serve.server.errors import FieldProblem
+from pellucid.serve.server.errors import FieldProblem, refuse
 from pellucid.serve.server.strict_json import shown
 
 _LONGEST_NAME = 200
@@ -316,6 +317,17 @@ def problems_of(request: Message, limits: Limits) -> list[FieldProblem]:
         if schema == type(request).__name__
         for problem in _beyond(field, getattr(request, field), bounds)
     ]
+
+
+def require_limits(
+    request: Message, limits: Limits, name: Callable[[str], str] = lambda field: field
+) -> None:
+    """Raise InvalidError for every value of a request beyond the limits.
+
+    ``name`` gives the name that a field has in another interface.
+    """
+    problems = problems_of(request, limits)
+    refuse([dataclasses.replace(each, field=name(each.field)) for each in problems])
 
 
 def _beyond(field: str, value: object, bounds: Mapping[str, int]) -> Iterator[FieldProblem]:

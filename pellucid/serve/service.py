@@ -34,7 +34,7 @@ from pellucid.serve.schema import (
     TranslateRequest,
     TranslateResponse,
     WalkRequest,
-    problems_of,
+    require_limits,
 )
 from pellucid.serve.server.errors import (
     ConflictError,
@@ -196,7 +196,7 @@ class Service:
         Raises as ``translate`` does, and NotFoundError for a prefix with a token that the model
         does not know. A blank text has no alternatives.
         """
-        refuse(problems_of(request, self.limits))
+        require_limits(request, self.limits)
         served = self.find(request.model)
         model, limits = served.model, self.limits
         count = request.count or min(_ALTERNATIVES, limits.max_n_best)
@@ -231,7 +231,7 @@ class Service:
 
         Raises as ``translate`` does.
         """
-        refuse(problems_of(request, self.limits))
+        require_limits(request, self.limits)
         served = self.find(request.model)
         model, limits = served.model, self.limits
 
@@ -315,16 +315,14 @@ class Service:
         if name is None:
             return next(iter(self._served.values()))
         if name not in self._served:
-            raise NotFoundError(
-                "Unknown model", f"there is no model {shown(name)}; GET /v1/models lists them"
-            )
+            raise NotFoundError(f"there is no model {shown(name)}; GET /v1/models lists them")
         return self._served[name]
 
     async def _read(
         self, request: TranslateRequest, deadline: float, *, whole: bool = False
     ) -> tuple[Served, list[ReadText]]:
         if not whole:
-            refuse(problems_of(request, self.limits))
+            require_limits(request, self.limits)
         served = self.find(request.model)
         glossary_of(served, request.glossary)
         require_quality(served, request.below, request.doubtful)

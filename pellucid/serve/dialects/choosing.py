@@ -53,7 +53,11 @@ def choose_model(
     """
     service.find(None)
     models = service.loaded()
-    far = {model: _distance(model, source, target) for model in models}
+    far = {
+        each: (0 if source == AUTO else distance(source, each.source_language))
+        + distance(target, each.target_language)
+        for each in models
+    }
     # the nearest first; of equals the first model stays first
     fitting = sorted((each for each in models if far[each] < math.inf), key=far.__getitem__)
     known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
@@ -114,9 +118,3 @@ def note_languages(
         else each
         for each, text in zip(answers, found or [()] * len(answers), strict=True)
     ]
-
-
-def _distance(model: LoadedModel, source: str, target: str) -> float:
-    """The distance of a model from a pair of languages."""
-    of = 0 if source == AUTO else distance(source, model.source_language)
-    return of + distance(target, model.target_language)

@@ -25,6 +25,7 @@ from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import Problem, ServiceError, request_id_of
 from pellucid.serve.server.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.server.problems import CONTENT_TYPE as PROBLEM
+from pellucid.serve.server.problems import TITLES
 from pellucid.serve.server.rules import OPEN, Rulebook
 from pellucid.serve.service import Service
 
@@ -211,7 +212,7 @@ async def _stream(
         # Once the stream has begun its status is sent: the problem becomes the last line.
         if request.scope["state"].get("streaming"):
             problem = Problem(
-                title=error.title,
+                title=TITLES[error.status],
                 status=error.status,
                 detail=str(error),
                 request_id=request_id_of(request.scope),

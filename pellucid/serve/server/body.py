@@ -75,9 +75,9 @@ def parse_json(body: bytes, limits: ServerLimits) -> Any:
         raise RefusedError(400, str(error)) from None
 
 
-def replay(body: bytes, receive: Receive) -> Receive:
-    """An ASGI receive channel that first returns ``body``, which was read, then later events."""
-    waiting: list[Event] = [{"type": "http.request", "body": body, "more_body": False}]
+def after_body(receive: Receive) -> Receive:
+    """An ASGI receive channel of a request whose body was read: an empty one, then later events."""
+    waiting: list[Event] = [{"type": "http.request", "body": b"", "more_body": False}]
 
     async def receive_again() -> Event:
         return waiting.pop() if waiting else await receive()

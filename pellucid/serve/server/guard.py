@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pellucid.core.errors import place_of
 from pellucid.serve.server.auth import KeyRing, key_in_query, key_of, keys_in_body
-from pellucid.serve.server.body import VALUE, ClientLeftError, Received, read_body, replay
+from pellucid.serve.server.body import VALUE, ClientLeftError, Received, after_body, read_body
 from pellucid.serve.server.checks import (
     check_framing,
     check_host,
@@ -226,7 +226,7 @@ class Guard:
         if VALUE in state and policy.log_text:
             _TEXT_LOG.info("request %s: %s", state["request_id"], _without_key(value))
         # The route takes the value that was checked: the body is parsed once.
-        await self._app(scope, replay(b"", receive) if reads else receive, send)
+        await self._app(scope, after_body(receive) if reads else receive, send)
 
     async def _body(self, receive: Receive, rules: Rules) -> bytes:
         """Read the body and wait for this request's turn.

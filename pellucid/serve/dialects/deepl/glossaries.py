@@ -156,7 +156,7 @@ def make_glossary_routes(service: Service) -> APIRouter:
         try:
             model = choose_model(service, source_lang, target_lang)
         except LanguagesError as error:
-            raise NotFoundError("Unknown glossary", str(error)) from None
+            raise NotFoundError(str(error)) from None
         _models_with(service, glossary_id)
         own = DeeplEntries(
             source_lang=model.source_language.upper(),
@@ -185,7 +185,7 @@ def _models_with(service: Service, name: str) -> list[LoadedModel]:
     """The models of all pairs that have a glossary. Raises NotFoundError."""
     found = [model for model in _of_pairs(service) if name in model.glossaries]
     if not found:
-        raise NotFoundError("Unknown glossary", f"there is no glossary {shown(name)}")
+        raise NotFoundError(f"there is no glossary {shown(name)}")
     return found
 
 

@@ -1,7 +1,6 @@
 """DeepL's HTTP interface, so that its clients work with this server."""
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import Sequence
 from typing import Literal
@@ -14,9 +13,8 @@ from pellucid.documents.html_rules import TagRules
 from pellucid.serve.dialects.choosing import AUTO, choose_model, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
-from pellucid.serve.limits import Limits
 from pellucid.serve.marked import MarkedTexts, warnings_header
-from pellucid.serve.schema import Message, TranslateRequest, problems_of
+from pellucid.serve.schema import Message, TranslateRequest, require_limits
 from pellucid.serve.server.body import VALUE, while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError, refuse
 from pellucid.serve.server.strict_json import shown
@@ -112,8 +110,11 @@ def make_deepl_routes(service: Service) -> APIRouter:
     @router.post("/v2/translate", response_model=DeeplResponse, responses=documented(429, 504))
     async def deepl_translate(body: DeeplRequest, request: Request) -> Response:
         """Translate as DeepL does; the languages choose the model."""
-        _check_limits(body, service.limits)
         texts, found = _texts_of(body), None
+        end = ".0" if isinstance(body.text, str) else ""
+        wanted = TranslateRequest(text=texts)
+        require_limits(wanted, service.limits, lambda name: name.removesuffix(end))
+        _require_tags_read(body)
         if body.source_lang is None:
             has_tags = body.tag_handling is not None
             found = await asyncio.to_thread(languages_of_texts, texts, has_tags=has_tags)
@@ -185,21 +186,12 @@ def _texts_of(body: DeeplRequest) -> list[str]:
     return [body.text] if isinstance(body.text, str) else body.text
 
 
-def _check_limits(body: DeeplRequest, limits: Limits) -> None:
-    """Raise InvalidError for texts beyond the limits, and for tags where none are read."""
-    problems = problems_of(TranslateRequest(text=_texts_of(body)), limits)
-    if isinstance(body.text, str):
-        problems = [
-            dataclasses.replace(each, field=each.field.removesuffix(".0")) for each in problems
-        ]
+def _require_tags_read(body: DeeplRequest) -> None:
+    """Raise InvalidError for names of elements where no tags are read."""
     if body.tag_handling is None:
+        rule = "needs tag_handling, html or xml"
         names = ("splitting_tags", "non_splitting_tags", "ignore_tags")
-        problems += [
-            FieldProblem(name, "needs tag_handling, html or xml", "")
-            for name in names
-            if _names(getattr(body, name))
-        ]
-    refuse(problems)
+        refuse([FieldProblem(each, rule, "") for each in names if _names(getattr(body, each))])
 
 
 _LINE_END = re.compile(r"\r\n|\r|\n")

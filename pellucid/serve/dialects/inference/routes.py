@@ -4,7 +4,6 @@ A model has the input ``text`` and the outputs ``translation`` and ``score``. Te
 binary as in Triton's extension (``binary_tensors``).
 """
 
-import dataclasses
 from typing import Any, Literal
 
 import pydantic
@@ -17,15 +16,9 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import AnsweredText, warnings_header
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import Message, TranslateRequest, TranslateResponse, problems_of
+from pellucid.serve.schema import Message, TranslateRequest, TranslateResponse, require_limits
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import (
-    FieldProblem,
-    InvalidError,
-    NotFoundError,
-    UnavailableError,
-    refuse,
-)
+from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError, UnavailableError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 
@@ -147,9 +140,7 @@ def add_model_routes(router: APIRouter, service: Service, path: str) -> None:
         name = request.path_params["name"]
         model = service.find(name).model
         if version != _VERSION:
-            raise NotFoundError(
-                "Unknown version", f"a model has the version {_VERSION}, got {shown(version)}"
-            )
+            raise NotFoundError(f"a model has the version {_VERSION}, got {shown(version)}")
         return model
 
     @router.get(path, responses=documented(404), include_in_schema=not is_versioned)
@@ -226,15 +217,15 @@ def _translate_request(
         max_new_tokens=body.parameters.max_new_tokens,
         split=body.parameters.split,
     )
-    problems = []
-    for each in problems_of(wanted, service.limits):
-        field = (
-            each.field.replace("text", "inputs.0.data", 1)
-            if each.field.startswith("text")
-            else f"parameters.{each.field}"
-        )
-        problems.append(dataclasses.replace(each, field=field))
-    refuse(problems)
+    require_limits(
+        wanted,
+        service.limits,
+        lambda name: (
+            name.replace("text", "inputs.0.data", 1)
+            if name.startswith("text")
+            else f"parameters.{name}"
+        ),
+    )
     return wanted
 
 

@@ -1,7 +1,6 @@
 """LibreTranslate's HTTP interface, so that its clients work with this server."""
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -14,12 +13,11 @@ from pellucid.documents.names import FORMATS
 from pellucid.serve.dialects.choosing import AUTO, choose_model, is_in, is_other, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
-from pellucid.serve.limits import Limits
 from pellucid.serve.marked import AnsweredText, MarkedTexts, warnings_header
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import Message, TranslateRequest, problems_of
+from pellucid.serve.schema import Message, TranslateRequest, require_limits
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import FieldProblem, InvalidError, refuse
+from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.service import Service
 from pellucid.text.detection import Detected, languages_of_texts, likely_languages
 from pellucid.text.languages import UNKNOWN, language_name
@@ -93,7 +91,8 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     )
     async def libre_translate(body: LibreRequest, request: Request) -> Response:
         """Translate as LibreTranslate does; the languages choose the model."""
-        _check_limits(body, service.limits)
+        wanted = TranslateRequest(text=body.q, alternatives=body.alternatives)
+        require_limits(wanted, service.limits, lambda name: name.replace("text", "q", 1))
         found = None
         if body.source == AUTO:
             has_tags = body.format == "html"
@@ -170,15 +169,6 @@ def _originals(body: LibreRequest) -> list[str]:
 
 def _as_json(found: Detected) -> dict[str, Any]:
     return {"confidence": round(100 * found.probability, 1), "language": found.language}
-
-
-def _check_limits(body: LibreRequest, limits: Limits) -> None:
-    """Raise InvalidError for values beyond the limits, which apply to ``q`` as it was sent."""
-    request = TranslateRequest(text=body.q, alternatives=body.alternatives)
-    problems = problems_of(request, limits)
-    refuse(
-        [dataclasses.replace(each, field=each.field.replace("text", "q", 1)) for each in problems]
-    )
 
 
 def _libre_answer(
