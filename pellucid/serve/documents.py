@@ -267,7 +267,7 @@ class Documents:
             columns=order.columns,
             keep_numbers=order.keep_numbers,
             guard_cells=order.guard_cells,
-            by_text=not translator.can_align,
+            by_text=not served.model.translator.can_align,
             most_chars=limits.max_document_chars,
             most_bytes=limits.max_document_memory_bytes,
             most_seconds=limits.max_document_cpu_seconds,
