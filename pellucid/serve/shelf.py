@@ -43,7 +43,7 @@ class Order:
     client: str
     """The client who sent it; clients take turns."""
     model: str | None
-    """Its name; None for the first one."""
+    """The name of the model; None is the first one."""
     name: str
     """The name of the file."""
     columns: tuple[str, ...] = ()
