@@ -16,28 +16,37 @@ from pellucid.serve.schema import (
     WarningAnswer,
 )
 
+_NOTHING = Translation("", 0.0, (), (), (), "")
+"""The translation of a blank sentence."""
+
 
 def answer_sentence(
-    sentence: ReadSentence, translation: Translation | None, request: TranslateRequest
+    sentence: ReadSentence,
+    translation: Translation | None,
+    request: TranslateRequest,
+    following: Translation | None = None,
 ) -> SentenceAnswer:
-    """The answer for one sentence; ``translation`` is None for a blank one."""
-    text = "" if translation is None else translation.text
+    """The answer for one sentence; ``translation`` is None for a blank one.
+
+    ``following`` is the translation of the next sentence, which may be one of another text.
+    """
+    translation = translation or _NOTHING
+    text = translation.text
     after = sentence.place.after
-    if text and sentence.next_source:
-        after = space_between(after, (sentence.place.text, sentence.next_source), text)
-    tokens = [] if translation is None else list(translation.tokens)
+    if sentence.next_source and text:
+        right = "" if following is None else following.text
+        after = space_between(after, (sentence.place.text, sentence.next_source), text, right)
+    elif sentence.next_source and "\n" not in after:
+        after = ""  # the space in front of nothing suffices
 
     n_best = alternatives = None
     if request.n_best is not None:
-        several = () if translation is None else translation.n_best
-        n_best = [Candidate(text=each.text, score=each.score) for each in several]
+        n_best = [Candidate(text=each.text, score=each.score) for each in translation.n_best]
         n_best = n_best or [Candidate(text=text, score=0.0)]
 
     if request.alternatives:
-        ways = [] if translation is None else translation.other_ways(request.alternatives_share)
-        alternatives = [
-            OtherWay(text=each.text, share=share) for each, share in ways[: request.alternatives]
-        ]
+        ways = translation.other_ways(request.alternatives_share)[: request.alternatives]
+        alternatives = [OtherWay(text=each.text, share=share) for each, share in ways]
 
     return SentenceAnswer(
         source=sentence.place.text,
@@ -45,14 +54,14 @@ def answer_sentence(
         before=sentence.place.before,
         text=text,
         after=after,
-        score=0.0 if translation is None else translation.score,
-        truncated=translation is not None and translation.truncated,
-        tokens=tokens,
+        score=translation.score,
+        truncated=translation.truncated,
+        tokens=list(translation.tokens),
         source_tokens=sentence.tokens,
-        warnings=[] if translation is None else warnings_of(translation),
-        quality=None if translation is None else translation.quality,
+        warnings=warnings_of(translation),
+        quality=translation.quality,
         confidences=confidences_of(translation) if request.confidences else None,
-        alignment=_alignment(translation) if request.alignment else None,
+        alignment=list(translation.alignment or ()) if request.alignment else None,
         n_best=n_best,
         alternatives=alternatives,
     )
@@ -65,11 +74,8 @@ def warnings_of(translation: Translation) -> list[WarningAnswer]:
 
 def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) -> TextAnswer:
     """The answer for a text: its sentences joined by the white space around them."""
-    n_best = _joined_candidates(sentences) if request.n_best is not None else None
-    alternatives = None
-    if request.alternatives:
-        alternatives = _other_ways(sentences, request.alternatives)
-
+    n_best = _joined_candidates(sentences)[: request.n_best] if request.n_best else None
+    alternatives = _other_ways(sentences, request.alternatives) if request.alternatives else None
     qualities = [each.quality for each in sentences if each.quality is not None]
     return TextAnswer(
         text="".join(f"{each.before}{each.text}{each.after}" for each in sentences),
@@ -83,24 +89,16 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
         if request.confidences
         else None,
         alignment=_joined_alignment(sentences) if request.alignment else None,
-        n_best=n_best[: request.n_best] if n_best and request.n_best else None,
+        n_best=n_best,
         alternatives=alternatives,
         sentences=list(sentences),
     )
 
 
-def confidences_of(translation: Translation | None) -> list[float]:
+def confidences_of(translation: Translation) -> list[float]:
     """p(token | earlier tokens, source) of each token, without the stop."""
-    if translation is None:
-        return []
     log_probs = translation.token_log_probs[: len(translation.tokens)]
     return [math.exp(min(value, 0.0)) for value in log_probs]  # rounding may give log p above 0
-
-
-def _alignment(translation: Translation | None) -> list[tuple[int, int]]:
-    if translation is None or translation.alignment is None:
-        return []
-    return list(translation.alignment)
 
 
 def _joined_alignment(sentences: Sequence[SentenceAnswer]) -> list[tuple[int, int]]:
@@ -135,17 +133,11 @@ def _other_ways(sentences: Sequence[SentenceAnswer], count: int) -> list[str]:
 
 def _joined_candidates(sentences: Sequence[SentenceAnswer]) -> list[Candidate]:
     """The k-th candidates of all sentences joined; a sentence with fewer uses its last one."""
-    count = max((len(each.n_best or ()) for each in sentences), default=0)
+    ranked = [each.n_best or [] for each in sentences]
     found = []
-    for rank in range(count):
-        chosen = [(each.n_best or [])[min(rank, len(each.n_best or []) - 1)] for each in sentences]
-        found.append(
-            Candidate(
-                text="".join(
-                    f"{each.before}{candidate.text}{each.after}"
-                    for each, candidate in zip(sentences, chosen, strict=True)
-                ),
-                score=math.fsum(candidate.score for candidate in chosen),
-            )
-        )
+    for rank in range(max(map(len, ranked), default=0)):
+        chosen = [several[min(rank, len(several) - 1)] for several in ranked]
+        pairs = zip(sentences, chosen, strict=True)
+        text = "".join(f"{each.before}{candidate.text}{each.after}" for each, candidate in pairs)
+        found.append(Candidate(text=text, score=math.fsum(each.score for each in chosen)))
     return found

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pellucid.core.errors import CancelledError, ConfigError, DataError, place_of
 from pellucid.decoding.config import DecodingConfig
@@ -47,14 +47,11 @@ class EngineError(ServiceError):
     """The model failed on this text, or computed NaN or infinity."""
 
 
-class Translates(Protocol):
-    """The function that translates a batch: sentences in, translations out, in order."""
-
-    def __call__(
-        self, texts: list[str | Request], settings: DecodingConfig, watcher: SearchWatcher
-    ) -> list[Translation]:
-        """Raises whatever goes wrong, and what the watcher raises."""
-        ...
+Translates = Callable[[list[str | Request], DecodingConfig, SearchWatcher], list[Translation]]
+"""The function that translates a batch: one translation for each sentence, in order. It raises
+whatever goes wrong, and what the watcher raises."""
+LoneWork = Callable[[SearchWatcher], object]
+"""Work that shares no batch; it may pass the watcher to a search."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,36 +62,24 @@ class Job:
     text: str | Request
     """The sentence, or the sentence with its terms."""
     token_count: int
-    settings: DecodingConfig | None = None
-    """The search settings of the sentence, which may allow less than those of the request."""
+    settings: DecodingConfig | LoneWork
+    """The search settings of the sentence; or lone work, which is the only job of its request."""
 
 
 Outcome = Any
 """A Translation, the result of lone work, or the ServiceError that took its place."""
-LoneWork = Callable[[SearchWatcher], object]
-"""Work that shares no batch; it may pass the watcher to a search."""
 Deliver = Callable[[Sequence[tuple[int, Outcome]]], None]
 """Called on the batcher's thread with the index and the outcome of each finished job."""
 
 
 class Ticket:
-    """A request in the queue: its sentences, search settings, deadline, and where results go."""
+    """A request in the queue: its sentences, its deadline, and where results go."""
 
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        settings: DecodingConfig | LoneWork,
-        deadline: float,
-        deliver: Deliver,
-    ) -> None:
-        """``deadline`` is a time of ``time.monotonic``.
-
-        ``settings`` may be a function instead: lone work, with a single job.
-        """
+    def __init__(self, jobs: Sequence[Job], deadline: float, deliver: Deliver) -> None:
+        """``deadline`` is a time of ``time.monotonic``."""
         self.waiting = deque(jobs)
         self.job_share = 1 / len(jobs)
         """The part of the request that one job is."""
-        self.settings = settings
         self.deadline = deadline
         self.deliver = deliver
         self.since = time.monotonic()
@@ -258,13 +243,14 @@ class Batcher:
 
             # The first sentence of a batch decides which others may join it.
             job = ticket.waiting[0]
-            if not _go_together(batch, ticket, slowest):
+            if not _go_together(batch, job, slowest):
                 passed.append(ticket)
                 continue
 
             # The memory of a batch is its padded size: sentences times beams times the longest of
             # them, the stop token included.
-            width = max(longest, job.token_count + 1) * _beam_size(ticket)
+            beam_size = job.settings.beam_size if isinstance(job.settings, DecodingConfig) else 1
+            width = max(longest, job.token_count + 1) * beam_size
             if batch and width * (len(batch) + 1) > self._batch_tokens:
                 passed.append(ticket)
                 continue
@@ -319,7 +305,7 @@ class Batcher:
         if it was faster than the last ones, as after a pause of the whole machine. Lone work,
         such as a walk, says nothing of translations.
         """
-        if not isinstance(batch[0][0].settings, DecodingConfig):
+        if not isinstance(batch[0][1].settings, DecodingConfig):
             return
         each = seconds / sum(ticket.job_share for ticket, _ in batch)
         last = self._request_seconds
@@ -328,7 +314,7 @@ class Batcher:
             self._request_seconds = last + _NEWEST * (each - last)
 
     def _outcomes(self, batch: Batch) -> Sequence[Outcome]:
-        settings = _settings(*batch[0])
+        settings = batch[0][1].settings
         watch = _Watch(batch, self.tick, self.run_shorter)
         if isinstance(settings, DecodingConfig):
             return self.translate([job.text for _, job in batch], settings, watch)
@@ -380,7 +366,7 @@ class _Watch:
         self, batch: Batch, tick: Callable[[], None], run_shorter: Callable[[int], float]
     ) -> None:
         self._tickets = {ticket for ticket, _ in batch}
-        self._kind = max(_kind_of(ticket, job) for ticket, job in batch)
+        self._kind = max(_kind_of(job) for _, job in batch)
         self._tick = tick
         self._run_shorter = run_shorter
         self._own_turn_until = 0.0
@@ -402,27 +388,16 @@ class _Watch:
         """Never called, because ``needs_steps`` is false."""
 
 
-def _kind_of(ticket: Ticket, job: Job) -> int:
-    if not isinstance(ticket.settings, DecodingConfig):
+def _kind_of(job: Job) -> int:
+    if not isinstance(job.settings, DecodingConfig):
         return _LONE
     return _SHORT if job.token_count <= SHORT_TOKENS else _LONG
 
 
-def _go_together(batch: Batch, ticket: Ticket, slowest: int) -> bool:
-    """Whether the ticket's next sentence may join the batch."""
-    kind = _kind_of(ticket, ticket.waiting[0])
+def _go_together(batch: Batch, job: Job, slowest: int) -> bool:
+    """Whether a request's next sentence may join the batch."""
+    kind = _kind_of(job)
     if not batch:
         return kind <= slowest
-
-    if kind == _LONE:
-        return False
-    alike = _settings(ticket, ticket.waiting[0]) == _settings(*batch[0])
-    return alike and kind == _kind_of(*batch[0])
-
-
-def _settings(ticket: Ticket, job: Job) -> DecodingConfig | LoneWork:
-    return job.settings or ticket.settings
-
-
-def _beam_size(ticket: Ticket) -> int:
-    return ticket.settings.beam_size if isinstance(ticket.settings, DecodingConfig) else 1
+    first = batch[0][1]
+    return kind != _LONE and kind == _kind_of(first) and job.settings == first.settings

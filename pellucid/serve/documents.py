@@ -11,7 +11,6 @@ import dataclasses
 import json
 import logging
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -101,29 +100,16 @@ class Documents:
         # Threads of its own: those of asyncio also read models, which a document may wait for.
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pellucid-document")
 
-    async def add(
-        self,
-        client: str,
-        model: str | None,
-        name: str,
-        data: bytes,
-        *,
-        columns: str = "",
-        keep_numbers: bool = False,
-        guard_cells: bool = False,
-        glossary: str | None = None,
-        below: float | None = None,
-        doubtful: Literal["mark", "leave"] = "mark",
-    ) -> DocumentState:
-        """Take a document of a ``client``, by whatever name tells it from others.
+    async def add(self, order: Order, data: bytes) -> DocumentState:
+        """Take a document.
 
         Raises InvalidError, NotFoundError, OverloadedError and UnavailableError.
         """
-        served = self._service.find(model)
-        glossary_of(served, glossary)
-        require_quality(served, below)
+        served = self._service.find(order.model)
+        glossary_of(served, order.glossary)
+        require_quality(served, order.below, order.doubtful)
         # A name of the client's: its letters are shown, and it is no path.
-        name = name.replace("\\", "/").rpartition("/")[2][-_LONGEST_NAME:]
+        name = order.name.replace("\\", "/").rpartition("/")[2][-_LONGEST_NAME:]
         name = "".join(each for each in name if each.isprintable())
         try:
             kind = format_of(name)
@@ -132,25 +118,14 @@ class Documents:
                 [FieldProblem("file", f"cannot be translated: {error}", name)]
             ) from None
         for field, given, formats in (
-            ("columns", columns, WITH_COLUMNS),
-            ("guard_cells", guard_cells, TABLES),
+            ("columns", ",".join(order.columns), WITH_COLUMNS),
+            ("guard_cells", order.guard_cells, TABLES),
         ):
             if given and kind not in formats:
                 rule = f"is for {', '.join(sorted(formats))}, not {kind}"
                 raise InvalidError([FieldProblem(field, rule, shown(given))])
 
-        order = Order(
-            key=secrets.token_urlsafe(24),
-            client=client,
-            model=served.model.place.name,
-            name=name,
-            columns=tuple(each.strip() for each in columns.split(",") if each.strip()),
-            keep_numbers=keep_numbers,
-            guard_cells=guard_cells,
-            glossary=glossary,
-            below=below,
-            doubtful=doubtful,
-        )
+        order = dataclasses.replace(order, model=served.model.place.name, name=name)
         try:
             is_kept = await asyncio.to_thread(self._shelf.add, order, data)
         except WriteError:
@@ -174,7 +149,7 @@ class Documents:
         """Name and bytes of a translated document. Raises NotFoundError unless it is done."""
         record = self._find(key)
         if record.state != "done":
-            raise NotFoundError("No document", f"the document is {record.state}")
+            raise NotFoundError(f"the document is {record.state}")
         try:
             data = await asyncio.to_thread(self._shelf.data, key)
         except FileNotFoundError:  # it has just been dropped
@@ -292,7 +267,7 @@ class Documents:
             columns=order.columns,
             keep_numbers=order.keep_numbers,
             guard_cells=order.guard_cells,
-            by_text=not served.model.has_attention,
+            by_text=not served.model.translator.can_align,
             most_chars=limits.max_document_chars,
             most_bytes=limits.max_document_memory_bytes,
             most_seconds=limits.max_document_cpu_seconds,
@@ -423,4 +398,4 @@ def reason_of_end(code: int, task: DocumentTask) -> str:
 
 
 def _no_document() -> NotFoundError:
-    return NotFoundError("No document", "there is no such document, or no longer")
+    return NotFoundError("there is no such document, or no longer")

@@ -24,7 +24,7 @@ from pellucid.inspection.sentence import Opened, open_model, read_line, read_sen
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import AlternativesRequest, InspectRequest, WalkRequest
-from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError, refuse
 
 _DIGITS = 6
 """Significant digits of a number in an answer; float32 holds about 7."""
@@ -60,7 +60,7 @@ def find_alternatives(
     try:
         return translator.alternatives(text, request.prefix, count, watcher)
     except DataError as error:  # the prefix holds a token outside the vocabulary
-        raise NotFoundError("Unknown name", str(error)) from None
+        raise NotFoundError(str(error)) from None
 
 
 def look_inside(
@@ -77,7 +77,7 @@ def look_inside(
         sentence = read_sentence(inside, request.text, request.target)
         capture = capture_of(inside, sentence, request.only)
     except ConfigError as error:
-        raise NotFoundError("Unknown name", str(error)) from None
+        raise NotFoundError(str(error)) from None
 
     names = _without_twins(capture.names())
     count = sum(capture[name].numel() for name in names)
@@ -139,8 +139,7 @@ def _open(
         for field, count, limit in counts
         if count > limit
     ]
-    if problems:
-        raise InvalidError(problems)
+    refuse(problems)
 
     translator = _translator(model, read, limits, min(most, limits.max_new_tokens))
     return open_model(translator, watcher)
@@ -158,7 +157,7 @@ def _translator(model: LoadedModel, read: str, limits: Limits, most: int) -> Tra
         update={
             **model.bounded_lengths(own.settings.max_length, most),
             "max_source_tokens": source_limit,
-            "align": model.has_attention,
+            "align": own.can_align,
         }
     )
 
@@ -191,7 +190,14 @@ def _answer(
     tensors = {}
     for name in names:
         before_tensor()  # writing numbers takes long enough for a client to leave
-        tensors[name] = _tensor(capture, name)
+        entry = capture.entry(name)
+        tensors[name] = {
+            "axes": entry.axes,
+            "shape": list(entry.tensor.shape),
+            "equations": entry.equations,
+            "meaning": entry.meaning,
+            "values": _plain(entry.tensor.tolist()),
+        }
 
     return {
         "model": model.place.name,
@@ -208,17 +214,6 @@ def _answer(
 
 def _warnings(capture: Capture) -> list[dict[str, str]]:
     return [dataclasses.asdict(each) for each in capture.sentence.warnings]
-
-
-def _tensor(capture: Capture, name: str) -> dict[str, Any]:
-    entry = capture.entry(name)
-    return {
-        "axes": entry.axes,
-        "shape": list(entry.tensor.shape),
-        "equations": entry.equations,
-        "meaning": entry.meaning,
-        "values": _plain(entry.tensor.tolist()),
-    }
 
 
 def _plain(values: Any) -> Any:

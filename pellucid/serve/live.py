@@ -40,7 +40,7 @@ def make_live_page(model: LoadedModel, limits: Limits, watcher: SearchWatcher) -
 def require_small(model: LoadedModel, limits: Limits) -> None:
     """Raise ConflictError if the weights alone are too large for a page. Does not read them."""
     # two bytes for each parameter, written in base64
-    _require_size(model.place.name, model.parameter_count * 2 * 4 // 3, limits)
+    _require_size(model.place.name, model.bundle.parameter_count * 2 * 4 // 3, limits)
 
 
 def _require_size(name: str, size: int, limits: Limits) -> None:

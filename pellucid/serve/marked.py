@@ -17,6 +17,7 @@ from pellucid.documents.aligned import ModelTranslator, Search
 from pellucid.documents.html_files import HtmlDocument
 from pellucid.documents.html_rules import TagRules
 from pellucid.documents.markup import Counts, translate_segments
+from pellucid.documents.protected import has_literals
 from pellucid.documents.segments import Segment
 from pellucid.serve.queued import QueuedSearch
 from pellucid.serve.schema import TextAnswer, TranslateRequest
@@ -35,34 +36,31 @@ _AT_ONCE = 16
 
 
 @dataclasses.dataclass(frozen=True)
-class TextsAnswer:
-    """The translations of texts, in order."""
+class AnsweredText:
+    """The translation of a text."""
 
-    texts: list[str]
-    alternatives: list[list[str]]
-    warnings: list[set[str]]
-    """The kinds of warnings of each text."""
+    text: str
+    alternatives: list[str]
+    warnings: set[str]
+    """The kinds of its warnings."""
 
     @classmethod
-    def of(cls, answers: Sequence[TextAnswer]) -> "TextsAnswer":
-        """The same of answers in the form of our own interface."""
-        return cls(
-            [each.text for each in answers],
-            [each.alternatives or [] for each in answers],
-            [{warning.kind for warning in each.warnings} for each in answers],
-        )
+    def of(cls, answer: TextAnswer) -> "AnsweredText":
+        """The same of an answer in the form of our own interface."""
+        kinds: set[str] = {warning.kind for warning in answer.warnings}
+        return cls(answer.text, answer.alternatives or [], kinds)
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """The warnings as a header, for answers whose form has no place for them.
 
-        ``X-Pellucid-Warnings: loop;text=0, unknown;text=2``: kinds, and numbers of texts from 0.
-        """
-        named = [f"{kind};text={n}" for n, of in enumerate(self.warnings) for kind in sorted(of)]
-        shown = named[:_MOST_IN_HEADER]
-        if len(named) > len(shown):
-            shown.append(f"more;count={len(named) - len(shown)}")
-        return {WARNINGS_HEADER: ", ".join(shown)} if shown else {}
+def warnings_header(answers: Sequence[AnsweredText]) -> dict[str, str]:
+    """The warnings as a header, for answers whose form has no place for them.
+
+    ``X-Pellucid-Warnings: loop;text=0, unknown;text=2``: kinds, and numbers of texts from 0.
+    """
+    named = [f"{kind};text={n}" for n, each in enumerate(answers) for kind in sorted(each.warnings)]
+    shown = named[:_MOST_IN_HEADER]
+    if len(named) > len(shown):
+        shown.append(f"more;count={len(named) - len(shown)}")
+    return {WARNINGS_HEADER: ", ".join(shown)} if shown else {}
 
 
 class MarkedTexts:
@@ -82,12 +80,49 @@ class MarkedTexts:
         alternatives: int = 0,
         split: bool = True,
         glossary: str | None = None,
-    ) -> TextsAnswer:
-        """The translation of each text, and its alternatives, in each of which every sentence that
-        has another translation has that one. Without ``rules`` texts are plain.
+    ) -> list[AnsweredText]:
+        """The translation of each text, and its alternatives. Without ``rules`` texts are plain.
 
-        Raises as ``Service.translate`` does. Cancelling the task cancels the work.
+        A text is translated in one way, whatever others are beside it: what has tags or
+        placeholders as documents are, any other as by our own interface. Raises as
+        ``Service.translate`` does. Cancelling the task cancels the work.
         """
+        is_marked = [rules is not None or has_literals(text) for text in texts]
+        marked = [text for text, is_one in zip(texts, is_marked, strict=True) if is_one]
+        plain = [text for text, is_one in zip(texts, is_marked, strict=True) if not is_one]
+        request = TranslateRequest(
+            text=plain,
+            model=served.model.place.name,
+            alternatives=alternatives,
+            split=split,
+            glossary=glossary,
+        )
+        try:
+            async with asyncio.TaskGroup() as both:
+                of_plain = both.create_task(self._service.translate(request, whole=True))
+                of_marked = both.create_task(
+                    self._marked(served, marked, rules, alternatives, split, glossary)
+                )
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        answers = iter(map(AnsweredText.of, of_plain.result().translations))
+        others = iter(of_marked.result())
+        return [next(others if is_one else answers) for is_one in is_marked]
+
+    async def _marked(
+        self,
+        served: Served,
+        texts: Sequence[str],
+        rules: TagRules | None,
+        alternatives: int,
+        split: bool,
+        glossary: str | None,
+    ) -> list[AnsweredText]:
+        """The translations of texts with tags or placeholders, and alternatives, in each of which
+        every sentence that has another translation has that one.
+        """
+        if not texts:
+            return []
         seconds = self._service.limits.max_request_seconds
         terms = glossary_of(served, glossary)
         request = TranslateRequest(text="", alternatives=alternatives)
@@ -97,7 +132,7 @@ class MarkedTexts:
         deadline = time.monotonic() + seconds
         search = QueuedSearch(self._service, served, settings, deadline, terms)
 
-        def work() -> TextsAnswer:
+        def work() -> list[AnsweredText]:
             """The answer to all texts; runs on a thread of its own."""
             documents = [
                 _PlainText(text, split=split) if rules is None else HtmlDocument(text, rules)
@@ -112,14 +147,16 @@ class MarkedTexts:
                     documents,
                     ModelTranslator(translator, by),
                     split=split,
-                    by_text=not served.model.has_attention,
+                    by_text=not translator.can_align,
                 )
                 warnings[:] = warnings or found  # those of the best, which is written first
                 return translated
 
-            if not alternatives:
-                return TextsAnswer(write(search), [[] for _ in texts], warnings)
-            return TextsAnswer(*_with_alternatives(search, write, alternatives), warnings)
+            if alternatives:
+                best, others = _with_alternatives(search, write, alternatives)
+            else:
+                best, others = write(search), [[] for _ in texts]
+            return list(map(AnsweredText, best, others, warnings))
 
         try:
             async with asyncio.timeout(seconds):

@@ -58,7 +58,6 @@ class LoadedModel:
         self.glossaries = {name: Glossary.read(path) for name, path in place.glossaries}
         self.loaded_at = time.time()
         """When the glossaries were read, in seconds since 1970."""
-        self.parameter_count = bundle.parameter_count
         languages = place.languages or languages_of(bundle.settings, place.name)
         # Documents are translated by the translator itself, which must know them too.
         translator.source_language, translator.target_language = languages
@@ -88,11 +87,6 @@ class LoadedModel:
             settings.align or settings.replace_unknown or settings.coverage_penalty != 0
         )
         return reads_attention or self.translator.engine.signature(settings).startswith("torch")
-
-    @property
-    def has_attention(self) -> bool:
-        """Whether target tokens can be aligned with source tokens, which takes torch."""
-        return self.translator.can_align
 
     def source_limit(self, limits_tokens: int) -> int:
         """The most tokens of a sentence that are read, without the stop."""
@@ -128,10 +122,6 @@ class LoadedModel:
         """The ids of each sentence, without the stop."""
         return self.bundle.source_tokenizer.encode_batch(texts)
 
-    def source_tokens(self, ids: list[int]) -> list[str]:
-        """The tokens of ids, as text for people."""
-        return self.bundle.source_tokenizer.tokens(ids)
-
     def translate(
         self,
         texts: list[str | Request],
@@ -141,10 +131,6 @@ class LoadedModel:
         """One translation for each sentence. Raises what the watcher raises."""
         return self.translator.translate(texts, settings, split=False, watcher=watcher)
 
-    def remembered(self, text: str | Request, settings: DecodingConfig) -> Translation | None:
-        """The translation of a sentence from the cache, without the model; None if it has none."""
-        return self.translator.remembered(text, settings)
-
     def entry(self, max_source_tokens: int) -> ModelEntry:
         """The description of this model in ``GET /v1/models``."""
         bundle = self.bundle
@@ -153,7 +139,7 @@ class LoadedModel:
             source_language=self.source_language,
             target_language=self.target_language,
             kind=bundle.settings.get("model", {}).get("kind", "transformer"),
-            parameter_count=self.parameter_count,
+            parameter_count=bundle.parameter_count,
             source_vocabulary_size=bundle.source_tokenizer.vocabulary_size,
             target_vocabulary_size=bundle.target_tokenizer.vocabulary_size,
             max_source_tokens=self.source_limit(max_source_tokens),

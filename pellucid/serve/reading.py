@@ -8,7 +8,7 @@ import time
 from pellucid.documents.aligned import divided
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
-from pellucid.serve.server.errors import FieldProblem, InvalidError
+from pellucid.serve.server.errors import FieldProblem, refuse
 from pellucid.text.languages import leading_code, with_code
 from pellucid.text.splitting import Sentence, split_sentences
 from pellucid.text.tokenizers.marian import has_codes
@@ -50,14 +50,20 @@ async def read_texts(
     InvalidError for longer sentences if the request forbids truncation, TimeoutError after the
     ``deadline`` on ``time.monotonic``.
     """
-    texts = [request.text] if isinstance(request.text, str) else list(request.text)
-    if sum(len(text) for text in texts) <= _CHEAP_CHARS:
-        read = _read_all(model, texts, request.split, limit, whole, deadline)
-    else:
-        # In a thread: other requests must be answered meanwhile.
-        read = await asyncio.to_thread(
-            _read_all, model, texts, request.split, limit, whole, deadline
-        )
+    texts = [request.text] if isinstance(request.text, str) else request.text
+
+    def read_all() -> list[ReadText]:
+        found = []
+        for text in texts:
+            # A thread cannot be cancelled, so it looks at the time itself.
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            found.append(_read_text(model, text, request.split, limit, whole))
+        return found
+
+    is_cheap = sum(map(len, texts)) <= _CHEAP_CHARS
+    # In a thread, other requests are answered meanwhile.
+    read = read_all() if is_cheap else await asyncio.to_thread(read_all)
 
     if not request.truncate:
         problems = [
@@ -71,20 +77,7 @@ async def read_texts(
             for sentence in text
             if sentence.is_truncated
         ]
-        if problems:
-            raise InvalidError(problems)
-    return read
-
-
-def _read_all(
-    model: LoadedModel, texts: list[str], split: bool, limit: int, whole: bool, deadline: float
-) -> list[ReadText]:
-    read = []
-    for text in texts:
-        # A thread cannot be cancelled, so it looks at the time itself.
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        read.append(_read_text(model, text, split, limit, whole))
+        refuse(problems)
     return read
 
 
@@ -111,7 +104,7 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
     behind = [*(place.text for place in places[1:]), ""]
     for place, sentence, ids, following in zip(places, read, all_ids, behind, strict=True):
         kept = ids[:limit] if place.text else []
-        tokens = model.source_tokens(kept)
+        tokens = model.bundle.source_tokenizer.tokens(kept)
         found.append(ReadSentence(place, sentence, kept, tokens, len(ids) > limit, following))
     return found
 

@@ -4,8 +4,9 @@ Unknown fields and wrong types are refused. The docstrings of messages and field
 descriptions in the OpenAPI document.
 """
 
+import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 import pydantic
@@ -14,14 +15,16 @@ from pydantic import Field
 from pellucid.decoding.result import OTHER_WAY_SHARE
 from pellucid.decoding.warnings import WarningKind
 from pellucid.serve.limits import Limits
-from pellucid.serve.server.errors import FieldProblem
+from pellucid.serve.server.errors import FieldProblem, refuse
 from pellucid.serve.server.strict_json import shown
 
 _LONGEST_NAME = 200
 """Characters. The longest name of an intermediate has about 60."""
 
 
-class _Message(pydantic.BaseModel):
+class Message(pydantic.BaseModel):
+    """A request or an answer: nothing but its fields, each of its very type."""
+
     model_config = pydantic.ConfigDict(
         frozen=True,
         extra="forbid",
@@ -32,7 +35,7 @@ class _Message(pydantic.BaseModel):
     )
 
 
-class TranslateRequest(_Message):
+class TranslateRequest(Message):
     """One text or several to translate with one model."""
 
     text: str | list[str]
@@ -70,7 +73,7 @@ class TranslateRequest(_Message):
     """Whether to send each sentence as soon as it is translated, as lines of JSON."""
 
 
-class Candidate(_Message):
+class Candidate(Message):
     """One of several translations of a text."""
 
     text: str
@@ -78,7 +81,7 @@ class Candidate(_Message):
     """Summed log-probabilities over the length penalty, in nats."""
 
 
-class OtherWay(_Message):
+class OtherWay(Message):
     """An alternative translation that differs in more than case, punctuation and spacing."""
 
     text: str
@@ -86,7 +89,7 @@ class OtherWay(_Message):
     """The probability divided by that of the best translation."""
 
 
-class WarningAnswer(_Message):
+class WarningAnswer(Message):
     """Why a translation should not be trusted."""
 
     kind: WarningKind
@@ -94,7 +97,7 @@ class WarningAnswer(_Message):
     """A sentence without its subject, the text: what is wrong with it or with its translation."""
 
 
-class SentenceAnswer(_Message):
+class SentenceAnswer(Message):
     """One sentence of a text; ``before + text + after`` in a row are the translated text."""
 
     source: str
@@ -126,7 +129,7 @@ class SentenceAnswer(_Message):
     alternatives: list[OtherWay] | None = None
 
 
-class TextAnswer(_Message):
+class TextAnswer(Message):
     """One text, joined from its sentences; tokens and alignment count through all of them."""
 
     text: str
@@ -148,14 +151,14 @@ class TextAnswer(_Message):
     sentences: list[SentenceAnswer]
 
 
-class TranslateResponse(_Message):
+class TranslateResponse(Message):
     """The translations, in the order of the texts."""
 
     model: str
     translations: list[TextAnswer]
 
 
-class AlternativesRequest(_Message):
+class AlternativesRequest(Message):
     """A prefix of a translation, for which the likeliest next tokens are returned."""
 
     text: str
@@ -167,7 +170,7 @@ class AlternativesRequest(_Message):
     model: str | None = None
 
 
-class Alternative(_Message):
+class Alternative(Message):
     """One possible next token, and the likeliest translation that begins with the prefix and it."""
 
     token: str
@@ -185,7 +188,7 @@ class Alternative(_Message):
     """Pairs of an index into source_tokens and one into tokens."""
 
 
-class AlternativesResponse(_Message):
+class AlternativesResponse(Message):
     """The likeliest next tokens, best first."""
 
     model: str
@@ -194,7 +197,7 @@ class AlternativesResponse(_Message):
     alternatives: list[Alternative]
 
 
-class InspectRequest(_Message):
+class InspectRequest(Message):
     """A sentence, and which intermediates of the model to return for it."""
 
     text: str
@@ -206,7 +209,7 @@ class InspectRequest(_Message):
     model: str | None = None
 
 
-class WalkRequest(_Message):
+class WalkRequest(Message):
     """A sentence whose way through the model is shown, formula by formula."""
 
     text: str
@@ -218,7 +221,7 @@ class WalkRequest(_Message):
     model: str | None = None
 
 
-class InspectedTensor(_Message):
+class InspectedTensor(Message):
     """One intermediate."""
 
     axes: list[str]
@@ -231,7 +234,7 @@ class InspectedTensor(_Message):
     """Nested lists of numbers with six digits; null for a masked score."""
 
 
-class InspectResponse(_Message):
+class InspectResponse(Message):
     """Intermediates by name, in the order of computation."""
 
     model: str
@@ -251,7 +254,7 @@ class InspectResponse(_Message):
     tensors: dict[str, InspectedTensor]
 
 
-class ModelEntry(_Message):
+class ModelEntry(Message):
     """A model that is served."""
 
     name: str
@@ -270,7 +273,7 @@ class ModelEntry(_Message):
     """The glossaries that a request may name."""
 
 
-class ModelsResponse(_Message):
+class ModelsResponse(Message):
     """All models; the first one is the default of requests."""
 
     models: list[ModelEntry]
@@ -281,10 +284,14 @@ Bounds = Mapping[tuple[str, str], Mapping[str, int]]
 _ITEMS = {"text": "texts", "prefix": "tokens", "only": "names"}
 
 
+def text_bounds(limits: Limits) -> dict[str, int]:
+    """The bounds of a text, or of a list of texts."""
+    return {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
+
+
 def bounds_of(limits: Limits) -> Bounds:
     """The bounds that depend on the limits of a server: checked, and written in its document."""
-    text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
-
+    text = text_bounds(limits)
     return {
         ("TranslateRequest", "text"): text,
         ("TranslateRequest", "beam_size"): {"maximum": limits.max_beam_size},
@@ -302,7 +309,7 @@ def bounds_of(limits: Limits) -> Bounds:
     }
 
 
-def problems_of(request: _Message, limits: Limits) -> list[FieldProblem]:
+def problems_of(request: Message, limits: Limits) -> list[FieldProblem]:
     """Every value of a request beyond the limits; empty if there is none."""
     return [
         problem
@@ -310,6 +317,17 @@ def problems_of(request: _Message, limits: Limits) -> list[FieldProblem]:
         if schema == type(request).__name__
         for problem in _beyond(field, getattr(request, field), bounds)
     ]
+
+
+def require_limits(
+    request: Message, limits: Limits, name: Callable[[str], str] = lambda field: field
+) -> None:
+    """Raise InvalidError for every value of a request beyond the limits.
+
+    ``name`` gives the name that a field has in another interface.
+    """
+    problems = problems_of(request, limits)
+    refuse([dataclasses.replace(each, field=name(each.field)) for each in problems])
 
 
 def _beyond(field: str, value: object, bounds: Mapping[str, int]) -> Iterator[FieldProblem]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import itertools
 import logging
 import threading
 import time
@@ -17,12 +18,12 @@ from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Alternative as DecodedAlternative
 from pellucid.decoding.result import Translation
 from pellucid.serve.answers import answer_sentence, answer_text, confidences_of, warnings_of
-from pellucid.serve.batching import Batcher, EngineError, Job, LoneWork, Outcome, Ticket
+from pellucid.serve.batching import Batcher, EngineError, Job, Outcome, Ticket
 from pellucid.serve.limits import Limits
 from pellucid.serve.live import LivePage, make_live_page, require_small
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.reading import ReadText, read_texts
+from pellucid.serve.reading import ReadSentence, ReadText, read_texts
 from pellucid.serve.schema import (
     Alternative,
     AlternativesRequest,
@@ -33,7 +34,7 @@ from pellucid.serve.schema import (
     TranslateRequest,
     TranslateResponse,
     WalkRequest,
-    problems_of,
+    require_limits,
 )
 from pellucid.serve.server.errors import (
     ConflictError,
@@ -43,6 +44,7 @@ from pellucid.serve.server.errors import (
     NotFoundError,
     ServiceError,
     UnavailableError,
+    refuse,
 )
 from pellucid.serve.server.pauses import Turnstile, loading
 from pellucid.serve.server.strict_json import shown
@@ -60,12 +62,12 @@ _ANSWERS_AT_ONCE = 4
 """Answers written in one turn of the event loop; one takes about a millisecond of it."""
 
 
+@dataclasses.dataclass
 class Served:
     """A model and its queue; the model may be replaced while the queue stays."""
 
-    def __init__(self, model: LoadedModel, batcher: Batcher) -> None:
-        self.model = model
-        self.batcher = batcher
+    model: LoadedModel
+    batcher: Batcher
 
 
 class Service:
@@ -169,15 +171,10 @@ class Service:
         served, texts = await self._read(request, deadline, whole=whole)
 
         # Sentences finish in any order: collect them by number, then group them by text again.
-        found: list[SentenceAnswer | None] = [None] * sum(map(len, texts))
-        async for index, answer in self._sentences(served, request, texts, deadline):
-            found[index] = answer
-
-        sentences = iter(found)
-        answers = []
-        for text in texts:
-            own = [each for each in (next(sentences) for _ in text) if each is not None]
-            answers.append(answer_text(own, request))
+        sentences = self._sentences(served, request, texts, deadline)
+        found = {index: answer async for index, answer in sentences}
+        numbers = itertools.count()
+        answers = [answer_text([found[next(numbers)] for _ in text], request) for text in texts]
         return TranslateResponse(model=served.model.place.name, translations=answers)
 
     async def stream(
@@ -199,7 +196,7 @@ class Service:
         Raises as ``translate`` does, and NotFoundError for a prefix with a token that the model
         does not know. A blank text has no alternatives.
         """
-        _refuse(problems_of(request, self.limits))
+        require_limits(request, self.limits)
         served = self.find(request.model)
         model, limits = served.model, self.limits
         count = request.count or min(_ALTERNATIVES, limits.max_n_best)
@@ -209,7 +206,7 @@ class Service:
 
             return find_alternatives(model, request, count, limits, watcher)
 
-        found = await self._alone(served, work)
+        found = await self.alone(served, work)
         return AlternativesResponse(
             model=model.place.name,
             source_tokens=list(found[0].translation.source_tokens) if found else [],
@@ -234,7 +231,7 @@ class Service:
 
         Raises as ``translate`` does.
         """
-        _refuse(problems_of(request, self.limits))
+        require_limits(request, self.limits)
         served = self.find(request.model)
         model, limits = served.model, self.limits
 
@@ -245,7 +242,7 @@ class Service:
                 return walk_through(model, request, limits, watcher)
             return look_inside(model, request, limits, watcher)
 
-        return await self._alone(served, work)
+        return await self.alone(served, work)
 
     async def live_page(self, name: str) -> LivePage:
         """The page of a model that computes in a browser, made for the first request and kept.
@@ -265,7 +262,7 @@ class Service:
                 self._pages[model] = make_live_page(model, limits, watcher)
             return self._pages[model]
 
-        return await self._alone(served, work)
+        return await self.alone(served, work)
 
     async def sentences(
         self,
@@ -281,7 +278,7 @@ class Service:
         """
         counts = [len(ids) for ids in served.model.source_ids(list(texts))]
         jobs = [
-            Job(n, _with_terms(text, glossary), count)
+            self._job(served, n, text, count, settings, glossary)
             for n, (text, count) in enumerate(zip(texts, counts, strict=True))
         ]
         # A translation that lacks a term is searched again, which only torch can do.
@@ -289,15 +286,9 @@ class Service:
             await self._open(served.model, deadline)
         found: dict[int, Translation] = {}
         if jobs:
-            async for index, translation in self._work(served, jobs, settings, deadline):
+            async for index, translation in self._work(served, jobs, deadline):
                 found[index] = translation
         return [found[index] for index in range(len(jobs))]
-
-    async def alone(
-        self, served: Served, work: Callable[[SearchWatcher], _Found], deadline: float
-    ) -> _Found:
-        """Run ``work``, which needs the model itself, between the batches of other requests."""
-        return await self._alone(served, work, deadline)
 
     def drain(self) -> None:
         """Refuse new requests from now on; those accepted before are answered."""
@@ -324,19 +315,17 @@ class Service:
         if name is None:
             return next(iter(self._served.values()))
         if name not in self._served:
-            raise NotFoundError(
-                "Unknown model", f"there is no model {shown(name)}; GET /v1/models lists them"
-            )
+            raise NotFoundError(f"there is no model {shown(name)}; GET /v1/models lists them")
         return self._served[name]
 
     async def _read(
         self, request: TranslateRequest, deadline: float, *, whole: bool = False
     ) -> tuple[Served, list[ReadText]]:
         if not whole:
-            _refuse(problems_of(request, self.limits))
+            require_limits(request, self.limits)
         served = self.find(request.model)
         glossary_of(served, request.glossary)
-        require_quality(served, request.below)
+        require_quality(served, request.below, request.doubtful)
         search_settings(served.model, request, self.limits)  # refused before any answer begins
         limit = served.model.source_limit(self.limits.max_source_tokens)
         try:
@@ -359,38 +348,77 @@ class Service:
         texts: Sequence[ReadText],
         deadline: float,
     ) -> AsyncIterator[tuple[int, SentenceAnswer]]:
-        """Yield each sentence's number and answer, as they finish."""
+        """Yield each sentence's number and answer, once it and the next one of its text are
+        finished: the space between two translations depends on both."""
         sentences = [sentence for text in texts for sentence in text]
+        found: dict[int, Translation | None] = {}
 
+        async for index, translation in self._translations(served, request, sentences, deadline):
+            found[index] = translation
+            finished = []
+            if index - 1 in found and sentences[index - 1].next_source:
+                finished.append(index - 1)
+            if not sentences[index].next_source or index + 1 in found:
+                finished.append(index)
+
+            for each in finished:
+                following = found.get(each + 1)
+                yield each, answer_sentence(sentences[each], found[each], request, following)
+
+    async def _translations(
+        self,
+        served: Served,
+        request: TranslateRequest,
+        sentences: Sequence[ReadSentence],
+        deadline: float,
+    ) -> AsyncIterator[tuple[int, Translation | None]]:
+        """Yield each sentence's number and translation, as they finish; None for a blank one."""
         jobs = []
         glossary = glossary_of(served, request.glossary)
+        settings = search_settings(served.model, request, self.limits)
 
         for index, sentence in enumerate(sentences):
             if sentence.ids:
-                text = _with_terms(sentence.text, glossary)
-                jobs.append(Job(index, text, len(sentence.ids)))
+                count = len(sentence.ids)
+                jobs.append(self._job(served, index, sentence.text, count, settings, glossary))
             else:
-                # A blank sentence needs no model.
-                yield index, answer_sentence(sentence, None, request)
+                yield index, None  # it needs no model
 
         if jobs:
-            settings = search_settings(served.model, request, self.limits)
             if glossary is not None or served.model.needs_open(settings):
                 await self._open(served.model, deadline)
-            async for index, translation in self._work(served, jobs, settings, deadline):
-                yield index, answer_sentence(sentences[index], translation, request)
+            async for index, translation in self._work(served, jobs, deadline):
+                yield index, translation
 
-    async def _alone(
+    def _job(
+        self,
+        served: Served,
+        index: int,
+        text: str,
+        token_count: int,
+        settings: DecodingConfig,
+        glossary: Glossary | None,
+    ) -> Job:
+        """A sentence with the terms that its translation must have, within the limits."""
+        request = text if glossary is None else Request(text, terms=glossary.required(text))
+        own = served.model.within(settings, token_count, self.limits.max_new_tokens)
+        return Job(index, request, token_count, own)
+
+    async def alone(
         self,
         served: Served,
         work: Callable[[SearchWatcher], _Found],
         deadline: float | None = None,
     ) -> _Found:
-        """Run ``work``, which needs the model itself, on the batcher's thread."""
+        """Run ``work``, which needs the model itself, between the batches of other requests.
+
+        Raises as ``translate`` does. The ``deadline`` is that of a request that has just arrived,
+        unless another is given.
+        """
         if deadline is None:
             deadline = self._deadline()
         await self._open(served.model, deadline)
-        async for _, found in self._work(served, [Job(0, "", 0)], work, deadline):
+        async for _, found in self._work(served, [Job(0, "", 0, work)], deadline):
             return cast(_Found, found)
         raise AssertionError("one job has one outcome")
 
@@ -441,32 +469,23 @@ class Service:
         )
 
     async def _work(
-        self,
-        served: Served,
-        jobs: Sequence[Job],
-        settings: DecodingConfig | LoneWork,
-        deadline: float,
+        self, served: Served, jobs: Sequence[Job], deadline: float
     ) -> AsyncIterator[tuple[int, Any]]:
         """Yield index and outcome of each job: at once of those that are remembered, of the others
         as the batcher finishes them."""
-        if isinstance(settings, DecodingConfig):
-            within, most = served.model.within, self.limits.max_new_tokens
-            jobs = [
-                dataclasses.replace(job, settings=within(settings, job.token_count, most))
-                for job in jobs
-            ]
-        if self._cache is not None and isinstance(settings, DecodingConfig):
+        if self._cache is not None:
             new = []
             for job in jobs:
-                found = served.model.remembered(job.text, job.settings or settings)
+                found = None
+                if isinstance(job.settings, DecodingConfig):
+                    found = served.model.translator.remembered(job.text, job.settings)
+                    (self.metrics.cache_misses if found is None else self.metrics.cache_hits).inc()
                 if found is None:
                     new.append(job)
                 else:
-                    self.metrics.cache_hits.inc()
                     yield job.index, found
                     # A long text of known sentences must not hold up the event loop.
                     await self._answers.wait()
-            self.metrics.cache_misses.inc(len(new))
             if not new:
                 return
             jobs = new
@@ -481,7 +500,7 @@ class Service:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(arrived.put_nowait, outcomes)
 
-        ticket = Ticket(jobs, settings, deadline, deliver)
+        ticket = Ticket(jobs, deadline, deliver)
         batcher.submit(ticket)
 
         left = len(jobs)
@@ -517,16 +536,16 @@ def glossary_of(served: Served, name: str | None) -> Glossary | None:
     return served.model.glossaries[name]
 
 
-def require_quality(served: Served, below: float | None) -> None:
-    """Raise InvalidError if doubtful sentences are asked for and the model has no quality."""
+def require_quality(served: Served, below: float | None, doubtful: str) -> None:
+    """Raise InvalidError if doubtful sentences are asked for and the model has no quality, or what
+    is done with them and not which they are.
+    """
+    if doubtful == "leave" and below is None:
+        rule = "needs below, the quality from 0 to 1 under which a sentence is doubtful"
+        raise InvalidError([FieldProblem("doubtful", rule, "leave")])
     if below is not None and served.model.bundle.quality_points is None:
         rule = "needs a model whose quality was calibrated, and this one was not"
         raise InvalidError([FieldProblem("below", rule, shown(below))])
-
-
-def _with_terms(text: str, glossary: Glossary | None) -> str | Request:
-    """A sentence with the terms that its translation must have."""
-    return text if glossary is None else Request(text, terms=glossary.required(text))
 
 
 def search_settings(
@@ -558,12 +577,12 @@ def search_settings(
             "token_log_probs": own.token_log_probs or wanted > 1 or request.confidences,
             **lengths,
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
-            "align": request.alignment and model.has_attention,
+            "align": request.alignment and model.translator.can_align,
             "below": own.below if request.below is None else request.below,
             "doubtful": own.doubtful if request.below is None else request.doubtful,
         }
     )
-    _refuse([_contradiction(problem, request) for problem in contradictions(settings)])
+    refuse([_contradiction(problem, request) for problem in contradictions(settings)])
     return settings
 
 
@@ -589,9 +608,3 @@ def _contradiction(problem: str, request: TranslateRequest) -> FieldProblem:
     field = (meant or given or ["model"])[0]
     rule = f"does not go with the settings of this model: {problem}"
     return FieldProblem(field, rule, shown(getattr(request, field)))
-
-
-def _refuse(problems: Sequence[FieldProblem]) -> None:
-    """Raise InvalidError if there are any."""
-    if problems:
-        raise InvalidError(problems)

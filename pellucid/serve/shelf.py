@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pellucid.core import system
 from pellucid.core.files import write_errors
@@ -30,6 +30,11 @@ _OWNED = re.compile(r"\.(?P<writes>[0-9a-f]{16})-[0-9a-f]{16}|(?P<is>[0-9a-f]{16
 State = Literal["waiting", "running", "done", "failed"]
 
 
+def new_key() -> str:
+    """The name of a new document, which nobody can guess."""
+    return secrets.token_urlsafe(24)
+
+
 @dataclasses.dataclass(frozen=True)
 class Order:
     """A document, and what its client wants."""
@@ -37,7 +42,8 @@ class Order:
     key: str
     client: str
     """The client who sent it; clients take turns."""
-    model: str
+    model: str | None
+    """The name of the model; None is the first one."""
     name: str
     """The name of the file."""
     columns: tuple[str, ...] = ()
@@ -89,47 +95,11 @@ class Record:
         return self.state == "failed" or self.is_fetched
 
 
-class Files(Protocol):
-    """Where a shelf keeps its documents, by names."""
-
-    @property
-    def owner(self) -> str:
-        """The name of this process, as long as it lives."""
-        ...
-
-    def is_alive(self, owner: str) -> bool:
-        """Whether a process still lives."""
-        ...
-
-    def locked(self) -> contextlib.AbstractContextManager[object]:
-        """While this block runs no other thread or process is in one."""
-        ...
-
-    def names(self) -> list[str]:
-        """The names of what is kept."""
-        ...
-
-    def read(self, name: str) -> bytes:
-        """Raises FileNotFoundError."""
-        ...
-
-    def write(self, name: str, content: bytes) -> None:
-        """Replace a content in one step. Raises WriteError."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Forget a content, if there is one."""
-        ...
-
-    def remove_abandoned(self) -> None:
-        """Remove what processes that have ended left behind, beside documents."""
-        ...
-
-
 class MemoryFiles:
     """The documents of one process, which end with it."""
 
     owner = "this"
+    """The name of this process, as long as it lives."""
 
     def __init__(self) -> None:
         self._contents: dict[str, bytes] = {}
@@ -216,7 +186,10 @@ class FolderFiles:
         return (self._folder / name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file, without waiting for the disk: it need not survive the machine."""
+        """Write a file in one step, without waiting for the disk: it need not survive the machine.
+
+        Raises WriteError.
+        """
         path = self._folder / name
         temporary = path.with_name(f".{self.owner}-{secrets.token_hex(8)}")
         with write_errors(path):
@@ -244,7 +217,7 @@ class FolderFiles:
 class Shelf:
     """The documents, each with a record of how far it is; may be used from any thread."""
 
-    def __init__(self, files: Files, *, seconds: float, most: int) -> None:
+    def __init__(self, files: MemoryFiles | FolderFiles, *, seconds: float, most: int) -> None:
         """``seconds``: how long one that has ended is kept. ``most``: how many are kept."""
         self._files, self._seconds, self._most = files, seconds, most
 

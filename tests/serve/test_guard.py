@@ -476,7 +476,7 @@ def test_the_log_has_one_line_for_a_request_without_its_text(client: TestClient,
     records = [each for each in caplog.records if each.levelno == logging.INFO]
     lines = [_Lines().format(record) for record in records]
     assert len(lines) == 2
-    assert "POST /v1/translate 200" in lines[0]
+    assert "POST /v1/translate 400" in lines[0], "with a query string, which it does not take"
     lines = [*lines, *map(_Lines().format, caplog.records)]
     for line in lines:
         assert line.isprintable()

@@ -18,7 +18,7 @@ from tritonclient.utils import InferenceServerException
 
 from pellucid.serve.dialects.choosing import choose_model, note_languages
 from pellucid.serve.limits import Limits
-from pellucid.serve.marked import TextsAnswer
+from pellucid.serve.marked import AnsweredText
 from pellucid.serve.models import LoadedModel, ModelPlace
 from pellucid.serve.server.errors import LanguagesError
 from pellucid.text.detection import Detected
@@ -415,6 +415,7 @@ def test_a_detected_language_is_that_of_a_model_with_a_region():
     service = make_service(None, *models)
     found = [[Detected("pt", 0.95), Detected("es", 0.05)]]
     assert choose_model(service, "auto", "en", found).place.name == "pt"
-    assert note_languages(TextsAnswer(["x"], [[]], [set()]), models[1], found).warnings == [set()]
+    answer = AnsweredText("x", [], set())
+    assert note_languages([answer], models[1], found) == [answer]
     with pytest.raises(LanguagesError, match="looks Spanish"):
         choose_model(service, "auto", "en", [[Detected("es", 0.95)]])

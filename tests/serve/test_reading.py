@@ -1,6 +1,8 @@
 """A text of a request as the sentences that the model reads."""
 
 import asyncio
+import itertools
+from collections.abc import Sequence
 from types import SimpleNamespace
 from unittest.mock import create_autospec
 
@@ -8,8 +10,11 @@ import pytest
 
 from pellucid.decoding.result import Translation
 from pellucid.serve.answers import answer_sentence, answer_text
+from pellucid.serve.limits import Limits
+from pellucid.serve.metrics import Metrics
 from pellucid.serve.reading import read_texts
-from pellucid.serve.schema import TranslateRequest
+from pellucid.serve.schema import SentenceAnswer, TranslateRequest
+from pellucid.serve.service import Service
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
 
@@ -19,14 +24,13 @@ def written(text: str) -> Translation:
 
 def multilingual_model() -> SimpleNamespace:
     """A model with a token for each word."""
+    tokenizer = create_autospec(MarianTokenizer, codes={">>deu<<"})
+    tokenizer.tokens.side_effect = lambda ids: ["▁x"] * len(ids)
     return SimpleNamespace(
-        bundle=SimpleNamespace(
-            source_tokenizer=create_autospec(MarianTokenizer, codes={">>deu<<"})
-        ),
+        bundle=SimpleNamespace(source_tokenizer=tokenizer),
         settings=SimpleNamespace(target_code=""),
         source_language="en",
         source_ids=lambda texts: [[7] * len(text.split()) for text in texts],
-        source_tokens=lambda ids: ["▁x"] * len(ids),
     )
 
 
@@ -66,6 +70,13 @@ def test_the_parts_of_a_long_sentence_leave_room_for_the_code():
         ("en", " One. Two. ", ("一。", "二。"), " 一。二。 "),
         ("en", "One.  Two.", ("Eins.", "Zwei."), "Eins.  Zwei."),
         ("en", "running!A dog.", ("rennt!", "Ein Hund."), "rennt!Ein Hund."),
+        # the script of the second translation counts as well
+        ("en", "OK. Two.", ("OK.", "四。"), "OK.四。"),
+        ("zh", "一。OK.", ("一。", "OK."), "一。OK."),
+        ("en", "OK.\n Two.", ("OK.", "四。"), "OK.\n 四。"),
+        # a sentence without a translation leaves one space, and line ends as they are
+        ("en", "One. Two. Three.", ("Eins.", "", "Drei."), "Eins. Drei."),
+        ("en", "One.\nTwo.\nThree.", ("Eins.", "", "Drei."), "Eins.\n\nDrei."),
     ],
 )
 def test_the_spacing_of_an_answer_suits_the_translation(
@@ -75,11 +86,39 @@ def test_the_spacing_of_an_answer_suits_the_translation(
     model.source_language = language
     request = TranslateRequest(text=[source])
     [read] = asyncio.run(read_texts(model, request, 99))
+    found = [*map(written, translations), None]
     answers = [
-        answer_sentence(each, written(found), request)
-        for each, found in zip(read, translations, strict=True)
+        answer_sentence(each, found[n], request, found[n + 1]) for n, each in enumerate(read)
     ]
     assert answer_text(answers, request).text == text
+
+
+def test_a_stream_joins_sentences_in_whatever_order_they_are_translated():
+    """The text of a stream is that of the answer in one piece, and of the command."""
+    translations = {"One.": "OK.", "Two.": "二。", "Three.": "三。", "Four.": "Four."}
+    model = multilingual_model()
+    model.source_language = "en"
+    request = TranslateRequest(text=["One. Two. Three.", "", "Four."])
+    read = asyncio.run(read_texts(model, request, 99))
+    service = Service(Limits(), Metrics())
+
+    def streamed(order: Sequence[int]) -> list[tuple[int, SentenceAnswer]]:
+        async def arriving(_served, _request, sentences, _deadline):
+            for index in order:
+                text = sentences[index].place.text
+                yield index, written(translations[text]) if text else None
+
+        async def ask() -> list[tuple[int, SentenceAnswer]]:
+            return [each async for each in service._sentences(None, request, read, 0.0)]
+
+        service._translations = arriving
+        return asyncio.run(ask())
+
+    for order in itertools.permutations(range(5)):
+        answers = dict(found := streamed(order))
+        assert len(found) == len(answers) == 5
+        text = answer_text([answers[index] for index in range(3)], request).text
+        assert text == "OK.二。三。"
 
 
 def test_the_parts_of_a_long_word_have_no_space_between_them():

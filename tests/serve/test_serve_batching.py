@@ -94,8 +94,8 @@ def ask(
     deadline: float = LATER,
 ) -> tuple[Client, Ticket]:
     client = Client()
-    jobs = [Job(index, text, tokens) for index, text in enumerate(texts)]
-    ticket = Ticket(jobs, settings, deadline, client.deliver)
+    jobs = [Job(index, text, tokens, settings) for index, text in enumerate(texts)]
+    ticket = Ticket(jobs, deadline, client.deliver)
     batcher.submit(ticket)
     return client, ticket
 
@@ -173,7 +173,7 @@ def test_a_slow_model_has_a_shorter_queue(make, monkeypatch):
 
     def run(waiting: int, settings: DecodingConfig | LoneWork = GREEDY, size: int = 2) -> None:
         """Run one batch of requests, of which others wait for the end."""
-        tickets = [Ticket([Job(0, "a", 1)], settings, LATER, Client().deliver) for _ in range(size)]
+        tickets = [Ticket([Job(0, "a", 1, settings)], LATER, Client().deliver) for _ in range(size)]
         batcher._queue.extend(tickets[:1] * waiting)
         batcher._run([(ticket, ticket.waiting[0]) for ticket in tickets])
         batcher._queue.clear()

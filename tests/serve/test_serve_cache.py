@@ -127,7 +127,7 @@ def test_without_the_option_nothing_is_kept():
         text = client.get("/metrics").text
     assert "pellucid_cache_hits_total 0.0" in text
     assert "pellucid_sentences_total 2.0" in text
-    assert model().remembered(LINES[0], model().settings) is None
+    assert model().translator.remembered(LINES[0], model().settings) is None
 
 
 def test_the_option_turns_it_on_and_sighup_empties_it(tmp_path: Path):

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from pellucid.serve.marked import TextsAnswer
+from pellucid.serve.marked import AnsweredText
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.server.errors import LanguagesError
 from pellucid.serve.server.strict_json import shown
@@ -53,7 +53,11 @@ def choose_model(
     """
     service.find(None)
     models = service.loaded()
-    far = {model: _distance(model, source, target) for model in models}
+    far = {
+        each: (0 if source == AUTO else distance(source, each.source_language))
+        + distance(target, each.target_language)
+        for each in models
+    }
     # the nearest first; of equals the first model stays first
     fitting = sorted((each for each in models if far[each] < math.inf), key=far.__getitem__)
     known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
@@ -102,19 +106,15 @@ def is_in(found: Detected, language: str) -> bool:
 
 
 def note_languages(
-    answer: TextsAnswer, model: LoadedModel, found: Sequence[Sequence[Detected]] | None
-) -> TextsAnswer:
-    """The answer with the warning ``language`` for texts that are certainly in another one."""
-    if found is None:
-        return answer
-    warnings = [
-        own | {"language"} if text and is_other(text[0], [model.source_language]) else own
-        for own, text in zip(answer.warnings, found, strict=True)
+    answers: Sequence[AnsweredText],
+    model: LoadedModel,
+    found: Sequence[Sequence[Detected]] | None,
+) -> list[AnsweredText]:
+    """The answers with the warning ``language`` for texts that are certainly in another one."""
+    read = [model.source_language]
+    return [
+        dataclasses.replace(each, warnings=each.warnings | {"language"})
+        if text and is_other(text[0], read)
+        else each
+        for each, text in zip(answers, found or [()] * len(answers), strict=True)
     ]
-    return dataclasses.replace(answer, warnings=warnings)
-
-
-def _distance(model: LoadedModel, source: str, target: str) -> float:
-    """The distance of a model from a pair of languages."""
-    of = 0 if source == AUTO else distance(source, model.source_language)
-    return of + distance(target, model.target_language)

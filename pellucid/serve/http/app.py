@@ -17,8 +17,8 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pellucid.core.version import __version__
+from pellucid.serve.dialects import Dialect
 from pellucid.serve.dialects.deepl import deepl
-from pellucid.serve.dialects.dialect import Dialect
 from pellucid.serve.dialects.inference import inference
 from pellucid.serve.dialects.libretranslate import libretranslate
 from pellucid.serve.documents import Documents
@@ -114,7 +114,10 @@ def make_routed_app(service: Service, kept: Documents, dialects: Sequence[Dialec
     for dialect in dialects:
         for router in dialect.routers:
             app.include_router(router)
-    _add_handlers(app)
+    app.add_exception_handler(ServiceError, _on_service_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_defect)
 
     bounds = dict(bounds_of(service.limits))
     for dialect in dialects:
@@ -185,14 +188,6 @@ def _bound(schema: dict[str, Any], bounds: Mapping[str, int]) -> None:
     for inner in [*schema.get("anyOf", []), schema.get("items", {})]:
         if inner:
             _bound(inner, bounds)
-
-
-def _add_handlers(app: FastAPI) -> None:
-    """Register handlers that answer errors of routes with problems."""
-    app.add_exception_handler(ServiceError, _on_service_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(Exception, _on_defect)
 
 
 async def _on_service_error(request: Request, error: Exception) -> Response:

@@ -16,11 +16,11 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.server.auth import key_of
 from pellucid.serve.server.body import VALUE
-from pellucid.serve.server.errors import FieldProblem, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, refuse
 from pellucid.serve.server.forms import Upload, read_upload
 from pellucid.serve.server.rules import Rulebook, Rules
 from pellucid.serve.service import Service
-from pellucid.serve.shelf import FolderFiles, MemoryFiles, Shelf
+from pellucid.serve.shelf import FolderFiles, MemoryFiles, Order, Shelf, new_key
 
 RULES = Rulebook(exact={"/v1/documents": Rules(read=read_upload, is_upload=True)})
 _FIELDS = ("model", "columns", "keep_numbers", "guard_cells", "glossary", "below", "doubtful")
@@ -56,11 +56,8 @@ def make_documents(service: Service, shared: Path | None) -> Documents:
 def uploaded(request: Request, *known: str) -> Upload:
     """The file and fields of a request. Raises InvalidError for other fields than ``known``."""
     upload: Upload = request.scope["state"][VALUE]
-    problems = [
-        FieldProblem(name, "is not a field", "") for name in upload.fields if name not in known
-    ]
-    if problems:
-        raise InvalidError(problems)
+    others = [name for name in upload.fields if name not in known]
+    refuse([FieldProblem(name, "is not a field", "") for name in others])
     return upload
 
 
@@ -85,18 +82,20 @@ def make_document_routes(documents: Documents) -> APIRouter:
         upload = uploaded(request, *_FIELDS, "api_key")
         fields = upload.fields
 
-        state = await documents.add(
+        columns = map(str.strip, fields.get("columns", "").split(","))
+        order = Order(
+            new_key(),
             client_of(request, fields),
             fields.get("model"),
             upload.name,
-            upload.data,
-            columns=fields.get("columns", ""),
+            columns=tuple(filter(None, columns)),
             keep_numbers=_flag(fields, "keep_numbers"),
             guard_cells=_flag(fields, "guard_cells"),
             glossary=fields.get("glossary"),
             below=_quality(fields),
             doubtful=_doubtful(fields),
         )
+        state = await documents.add(order, upload.data)
         return JSONResponse(state.model_dump(), status_code=202)
 
     @router.get("/v1/documents/{key}", response_model=DocumentState, responses=documented(404))
@@ -150,13 +149,10 @@ def _quality(fields: Mapping[str, str]) -> float | None:
 
 
 def _doubtful(fields: Mapping[str, str]) -> Literal["mark", "leave"]:
-    match fields.get("doubtful", "mark"):
-        case "mark":
-            return "mark"
-        case "leave":
-            return "leave"
-        case other:
-            raise InvalidError([FieldProblem("doubtful", "must be mark or leave", other)])
+    value = fields.get("doubtful", "mark")
+    if value not in ("mark", "leave"):
+        raise InvalidError([FieldProblem("doubtful", "must be mark or leave", value)])
+    return "leave" if value == "leave" else "mark"
 
 
 def file_of(name: str, data: bytes) -> Response:

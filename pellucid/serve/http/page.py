@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import mimetypes
 from pathlib import Path
 
 from fastapi import APIRouter, Request
@@ -39,10 +38,6 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".ico": "image/x-icon",
-    ".json": "application/json",
-    ".webmanifest": "application/manifest+json",
 }
 
 
@@ -67,14 +62,13 @@ def read_page() -> dict[str, PageFile]:
 def _read_folder(folder: Path, under: str) -> dict[str, PageFile]:
     files = {}
     for path in sorted(folder.iterdir()):
-        media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
-        if not path.is_file() or path.suffix not in _TYPES or media_type is None:
+        if path.suffix not in _TYPES:
             continue
         # In memory, so that no request opens a file and an upgrade cannot mix two versions.
         content = path.read_bytes()
         address = "/" if path.name == INDEX else f"{under}/{path.name}"
         tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-        files[address] = PageFile(content, media_type, tag)
+        files[address] = PageFile(content, _TYPES[path.suffix], tag)
     return files
 
 
@@ -86,20 +80,11 @@ def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
-    async def page(request: Request) -> Response:
-        return _send(files, "/", request)
-
     @router.get("/static/{name}")
-    async def static(name: str, request: Request) -> Response:
-        return _send(files, f"/static/{name}", request)
-
     @router.get("/static/report/{name}")
-    async def report(name: str, request: Request) -> Response:
-        return _send(files, f"/static/report/{name}", request)
-
     @router.get("/static/ui/{name}")
-    async def ui(name: str, request: Request) -> Response:
-        return _send(files, f"/static/ui/{name}", request)
+    async def page(request: Request) -> Response:
+        return _send(files, request.scope["path"], request)
 
     return router
 

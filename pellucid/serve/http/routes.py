@@ -25,6 +25,7 @@ from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import Problem, ServiceError, request_id_of
 from pellucid.serve.server.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.server.problems import CONTENT_TYPE as PROBLEM
+from pellucid.serve.server.problems import TITLES
 from pellucid.serve.server.rules import OPEN, Rulebook
 from pellucid.serve.service import Service
 
@@ -63,7 +64,7 @@ def make_routes(service: Service) -> APIRouter:
         if body.stream:
             lines = _stream(service, body, request)
             # The status is sent with the first line, so an error before it still gets its own.
-            first = await while_connected(request.receive, _first_of(lines))
+            first = await while_connected(request.receive, anext(lines))
             request.scope["state"]["streaming"] = True
             return StreamingResponse(_chained(first, lines), media_type=NDJSON)
 
@@ -211,7 +212,7 @@ async def _stream(
         # Once the stream has begun its status is sent: the problem becomes the last line.
         if request.scope["state"].get("streaming"):
             problem = Problem(
-                title=error.title,
+                title=TITLES[error.status],
                 status=error.status,
                 detail=str(error),
                 request_id=request_id_of(request.scope),
@@ -223,10 +224,6 @@ async def _stream(
     yield json.dumps({"model": model, "done": True}).encode() + b"\n"
 
 
-async def _first_of(lines: AsyncIterator[bytes]) -> bytes:
-    return await anext(lines)
-
-
 async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for each in rest:
@@ -234,13 +231,12 @@ async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
 
 
 def _line(head: dict[str, Any], answer: SentenceAnswer) -> bytes:
-    return (
-        json.dumps(head | answer.model_dump(exclude_none=True), ensure_ascii=False).encode() + b"\n"
-    )
+    line = json.dumps(head | answer.model_dump(exclude_none=True), ensure_ascii=False)
+    return f"{line}\n".encode()
 
 
-def _json(text: str, status: int = 200) -> Response:
-    return Response(text, status_code=status, media_type="application/json")
+def _json(text: str) -> Response:
+    return Response(text, media_type="application/json")
 
 
 def _state(word: str, status: int) -> Response:

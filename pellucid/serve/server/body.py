@@ -5,7 +5,7 @@ Forms are parsed in ``forms``. ``while_connected`` cancels work when its client 
 
 import asyncio
 import dataclasses
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from starlette.types import Message as Event
@@ -75,9 +75,9 @@ def parse_json(body: bytes, limits: ServerLimits) -> Any:
         raise RefusedError(400, str(error)) from None
 
 
-def replay(body: bytes, receive: Receive) -> Receive:
-    """An ASGI receive channel that first returns ``body``, which was read, then later events."""
-    waiting: list[Event] = [{"type": "http.request", "body": body, "more_body": False}]
+def after_body(receive: Receive) -> Receive:
+    """An ASGI receive channel of a request whose body was read: an empty one, then later events."""
+    waiting: list[Event] = [{"type": "http.request", "body": b"", "more_body": False}]
 
     async def receive_again() -> Event:
         return waiting.pop() if waiting else await receive()
@@ -88,7 +88,7 @@ def replay(body: bytes, receive: Receive) -> Receive:
 _Answer = TypeVar("_Answer")
 
 
-async def while_connected(receive: Receive, work: Coroutine[Any, Any, _Answer]) -> _Answer:
+async def while_connected(receive: Receive, work: Awaitable[_Answer]) -> _Answer:
     """The result of ``work``. If the client disconnects, cancel it and raise ClientLeftError."""
     # Two tasks, because ASGI tells of a disconnect only to a caller that waits for it.
     working = asyncio.ensure_future(work)

@@ -11,6 +11,7 @@ import http
 import logging
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable
 from email.utils import formatdate
 from urllib.parse import unquote
@@ -47,29 +48,25 @@ class Site:
         """``count`` is called with the status of each answer that no request got."""
         self.app = app
         self.limits = limits
-        self.refusals = Refusals(count)
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         """The requests that the application works on."""
         self.is_stopping = False
         """Whether each connection is closed after the answer it is waiting for."""
 
-
-class Refusals:
-    """Counts the answers of connections that were no requests yet, and logs some of them."""
-
-    def __init__(self, count: Callable[[int], None]) -> None:
         self._count = count
         self._logged: dict[int, float] = {}
         """When a status was last logged."""
-        self._unlogged: dict[int, int] = {}
+        self._unlogged: Counter[int] = Counter()
         """How often it was given since."""
 
-    def add(self, status: int, detail: str) -> None:
-        """Count a refusal; log it unless its status was logged in the last seconds."""
+    def note_refusal(self, status: int, detail: str) -> None:
+        """Count an answer to what was no request yet; log it unless its status was logged in the
+        last seconds.
+        """
         self._count(status)
         now = time.monotonic()
-        self._unlogged[status] = self._unlogged.get(status, 0) + 1
+        self._unlogged[status] += 1
         if now - self._logged.get(status, -_LOG_EVERY_SECONDS) >= _LOG_EVERY_SECONDS:
             count = self._unlogged.pop(status)
             self._logged[status] = now
@@ -307,7 +304,7 @@ class Connection(asyncio.Protocol):
             self.transport.write(problem_bytes(status, detail))
             # Counted once: with its request, if the application has one, else here.
             if exchange is None:
-                self.site.refusals.add(status, detail)
+                self.site.note_refusal(status, detail)
             else:
                 exchange.scope["state"][REFUSED] = status
 

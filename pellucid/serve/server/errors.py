@@ -86,7 +86,6 @@ class ServiceError(PellucidError):
     """A request that failed; its message may be shown to the client."""
 
     status = 500
-    title = "Internal error"
     retry_after: int | None = None
     """Seconds after which the client should try again."""
 
@@ -95,7 +94,6 @@ class InvalidError(ServiceError):
     """The request is well formed, but its values are invalid."""
 
     status = 422
-    title = "Invalid request"
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         self.problems = [_bounded(each) for each in problems[:_MOST_PROBLEMS]]
@@ -105,35 +103,34 @@ class InvalidError(ServiceError):
         super().__init__("; ".join(listed))
 
 
+def refuse(problems: Sequence[FieldProblem]) -> None:
+    """Raise InvalidError if there are any."""
+    if problems:
+        raise InvalidError(problems)
+
+
 class NotFoundError(ServiceError):
-    """The request names something that does not exist; ``title`` names its kind."""
+    """The request names something that does not exist."""
 
     status = 404
-
-    def __init__(self, title: str, message: str) -> None:
-        self.title = title
-        super().__init__(message)
 
 
 class LanguagesError(ServiceError):
     """No model fits the languages of a request, which name it in place of its name."""
 
     status = 422
-    title = "Invalid request"
 
 
 class ConflictError(ServiceError):
     """The request fits no model such as this one."""
 
     status = 409
-    title = "Not possible with this model"
 
 
 class OverloadedError(ServiceError):
     """Too many requests are waiting."""
 
     status = 429
-    title = "Too many requests"
     retry_after = 1
 
 
@@ -141,7 +138,6 @@ class UnavailableError(ServiceError):
     """The server is starting, or stopping."""
 
     status = 503
-    title = "Unavailable"
     retry_after = 2
 
 
@@ -149,7 +145,6 @@ class DeadlineError(ServiceError):
     """The answer was not ready in time; the work on it has been stopped."""
 
     status = 504
-    title = "Out of time"
 
 
 def problem_response(

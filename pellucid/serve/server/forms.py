@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Mapping
 from email.message import Message
 from email.parser import HeaderParser
+from typing import Any
 from urllib.parse import parse_qsl
 
-from pellucid.serve.server.body import Received
-from pellucid.serve.server.errors import FieldProblem, InvalidError, RefusedError
+from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.server.errors import FieldProblem, InvalidError, RefusedError, refuse
 from pellucid.serve.server.limits import ServerLimits
 
 FORM = "application/x-www-form-urlencoded"
@@ -30,20 +31,34 @@ def is_form(received: Received) -> bool:
     return kind in (FORM, PARTS) or not (kind or received.body)
 
 
+def read_json_alone(received: Received, limits: ServerLimits) -> Any:
+    """The value of a body in JSON. Raises as ``read_json``, and InvalidError for other fields than
+    a key in the query string beside it: none of them would be read.
+    """
+    rule = "must be in the body, as that is JSON, and not in the address"
+    fields = _form_fields(received.query)
+    refuse([FieldProblem(name, rule, "") for name, _ in fields if name != "api_key"])
+    return read_json(received, limits)
+
+
 def read_form(received: Received) -> Fields:
     """The fields of the query string and the body. Raises RefusedError, also for a file."""
     fields = _form_fields(received.query)
-    if received.kind == PARTS:
-        return fields + _parts_of(received.body, received.headers["content-type"])
-    return fields + _form_fields(received.body)
+    if received.kind != PARTS:
+        return fields + _form_fields(received.body)
+
+    for part in _split_parts(received.body, received.headers["content-type"]):
+        name, filename, value = _read_part(part)
+        if filename is not None:
+            raise RefusedError(415, "files are not accepted")
+        fields.append((name, _decoded(value)))
+    return fields
 
 
 def once(fields: Fields) -> dict[str, str]:
     """The fields by name. Raises InvalidError for a name that is given twice."""
     counts = Counter(name for name, _ in fields)
-    problems = [FieldProblem(name, "must be given once", "") for name, n in counts.items() if n > 1]
-    if problems:
-        raise InvalidError(problems)
+    refuse([FieldProblem(name, "must be given once", "") for name, n in counts.items() if n > 1])
     return dict(fields)
 
 
@@ -94,11 +109,6 @@ def _form_fields(form: bytes) -> Fields:
         raise RefusedError(400, reason) from None
 
 
-def _parts_of(body: bytes, content_type: str) -> Fields:
-    """The fields of a multipart form (RFC 7578) without files."""
-    return [_field_of(part) for part in _split_parts(body, content_type)]
-
-
 def _split_parts(body: bytes, content_type: str) -> list[bytes]:
     """The parts of a multipart form (RFC 7578).
 
@@ -116,14 +126,6 @@ def _split_parts(body: bytes, content_type: str) -> list[bytes]:
     if before.strip() or not parts or parts.pop().rstrip() != b"--":
         raise RefusedError(400, f"the body is not a form of at most {_MOST_FORM_FIELDS} parts")
     return parts
-
-
-def _field_of(part: bytes) -> tuple[str, str]:
-    """Name and value of one part. Raises RefusedError, also for a file."""
-    name, filename, value = _read_part(part)
-    if filename is not None:
-        raise RefusedError(415, "files are not accepted")
-    return name, _decoded(value)
 
 
 def _read_part(part: bytes) -> tuple[str, str | None, bytes]:

@@ -15,13 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pellucid.core.errors import place_of
 from pellucid.serve.server.auth import KeyRing, key_in_query, key_of, keys_in_body
-from pellucid.serve.server.body import (
-    VALUE,
-    ClientLeftError,
-    Received,
-    read_body,
-    replay,
-)
+from pellucid.serve.server.body import VALUE, ClientLeftError, Received, after_body, read_body
 from pellucid.serve.server.checks import (
     check_framing,
     check_host,
@@ -89,21 +83,17 @@ class Guarded(Protocol):
     @property
     def limits(self) -> ServerLimits:
         """The limits of a request."""
-        ...
 
     @property
     def metrics(self) -> RequestMetrics:
         """Where each request is counted."""
-        ...
 
     @property
     def max_running(self) -> int:
         """Requests that may be in progress at a time; one more is answered with 429."""
-        ...
 
     def require_open(self) -> None:
         """Raise UnavailableError if the service accepts no new requests."""
-        ...
 
 
 class Guard:
@@ -217,6 +207,10 @@ class Guard:
             # A stranger's body must not be parsed, so the raw bytes are searched for a key first.
             self._check_key(rules, None)
 
+        if method == "POST" and scope["query_string"] and not rules.takes_query:
+            # It would change nothing, and nobody would notice.
+            raise RefusedError(400, "this address takes no query string; fields go into the body")
+
         value: Any = None
         state = scope["state"]
         # Many clients name a type with every request; what is deleted needs no body.
@@ -232,7 +226,7 @@ class Guard:
         if VALUE in state and policy.log_text:
             _TEXT_LOG.info("request %s: %s", state["request_id"], _without_key(value))
         # The route takes the value that was checked: the body is parsed once.
-        await self._app(scope, replay(b"", receive) if reads else receive, send)
+        await self._app(scope, after_body(receive) if reads else receive, send)
 
     async def _body(self, receive: Receive, rules: Rules) -> bytes:
         """Read the body and wait for this request's turn.
@@ -302,25 +296,17 @@ class Guard:
         if status >= 400:
             self._metrics.rejected.labels(str(status)).inc()
 
-        _LOG.info(
-            "%s %s %s %d %.1f ms",
-            scope["state"]["request_id"],
-            scope["method"],
+        fields = {
+            "request_id": scope["state"]["request_id"],
+            "method": scope["method"],
+            "route": label,
             # The end of such a path is a secret.
-            label if rules.is_secret else scope["path"],
-            status,
-            1000 * seconds,
-            extra={
-                "fields": {
-                    "request_id": scope["state"]["request_id"],
-                    "method": scope["method"],
-                    "route": label,
-                    "path": label if rules.is_secret else scope["path"],
-                    "status": status,
-                    "milliseconds": round(1000 * seconds, 1),
-                }
-            },
-        )
+            "path": label if rules.is_secret else scope["path"],
+            "status": status,
+            "milliseconds": round(1000 * seconds, 1),
+        }
+        line = "%(request_id)s %(method)s %(path)s %(status)d %(milliseconds).1f ms"
+        _LOG.info(line, fields, extra={"fields": fields})
 
 
 def _with_security(message: Message, request_id: str) -> _Headers:

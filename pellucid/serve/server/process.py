@@ -130,24 +130,20 @@ class _Lifeline:
             self._on_cut()
 
 
+@dataclasses.dataclass
 class _Worker:
     """A running server: its start, its reaction to signals, and its orderly end."""
 
-    def __init__(
-        self,
-        plan: ServerPlan,
-        listener: socket.socket,
-        application: Application,
-        ready: Callable[[], None],
-    ) -> None:
-        self._plan = plan
-        self._listener = listener
-        self._application = application
-        self._ready = ready
+    plan: ServerPlan
+    listener: socket.socket
+    application: Application
+    ready: Callable[[], None]
+
+    def __post_init__(self) -> None:
         self._stopping = asyncio.Event()
         self._reloading = threading.Lock()  # two reloads at once would need the memory of both
 
-        self._site = Site(application.asgi, plan.limits, application.note_refusal)
+        self._site = Site(self.application.asgi, self.plan.limits, self.application.note_refusal)
         self._server: asyncio.Server | None = None
 
     async def serve(self, starting: Starting | None, lifeline: _Lifeline | None) -> None:
@@ -162,12 +158,12 @@ class _Worker:
             starting.stop()
         self._server = await asyncio.get_running_loop().create_server(
             lambda: Connection(self._site),
-            sock=self._listener,
-            backlog=_ACCEPTED_AT_ONCE if self._plan.workers == 1 else _ACCEPTED_AT_ONCE_BY_EACH,
+            sock=self.listener,
+            backlog=_ACCEPTED_AT_ONCE if self.plan.workers == 1 else _ACCEPTED_AT_ONCE_BY_EACH,
         )
         # Again, because asyncio has just called it with the small number of connections per turn.
-        self._listener.listen(BACKLOG)
-        self._ready()
+        self.listener.listen(BACKLOG)
+        self.ready()
 
         while not self._stopping.is_set():
             if starting is not None:
@@ -189,7 +185,7 @@ class _Worker:
             os._exit(128 + number)
 
         _LOG.info("stopping: running requests end, new ones are refused")
-        self._application.drain()
+        self.application.drain()
         self._stopping.set()
 
     def _on_abandoned(self) -> None:
@@ -207,12 +203,12 @@ class _Worker:
 
     def _reload(self) -> None:
         with self._reloading:
-            self._application.reload()
+            self.application.reload()
 
     async def _drain(self) -> None:
         """Wait for accepted requests; the socket stays open, so that new requests get a 503."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._plan.limits.max_grace_seconds
+        until = loop.time() + self.plan.limits.max_grace_seconds
         # A connection kept alive could carry new requests forever: close each after its answer.
         self._site.is_stopping = True
         while self._site.tasks and loop.time() < until:
@@ -239,4 +235,4 @@ class _Worker:
         # Whatever is still running does not notice that its client has been cut off.
         for task in list(site.tasks):
             task.cancel()
-        self._application.stop(1.0)
+        self.application.stop(1.0)

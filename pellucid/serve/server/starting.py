@@ -111,36 +111,29 @@ class _Connection:
     is_answered: bool = False
 
 
+@dataclasses.dataclass
 class _Doorkeeper:
     """Accepts connections, reads the head of a request, answers, and closes."""
 
-    def __init__(
-        self,
-        listener: socket.socket,
-        link: socket.socket,
-        max_seconds: float,
-        max_connections: int,
-        max_head_bytes: int,
-    ) -> None:
-        self._listener = listener
-        self._link = link
-        self._max_seconds = max_seconds
-        self._max_connections = max_connections
-        self._max_head_bytes = max_head_bytes
-        self._selector = selectors.DefaultSelector()
-        self._connections: dict[_Connection, None] = {}
-        """In order of arrival, which is the order of the deadlines: the first is the oldest."""
+    listener: socket.socket
+    link: socket.socket
+    max_seconds: float
+    max_connections: int
+    max_head_bytes: int
+    selector: selectors.BaseSelector = dataclasses.field(default_factory=selectors.DefaultSelector)
+    connections: dict[_Connection, None] = dataclasses.field(default_factory=dict)
+    """In order of arrival, which is the order of the deadlines: the first is the oldest."""
 
     def run(self) -> None:
         """Answer until the parent stops it or dies, and all connections are closed."""
-        self._selector.register(self._listener, selectors.EVENT_READ)
-        self._selector.register(self._link, selectors.EVENT_READ)
+        self.selector.register(self.listener, selectors.EVENT_READ)
+        self.selector.register(self.link, selectors.EVENT_READ)
         is_open = True
-        while is_open or self._connections:
-            for key, _ in self._selector.select(self._seconds_left()):
-                if key.fileobj is self._listener:
+        while is_open or self.connections:
+            for key, _ in self.selector.select(self._seconds_left()):
+                if key.fileobj is self.listener:
                     self._accept()
-                elif key.fileobj is self._link:
+                elif key.fileobj is self.link:
                     # Readable means end of file: the parent never writes to the link.
                     is_open = False
                     self._stop_accepting()
@@ -150,33 +143,33 @@ class _Doorkeeper:
 
     def _stop_accepting(self) -> None:
         # The link is closed last: its end of file tells the parent that the listener is closed.
-        for each in (self._listener, self._link):
-            self._selector.unregister(each)
+        for each in (self.listener, self.link):
+            self.selector.unregister(each)
             each.close()
 
     def _accept(self) -> None:
         while True:
             try:
-                accepted, _ = self._listener.accept()
+                accepted, _ = self.listener.accept()
             except OSError as error:
                 # Without this a client that opens connections and sends nothing
                 # would lock out all others.
-                if error.errno in _NO_ROOM and self._connections:
-                    self._close(next(iter(self._connections)))
+                if error.errno in _NO_ROOM and self.connections:
+                    self._close(next(iter(self.connections)))
                     continue
                 return  # no connection is waiting, or the one that was has been reset
 
             # The oldest one makes room: it has had its time, and honest clients are quick.
-            if len(self._connections) >= self._max_connections:
-                self._close(next(iter(self._connections)))
+            if len(self.connections) >= self.max_connections:
+                self._close(next(iter(self.connections)))
 
             accepted.setblocking(False)
-            connection = _Connection(accepted, time.monotonic() + self._max_seconds)
-            self._connections[connection] = None
-            self._selector.register(accepted, selectors.EVENT_READ, connection)
+            connection = _Connection(accepted, time.monotonic() + self.max_seconds)
+            self.connections[connection] = None
+            self.selector.register(accepted, selectors.EVENT_READ, connection)
 
     def _read(self, connection: _Connection) -> None:
-        if connection not in self._connections:
+        if connection not in self.connections:
             return  # closed to make room for another, earlier in the same turn
 
         try:
@@ -193,7 +186,7 @@ class _Doorkeeper:
             connection.head += data
             # An empty line ends the head; a bare LF is a line end as well (RFC 9112, section 2.2).
             is_whole = b"\r\n\r\n" in connection.head or b"\n\n" in connection.head
-            if is_whole or len(connection.head) > self._max_head_bytes:
+            if is_whole or len(connection.head) > self.max_head_bytes:
                 self._answer(connection)
 
     def _answer(self, connection: _Connection) -> None:
@@ -214,19 +207,19 @@ class _Doorkeeper:
             self._close(connection)
 
     def _close(self, connection: _Connection) -> None:
-        del self._connections[connection]
-        self._selector.unregister(connection.socket)
+        del self.connections[connection]
+        self.selector.unregister(connection.socket)
         connection.socket.close()
 
     def _close_overdue(self) -> None:
         # A copy of the keys, because closing one removes it.
         now = time.monotonic()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             if connection.deadline > now:
                 break
             self._close(connection)
 
     def _seconds_left(self) -> float | None:
         """Seconds until the first deadline; None without connections."""
-        first = next(iter(self._connections), None)
+        first = next(iter(self.connections), None)
         return None if first is None else max(first.deadline - time.monotonic(), 0.0)

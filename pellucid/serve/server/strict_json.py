@@ -9,7 +9,7 @@ import reprlib
 from collections.abc import Iterator
 from typing import Any
 
-from pellucid.serve.server.errors import FieldProblem, InvalidError
+from pellucid.serve.server.errors import FieldProblem, refuse
 
 _LONGEST_NUMBER = 40
 """Characters. A double needs at most 25; converting longer numbers takes quadratic time."""
@@ -76,9 +76,7 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
         raise MalformedError(f"the body is not JSON: {problem} at character {error.pos}") from None
 
     # Only now, as the parser's hooks do not know in which field a value stands.
-    problems = list(_problems_of(value, ""))
-    if problems:
-        raise InvalidError(problems)
+    refuse(list(_problems_of(value, "")))
     return value
 
 
@@ -90,15 +88,8 @@ def depth_of(text: str) -> int:
 
 def shown(value: object) -> str:
     """A value as error messages show it: short, on one line, in ASCII."""
-    return _cut(_in_ascii(_SHORT_REPR.repr(value)), _SHOWN)
-
-
-def _in_ascii(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}..."
+    text = _SHORT_REPR.repr(value).encode("ascii", "backslashreplace").decode("ascii")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _integer(digits: str) -> int | _Wrong:
@@ -145,5 +136,3 @@ def _problems_of(value: object, place: str) -> Iterator[FieldProblem]:
                     )
                     continue
                 yield from _problems_of(each, f"{place}.{name}" if place else name)
-        case _:
-            pass

@@ -1,6 +1,7 @@
 """Several worker processes on one listening socket; a worker that dies is replaced."""
 
 import contextlib
+import dataclasses
 import logging
 import os
 import signal
@@ -45,20 +46,16 @@ def run_workers(
         _Supervisor(plan, listener, announce, starting).run()
 
 
+@dataclasses.dataclass
 class _Supervisor:
     """Forks workers, forwards signals to them, and replaces those that die."""
 
-    def __init__(
-        self,
-        plan: ServerPlan,
-        listener: socket.socket,
-        announce: Callable[[], None],
-        starting: Starting | None,
-    ) -> None:
-        self._plan = plan
-        self._listener = listener
-        self._announce = announce
-        self._starting = starting
+    plan: ServerPlan
+    listener: socket.socket
+    announce: Callable[[], None]
+    starting: Starting | None
+
+    def __post_init__(self) -> None:
         self._started: dict[int, float] = {}
         """When each living worker was forked, by process id."""
 
@@ -86,7 +83,7 @@ class _Supervisor:
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGHUP, self._on_reload)
 
-        for _ in range(self._plan.workers):
+        for _ in range(self.plan.workers):
             self._fork()
 
         self._watch()
@@ -116,10 +113,10 @@ class _Supervisor:
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
                 run_worker(
-                    self._plan,
-                    self._listener,
+                    self.plan,
+                    self.listener,
                     self._tell_ready,
-                    starting=self._starting,
+                    starting=self.starting,
                     lifeline=self._lifeline_in,
                 )
                 code = 0
@@ -147,14 +144,14 @@ class _Supervisor:
             ready += newly_ready
             if newly_ready:
                 self._failed_replacements = 0
-            if not self._is_announced and ready >= self._plan.workers:
+            if not self._is_announced and ready >= self.plan.workers:
                 self._is_announced = True
                 # Before the announcement, so that nobody who read it still gets a 503.
-                if self._starting is not None:
-                    self._starting.stop()
-                self._announce()
-            if self._starting is not None:
-                self._starting.reap()
+                if self.starting is not None:
+                    self.starting.stop()
+                self.announce()
+            if self.starting is not None:
+                self.starting.reap()
 
             if self._reload:
                 self._reload = False
@@ -164,7 +161,7 @@ class _Supervisor:
             if self._stops > signals_passed_on:
                 signals_passed_on = self._stops
                 self._signal_all(signal.SIGTERM)
-                kill_at = time.monotonic() + self._plan.limits.max_grace_seconds + _LEEWAY_SECONDS
+                kill_at = time.monotonic() + self.plan.limits.max_grace_seconds + _LEEWAY_SECONDS
 
             if time.monotonic() > kill_at:
                 self._signal_all(signal.SIGKILL)

@@ -3,12 +3,13 @@
 import dataclasses
 from typing import Any
 
+from pellucid.serve.dialects import Dialect
 from pellucid.serve.dialects.deepl.glossaries import make_glossary_routes
 from pellucid.serve.dialects.deepl.routes import make_deepl_routes
-from pellucid.serve.dialects.dialect import Dialect
-from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.schema import text_bounds
+from pellucid.serve.server.body import Received
 from pellucid.serve.server.errors import ErrorForm
-from pellucid.serve.server.forms import is_form, once, read_form
+from pellucid.serve.server.forms import is_form, once, read_form, read_json_alone
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.rules import Rulebook, Rules
 from pellucid.serve.service import Service
@@ -17,7 +18,7 @@ from pellucid.serve.service import Service
 def read_fields(received: Received, limits: ServerLimits) -> Any:
     """The fields of JSON or a form, where ``text`` may stand several times."""
     if not is_form(received):
-        return read_json(received, limits)
+        return read_json_alone(received, limits)
     given = read_form(received)
     texts = [value for name, value in given if name == "text"]
     fields: dict[str, Any] = {**once([each for each in given if each[0] != "text"])}
@@ -42,13 +43,10 @@ RULES = Rulebook(
 
 def deepl(service: Service) -> Dialect:
     """All of it."""
-    limits = service.limits
-    text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
-    routers = [make_deepl_routes(service), make_glossary_routes(service)]
     return Dialect(
-        routers,
+        [make_deepl_routes(service), make_glossary_routes(service)],
         RULES,
-        bounds={("DeeplRequest", "text"): text},
+        bounds={("DeeplRequest", "text"): text_bounds(service.limits)},
         examples=lambda sample: {
             "/v2/translate": {
                 "text": [sample.text],

@@ -40,19 +40,22 @@ class DeeplGlossaries(pydantic.BaseModel):
     glossaries: list[DeeplGlossary]
 
 
-class DeeplDictionary(pydantic.BaseModel):
-    """The part of a glossary that is for one pair of languages."""
+class DeeplPair(pydantic.BaseModel):
+    """A pair of languages that glossaries are for, in lower case."""
 
     source_lang: str
     target_lang: str
+
+
+class DeeplDictionary(DeeplPair):
+    """The part of a glossary that is for one pair of languages."""
+
     entry_count: int
 
 
-class DeeplEntries(pydantic.BaseModel):
+class DeeplEntries(DeeplPair):
     """The entries of a dictionary."""
 
-    source_lang: str
-    target_lang: str
     entries: str
     """A line for each, the source and the first form of its target with a tab between."""
     entries_format: str = "tsv"
@@ -77,13 +80,6 @@ class DeeplDictionaryEntries(pydantic.BaseModel):
     """The entries of a glossary for one pair of languages."""
 
     dictionaries: list[DeeplEntries]
-
-
-class DeeplPair(pydantic.BaseModel):
-    """A pair of languages that glossaries are for, in lower case."""
-
-    source_lang: str
-    target_lang: str
 
 
 class DeeplPairs(pydantic.BaseModel):
@@ -160,11 +156,12 @@ def make_glossary_routes(service: Service) -> APIRouter:
         try:
             model = choose_model(service, source_lang, target_lang)
         except LanguagesError as error:
-            raise NotFoundError("Unknown glossary", str(error)) from None
+            raise NotFoundError(str(error)) from None
+        _models_with(service, glossary_id)
         own = DeeplEntries(
             source_lang=model.source_language.upper(),
             target_lang=model.target_language.upper(),
-            entries=_tsv(_named(model, glossary_id)),
+            entries=_tsv(model.glossaries[glossary_id]),
         )
         return _json(DeeplDictionaryEntries(dictionaries=[own]))
 
@@ -188,14 +185,8 @@ def _models_with(service: Service, name: str) -> list[LoadedModel]:
     """The models of all pairs that have a glossary. Raises NotFoundError."""
     found = [model for model in _of_pairs(service) if name in model.glossaries]
     if not found:
-        raise NotFoundError("Unknown glossary", f"there is no glossary {shown(name)}")
+        raise NotFoundError(f"there is no glossary {shown(name)}")
     return found
-
-
-def _named(model: LoadedModel, name: str) -> Glossary:
-    if name not in model.glossaries:
-        raise NotFoundError("Unknown glossary", f"there is no glossary {shown(name)}")
-    return model.glossaries[name]
 
 
 def _entries(glossary: Glossary) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """DeepL's HTTP interface, so that its clients work with this server."""
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import Sequence
 from typing import Literal
@@ -11,19 +10,16 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_rules import TagRules
-from pellucid.documents.protected import has_literals
 from pellucid.serve.dialects.choosing import AUTO, choose_model, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
-from pellucid.serve.limits import Limits
-from pellucid.serve.marked import MarkedTexts, TextsAnswer
-from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, problems_of
+from pellucid.serve.marked import MarkedTexts, warnings_header
+from pellucid.serve.schema import Message, TranslateRequest, require_limits
 from pellucid.serve.server.body import VALUE, while_connected
-from pellucid.serve.server.errors import FieldProblem, InvalidError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, refuse
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
-from pellucid.text.detection import Detected, languages_of_texts
+from pellucid.text.detection import languages_of_texts
 from pellucid.text.languages import language_name
 
 _NO_LIMIT = 10**12
@@ -34,12 +30,8 @@ _MOST_TAGS = 1000
 """The limit on names of elements, and on characters that name them."""
 
 
-class DeeplRequest(pydantic.BaseModel):
+class DeeplRequest(Message):
     """A request as clients of DeepL send it, in JSON or as a form."""
-
-    model_config = pydantic.ConfigDict(
-        strict=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=()
-    )
 
     text: str | list[str]
     """The text to translate."""
@@ -59,7 +51,7 @@ class DeeplRequest(pydantic.BaseModel):
     """Elements within a sentence."""
     ignore_tags: list[str] | str = pydantic.Field(default_factory=list, max_length=_MOST_TAGS)
     """Elements whose content stays as it is."""
-    outline_detection: bool | str | None = None
+    outline_detection: bool | Literal["0", "1", "false", "true"] | None = None
     """In XML: unless it is false, or ``0``, elements that hold elements and no text of their own
     end a sentence, and so do those in them."""
     glossary_id: str | None = pydantic.Field(default=None, max_length=_LONGEST_NAME)
@@ -118,26 +110,40 @@ def make_deepl_routes(service: Service) -> APIRouter:
     @router.post("/v2/translate", response_model=DeeplResponse, responses=documented(429, 504))
     async def deepl_translate(body: DeeplRequest, request: Request) -> Response:
         """Translate as DeepL does; the languages choose the model."""
-        _check_limits(body, service.limits)
-        found = await asyncio.to_thread(_detected, body) if body.source_lang is None else None
-
+        texts, found = _texts_of(body), None
+        end = ".0" if isinstance(body.text, str) else ""
+        wanted = TranslateRequest(text=texts)
+        require_limits(wanted, service.limits, lambda name: name.removesuffix(end))
+        _require_tags_read(body)
+        if body.source_lang is None:
+            has_tags = body.tag_handling is not None
+            found = await asyncio.to_thread(languages_of_texts, texts, has_tags=has_tags)
         source = AUTO if body.source_lang is None else body.source_lang
         model = choose_model(service, source, body.target_lang, found)
 
-        answered = await while_connected(request.receive, _translated(service, marked, body, model))
-        answered = note_languages(answered, model, found)
+        if body.split_sentences == "nonewlines" and body.tag_handling is None:
+            texts = [_LINE_END.sub(" ", text) for text in texts]
+        work = marked.translate(
+            service.find(model.place.name),
+            texts,
+            None if body.tag_handling is None else _rules(body),
+            split=body.split_sentences != "0",
+            glossary=body.glossary_id,
+        )
+        answers = note_languages(await while_connected(request.receive, work), model, found)
 
         language = model.source_language.upper()
         answer = DeeplResponse(
             translations=[
                 DeeplTranslation(
-                    detected_source_language=language, text=text, billed_characters=len(given)
+                    detected_source_language=language,
+                    text=each.text,
+                    billed_characters=len(given),
                 )
-                for given, text in zip(_texts_of(body), answered.texts, strict=True)
+                for given, each in zip(_texts_of(body), answers, strict=True)
             ]
         )
-
-        return JSONResponse(answer.model_dump(), headers=answered.headers)
+        return JSONResponse(answer.model_dump(), headers=warnings_header(answers))
 
     @router.get("/v2/languages", response_model=list[DeeplLanguage], responses=documented())
     async def deepl_languages(
@@ -167,9 +173,10 @@ def make_deepl_routes(service: Service) -> APIRouter:
 
 def _side_in(fields: object) -> str:
     """The ``type`` in the body of a GET, where DeepL's clients send it."""
-    if fields is None:
-        return "source"
-    side = fields.get("type", "source") if isinstance(fields, dict) else None
+    given = {} if fields is None else fields
+    side = given.get("type", "source") if isinstance(given, dict) else None
+    if isinstance(given, dict) and (others := given.keys() - {"type"}):
+        raise InvalidError([FieldProblem(name, "is not a field", "") for name in sorted(others)])
     if side not in ("source", "target"):
         raise InvalidError([FieldProblem("type", "must be source or target", shown(side))])
     return str(side)
@@ -179,36 +186,12 @@ def _texts_of(body: DeeplRequest) -> list[str]:
     return [body.text] if isinstance(body.text, str) else body.text
 
 
-def _check_limits(body: DeeplRequest, limits: Limits) -> None:
-    """Raise InvalidError for texts beyond the limits."""
-    problems = problems_of(TranslateRequest(text=_texts_of(body)), limits)
-    if problems:
-        single = isinstance(body.text, str)
-        raise InvalidError([_of_single(each) if single else each for each in problems])
-
-
-def _detected(body: DeeplRequest) -> list[list[Detected]] | None:
-    """Return the languages that each text may be in; None where no language can be detected."""
-    return languages_of_texts(_texts_of(body), has_tags=body.tag_handling is not None)
-
-
-async def _translated(
-    service: Service, marked: MarkedTexts, body: DeeplRequest, model: LoadedModel
-) -> TextsAnswer:
-    """The translation of each text."""
-    given = _texts_of(body)
-    if body.split_sentences == "nonewlines" and body.tag_handling is None:
-        given = [_LINE_END.sub(" ", text) for text in given]
-    split = body.split_sentences != "0"
-    if body.tag_handling is not None or any(map(has_literals, given)):
-        served = service.find(model.place.name)
-        rules = None if body.tag_handling is None else _rules(body)
-        return await marked.translate(served, given, rules, split=split, glossary=body.glossary_id)
-
-    request = TranslateRequest(
-        text=given, model=model.place.name, split=split, glossary=body.glossary_id
-    )
-    return TextsAnswer.of((await service.translate(request, whole=True)).translations)
+def _require_tags_read(body: DeeplRequest) -> None:
+    """Raise InvalidError for names of elements where no tags are read."""
+    if body.tag_handling is None:
+        rule = "needs tag_handling, html or xml"
+        names = ("splitting_tags", "non_splitting_tags", "ignore_tags")
+        refuse([FieldProblem(each, rule, "") for each in names if _names(getattr(body, each))])
 
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -230,7 +213,3 @@ def _names(given: Sequence[str]) -> frozenset[str]:
     """The names of elements, in lower case as the parser gives them."""
     names = given.split(",") if isinstance(given, str) else given
     return frozenset(name.strip().lower() for name in names if name.strip())
-
-
-def _of_single(problem: FieldProblem) -> FieldProblem:
-    return dataclasses.replace(problem, field=problem.field.removesuffix(".0"))

@@ -1,8 +1,9 @@
 """The Open Inference Protocol (V2): tensors in JSON or in bytes after it, and ``error``."""
 
-from pellucid.serve.dialects.dialect import Dialect
+from pellucid.serve.dialects import Dialect
 from pellucid.serve.dialects.inference.binary_tensors import read_tensors
 from pellucid.serve.dialects.inference.routes import make_inference_routes
+from pellucid.serve.schema import text_bounds
 from pellucid.serve.server.errors import ErrorForm
 from pellucid.serve.server.rules import OPEN, Rulebook, Rules
 from pellucid.serve.service import Service
@@ -22,10 +23,7 @@ def inference(service: Service) -> Dialect:
         [make_inference_routes(service)],
         RULES,
         bounds={
-            ("InferInput", "data"): {
-                "maxLength": limits.max_text_chars,
-                "maxItems": limits.max_texts,
-            },
+            ("InferInput", "data"): text_bounds(limits),
             ("InferParameters", "beam_size"): {"maximum": limits.max_beam_size},
             ("InferParameters", "max_new_tokens"): {"maximum": limits.max_new_tokens},
         },

@@ -4,7 +4,6 @@ A model has the input ``text`` and the outputs ``translation`` and ``score``. Te
 binary as in Triton's extension (``binary_tensors``).
 """
 
-import dataclasses
 from typing import Any, Literal
 
 import pydantic
@@ -15,9 +14,9 @@ from pellucid.core.version import __version__
 from pellucid.serve.dialects.inference.binary_tensors import HEAD_LENGTH, write_tensors
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
-from pellucid.serve.marked import TextsAnswer
+from pellucid.serve.marked import AnsweredText, warnings_header
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, TranslateResponse, problems_of
+from pellucid.serve.schema import Message, TranslateRequest, TranslateResponse, require_limits
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError, UnavailableError
 from pellucid.serve.server.strict_json import shown
@@ -26,13 +25,7 @@ from pellucid.serve.service import Service
 _VERSION = "1"
 
 
-class _Message(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(
-        strict=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=()
-    )
-
-
-class InferParameters(_Message):
+class InferParameters(Message):
     """How to translate, and how to answer."""
 
     beam_size: int | None = pydantic.Field(default=None, ge=1)
@@ -48,14 +41,14 @@ class InferParameters(_Message):
     """Ignored: ``GET /v1/limits`` has the time for an answer."""
 
 
-class InferTensorParameters(_Message):
+class InferTensorParameters(Message):
     """The parameters of a tensor beside its type."""
 
     content_type: str | None = None
     """Ignored: BYTES are texts in UTF-8."""
 
 
-class InferInput(_Message):
+class InferInput(Message):
     """The texts to translate."""
 
     name: Literal["text"]
@@ -66,20 +59,20 @@ class InferInput(_Message):
     parameters: InferTensorParameters | None = None
 
 
-class InferOutputParameters(_Message):
+class InferOutputParameters(Message):
     """How an output is sent."""
 
     binary_data: bool | None = None
 
 
-class InferOutput(_Message):
+class InferOutput(Message):
     """An output that is wanted."""
 
     name: Literal["translation", "score"]
     parameters: InferOutputParameters | None = None
 
 
-class InferRequest(_Message):
+class InferRequest(Message):
     """Texts as one tensor."""
 
     id: str | None = pydantic.Field(default=None, max_length=200)
@@ -92,7 +85,7 @@ class InferRequest(_Message):
     """All, if it is empty."""
 
 
-class InferTensor(_Message):
+class InferTensor(Message):
     """One output."""
 
     name: str
@@ -101,7 +94,7 @@ class InferTensor(_Message):
     data: list[str] | list[float]
 
 
-class InferResponse(_Message):
+class InferResponse(Message):
     """The outputs, one value for each text."""
 
     model_name: str
@@ -147,9 +140,7 @@ def add_model_routes(router: APIRouter, service: Service, path: str) -> None:
         name = request.path_params["name"]
         model = service.find(name).model
         if version != _VERSION:
-            raise NotFoundError(
-                "Unknown version", f"a model has the version {_VERSION}, got {shown(version)}"
-            )
+            raise NotFoundError(f"a model has the version {_VERSION}, got {shown(version)}")
         return model
 
     @router.get(path, responses=documented(404), include_in_schema=not is_versioned)
@@ -180,7 +171,7 @@ def add_model_routes(router: APIRouter, service: Service, path: str) -> None:
         model = found(request)
         texts = _texts_of(body.inputs[0])
         wanted = _translate_request(body, model, texts, service)
-        answer = await while_connected(request.receive, service.translate(wanted))
+        answer = await while_connected(request.receive, service.translate(wanted, whole=True))
         return _response(body, model, answer)
 
 
@@ -226,17 +217,15 @@ def _translate_request(
         max_new_tokens=body.parameters.max_new_tokens,
         split=body.parameters.split,
     )
-    problems = []
-    for each in problems_of(wanted, service.limits):
-        field = (
-            each.field.replace("text", "inputs.0.data", 1)
-            if each.field.startswith("text")
-            else f"parameters.{each.field}"
-        )
-        problems.append(dataclasses.replace(each, field=field))
-    if problems:
-        raise InvalidError(problems)
-
+    require_limits(
+        wanted,
+        service.limits,
+        lambda name: (
+            name.replace("text", "inputs.0.data", 1)
+            if name.startswith("text")
+            else f"parameters.{name}"
+        ),
+    )
     return wanted
 
 
@@ -264,7 +253,7 @@ def _response(body: InferRequest, model: LoadedModel, answer: TranslateResponse)
     if body.id is not None:
         table["id"] = body.id
     table["outputs"] = outputs
-    headers = TextsAnswer.of(answer.translations).headers
+    headers = warnings_header(list(map(AnsweredText.of, answer.translations)))
     if not binary:
         return JSONResponse(table, headers=headers)
     content, head_length = write_tensors(table, binary)

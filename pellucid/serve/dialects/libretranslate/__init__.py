@@ -3,13 +3,14 @@
 import dataclasses
 from typing import Any
 
-from pellucid.serve.dialects.dialect import Dialect
+from pellucid.serve.dialects import Dialect
 from pellucid.serve.dialects.libretranslate.files import make_file_routes
 from pellucid.serve.dialects.libretranslate.routes import make_libretranslate_routes
 from pellucid.serve.documents import Documents
-from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.schema import text_bounds
+from pellucid.serve.server.body import Received
 from pellucid.serve.server.errors import ErrorForm
-from pellucid.serve.server.forms import is_form, once, read_form, read_upload
+from pellucid.serve.server.forms import is_form, once, read_form, read_json_alone, read_upload
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.rules import Rulebook, Rules
 from pellucid.serve.service import Service
@@ -18,7 +19,7 @@ from pellucid.serve.service import Service
 def read_fields(received: Received, limits: ServerLimits) -> Any:
     """The fields of JSON or a form, where the digits of ``alternatives`` are a number."""
     if not is_form(received):
-        return read_json(received, limits)
+        return read_json_alone(received, limits)
     fields: dict[str, Any] = {**once(read_form(received))}
     count = fields.get("alternatives", "")
     if count.isdecimal() and len(count) < 10:
@@ -49,15 +50,13 @@ RULES = Rulebook(
 
 def libretranslate(service: Service, documents: Documents) -> Dialect:
     """The dialect of LibreTranslate: its routes, rules, bounds and examples."""
-    limits = service.limits
-    text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
-
+    text = text_bounds(service.limits)
     return Dialect(
         [make_libretranslate_routes(service), make_file_routes(service, documents)],
         RULES,
         bounds={
             ("LibreRequest", "q"): text,
-            ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
+            ("LibreRequest", "alternatives"): {"maximum": service.limits.max_n_best - 1},
             ("LibreDetectRequest", "q"): text,
         },
         examples=lambda sample: {

@@ -14,8 +14,9 @@ from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import WARNINGS_HEADER
 from pellucid.serve.server.body import while_connected
-from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError
+from pellucid.serve.server.errors import FieldProblem, InvalidError, NotFoundError, refuse
 from pellucid.serve.service import Service
+from pellucid.serve.shelf import Order, new_key
 
 
 class TranslatedFile(pydantic.BaseModel):
@@ -39,17 +40,12 @@ def make_file_routes(service: Service, documents: Documents) -> APIRouter:
     async def translate_file(request: Request) -> Response:
         """Translate a file as LibreTranslate does, and answer with the translation's address."""
         upload = uploaded(request, "source", "target", "api_key", "glossary")
-        for name in ("source", "target"):
-            if name not in upload.fields:
-                raise InvalidError([FieldProblem(name, "is required", "")])
+        missing = [name for name in ("source", "target") if name not in upload.fields]
+        refuse([FieldProblem(name, "is required", "") for name in missing])
         model = choose_model(service, upload.fields["source"], upload.fields["target"])
-        begun = await documents.add(
-            client_of(request, upload.fields),
-            model.place.name,
-            upload.name,
-            upload.data,
-            glossary=upload.fields.get("glossary"),
-        )
+        client, glossary = client_of(request, upload.fields), upload.fields.get("glossary")
+        order = Order(new_key(), client, model.place.name, upload.name, glossary=glossary)
+        begun = await documents.add(order, upload.data)
         try:
             found = await while_connected(request.receive, documents.ended(begun.id))
         except BaseException:

@@ -1,7 +1,6 @@
 """LibreTranslate's HTTP interface, so that its clients work with this server."""
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -11,14 +10,12 @@ from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_rules import TagRules
 from pellucid.documents.names import FORMATS
-from pellucid.documents.protected import has_literals
 from pellucid.serve.dialects.choosing import AUTO, choose_model, is_in, is_other, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
-from pellucid.serve.limits import Limits
-from pellucid.serve.marked import MarkedTexts, TextsAnswer
+from pellucid.serve.marked import AnsweredText, MarkedTexts, warnings_header
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest, problems_of
+from pellucid.serve.schema import Message, TranslateRequest, require_limits
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.service import Service
@@ -28,10 +25,8 @@ from pellucid.text.languages import UNKNOWN, language_name
 _LONGEST_NAME = 200
 
 
-class LibreRequest(pydantic.BaseModel):
+class LibreRequest(Message):
     """A request as clients of LibreTranslate send it, in JSON or as a form."""
-
-    model_config = pydantic.ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
 
     q: str | list[str]
     """The text to translate."""
@@ -53,10 +48,8 @@ class LibreRequest(pydantic.BaseModel):
     """Sent by the client ``libretranslate`` of npm; ignored, as by LibreTranslate."""
 
 
-class LibreDetectRequest(pydantic.BaseModel):
+class LibreDetectRequest(Message):
     """A text whose language is to be detected."""
-
-    model_config = pydantic.ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
 
     q: str
     api_key: str | None = None
@@ -98,12 +91,23 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     )
     async def libre_translate(body: LibreRequest, request: Request) -> Response:
         """Translate as LibreTranslate does; the languages choose the model."""
-        _check_limits(body, service.limits)
-        found = await asyncio.to_thread(_detected, body) if body.source == AUTO else None
+        wanted = TranslateRequest(text=body.q, alternatives=body.alternatives)
+        require_limits(wanted, service.limits, lambda name: name.replace("text", "q", 1))
+        found = None
+        if body.source == AUTO:
+            has_tags = body.format == "html"
+            found = await asyncio.to_thread(languages_of_texts, _originals(body), has_tags=has_tags)
         model = choose_model(service, body.source, body.target, found)
-        answer = await while_connected(request.receive, _translated(service, marked, body, model))
-        noted = note_languages(answer, model, found)
-        return JSONResponse(_libre_answer(body, model, answer, found), headers=noted.headers)
+        work = marked.translate(
+            service.find(model.place.name),
+            _originals(body),
+            TagRules() if body.format == "html" else None,
+            alternatives=body.alternatives,
+            glossary=body.glossary,
+        )
+        answers = note_languages(await while_connected(request.receive, work), model, found)
+        headers = warnings_header(answers)
+        return JSONResponse(_libre_answer(body, model, answers, found), headers=headers)
 
     @router.post("/detect", response_model=list[LibreDetected], responses=documented())
     async def detect(body: LibreDetectRequest) -> Response:
@@ -159,66 +163,29 @@ def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:
     ]
 
 
-async def _translated(
-    service: Service, marked: MarkedTexts, body: LibreRequest, model: LoadedModel
-) -> TextsAnswer:
-    """The translations of each text of ``q``, and the alternatives for each."""
-    originals = _originals(body)
-    if body.format == "html" or any(map(has_literals, originals)):
-        return await marked.translate(
-            service.find(model.place.name),
-            originals,
-            TagRules() if body.format == "html" else None,
-            alternatives=body.alternatives,
-            glossary=body.glossary,
-        )
-
-    request = TranslateRequest(
-        text=originals,
-        model=model.place.name,
-        alternatives=body.alternatives,
-        glossary=body.glossary,
-    )
-    return TextsAnswer.of((await service.translate(request, whole=True)).translations)
-
-
 def _originals(body: LibreRequest) -> list[str]:
     return [body.q] if isinstance(body.q, str) else list(body.q)
-
-
-def _detected(body: LibreRequest) -> list[list[Detected]] | None:
-    """Return the languages that each text of ``q`` may be in; None where none can be detected."""
-    return languages_of_texts(_originals(body), has_tags=body.format == "html")
 
 
 def _as_json(found: Detected) -> dict[str, Any]:
     return {"confidence": round(100 * found.probability, 1), "language": found.language}
 
 
-def _check_limits(body: LibreRequest, limits: Limits) -> None:
-    """Raise InvalidError for values beyond the limits, which apply to ``q`` as it was sent."""
-    request = TranslateRequest(text=body.q, alternatives=body.alternatives)
-    problems = [
-        dataclasses.replace(each, field=each.field.replace("text", "q", 1))
-        for each in problems_of(request, limits)
-    ]
-    if problems:
-        raise InvalidError(problems)
-
-
 def _libre_answer(
     body: LibreRequest,
     model: LoadedModel,
-    answered: TextsAnswer,
+    answers: Sequence[AnsweredText],
     found: Sequence[Sequence[Detected]] | None,
 ) -> dict[str, Any]:
-    several = not isinstance(body.q, str)
-    answer: dict[str, Any] = {"translatedText": answered.texts if several else answered.texts[0]}
+    answer: dict[str, Any] = {"translatedText": [each.text for each in answers]}
     if body.alternatives:
-        answer["alternatives"] = answered.alternatives if several else answered.alternatives[0]
+        answer["alternatives"] = [each.alternatives for each in answers]
     if body.source == AUTO:
-        detected = [_read_as(model, each) for each in found or [()] * len(answered.texts)]
-        answer["detectedLanguage"] = detected if several else detected[0]
+        answer["detectedLanguage"] = [
+            _read_as(model, each) for each in found or [()] * len(answers)
+        ]
+    if isinstance(body.q, str):
+        return {name: each[0] for name, each in answer.items()}
     return answer
 
 
