@@ -16,6 +16,7 @@ CASES = {
     "surrogates and a mark": ["▁", *(f"<0x{byte:02X}>" for byte in b"\xed\xa0\x80\xef\xbb\xbf")],
     "spaces and ends": ["▁a", "<0x0A>", "<0x20>", "<0x7F>", "<s>", "[MASK]", "<0xg1>"],
     "no marks for spaces": ["see", "ing", "<0x41>"],
+    "no spaces between words": ["▁我", "看见", "猫", "。", "ก", "か", "가", "ABC", "က", "ក"],
 }
 
 
@@ -28,6 +29,10 @@ def live(browser: Browser) -> Page:
 
 def test_bytes_that_spell_a_character_are_labeled_with_it():
     assert label_words(WHOLE) == LABELS
+
+
+def test_a_piece_of_a_script_without_spaces_is_no_piece_of_a_word():
+    assert label_words(["▁我", "看见", "。", "한", "s"]) == ["我", "看见", "。", "-한", "-s"]
 
 
 def test_a_byte_alone_is_labeled_by_itself():

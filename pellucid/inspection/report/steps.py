@@ -14,6 +14,7 @@ from pellucid.core.special import EOS_ID
 from pellucid.inspection.parts import Part
 from pellucid.inspection.report.mathml import Node, bound, row
 from pellucid.inspection.sentence import STOP_MARK, Prediction
+from pellucid.text.scripts import SPACELESS_LETTER
 
 HEAD = "{head}"
 """Placeholder for the number of the selected head, in names and formulas."""
@@ -130,7 +131,8 @@ def labeler(tokens: Sequence[str]) -> Callable[[str], str]:
     """The function that labels a single token among these.
 
     ``▁see`` becomes ``see``, a piece inside a word ``-ing``, and the byte of a character of ASCII
-    that character. Tokens of a tokenizer without marks for spaces are not changed.
+    that character. Tokens of a tokenizer without marks for spaces are not changed, nor are those
+    of a script without spaces.
     """
     # Word tokenizers mark no spaces: there every token is a word of its own.
     return _label if any(token.startswith(_SPACE) for token in tokens) else str
@@ -161,7 +163,8 @@ def _label(token: str) -> str:
         return chr(int(byte[1], 16))
     # Special tokens such as <s> and [MASK] are no pieces of words.
     is_mark = token[:1] in ("<", "[") and token[-1:] in (">", "]")
-    return token if is_mark or not token[:1].isalnum() else f"-{token}"
+    is_inside = token[:1].isalnum() and not SPACELESS_LETTER.match(token)
+    return f"-{token}" if is_inside and not is_mark else token
 
 
 def _characters_of_bytes(tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:

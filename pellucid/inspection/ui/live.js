@@ -185,9 +185,12 @@ function withCharacters(tokens, labels) {
   return found;
 }
 
+// begins with a letter of Thai, Lao, Burmese, Khmer, Chinese or Japanese, as SPACELESS_LETTER of scripts.py
+const SPACELESS = /^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]/u;
+
 /**
  * `▁see` becomes `see`, a piece inside a word `-ing`, and the byte of a character of ASCII that character;
- * without marks for spaces nothing changes.
+ * without marks for spaces, or in a script without spaces, nothing changes.
  */
 function labelerOf(tokens) {
   if (!tokens.some((token) => token.startsWith(SPACE))) return (token) => token;
@@ -196,7 +199,8 @@ function labelerOf(tokens) {
     const byte = byteOf(token);
     if (byte > 0x20 && byte < 0x7f) return String.fromCharCode(byte);
     const isMark = /^[<[].*[>\]]$/.test(token);
-    return isMark || !/^[\p{L}\p{N}]/u.test(token) ? token : `-${token}`;
+    const isInside = /^[\p{L}\p{N}]/u.test(token) && !SPACELESS.test(token);
+    return isInside && !isMark ? `-${token}` : token;
   };
 }
 
