@@ -46,6 +46,15 @@ def test_sliders_say_the_settings_of_the_search(
     assert page.evaluate(BAR, [search, "a", "b"]) == said
 
 
+def test_without_spaces_between_words_the_letters_are_compared(page: Page):
+    search = {"beam_size": 4, "length_penalty": 0.6, "temperature": 0}
+    page.evaluate(BAR, [search, "我看见一只黑猫。", "我看见一只白 猫。"])
+    first, second = page.locator(".before-after dd").all()
+    assert first.locator("del").all_inner_texts() == ["黑"]
+    assert second.locator("ins").all_inner_texts() == ["白"]
+    assert (first.inner_text(), second.inner_text()) == ("我看见一只黑猫。", "我看见一只白 猫。")
+
+
 def test_a_sentence_from_right_to_left_is_compared_from_right_to_left(page: Page):
     search = {"beam_size": 4, "length_penalty": 0.6, "temperature": 0}
     page.evaluate(BAR, [search, "القط الأسود", "القط الأبيض"])

@@ -134,8 +134,8 @@ function hintOf({ kind }) {
 }
 
 function comparison(explorer, changes, reset) {
-  const old = explorer.untouched.sentence.target.split(/\s+/).filter(Boolean);
-  const now = explorer.state.sentence.target.split(/\s+/).filter(Boolean);
+  const [before, after] = [explorer.untouched, explorer.state].map(({ sentence }) => sentence.target);
+  const [old, now] = [before, after].map((text) => text.match(WORD) ?? []);
   const [oldKept, nowKept] = common(old, now);
   const list = make("ul", { class: "changes" });
   for (const { text, undo } of changes) {
@@ -150,15 +150,25 @@ function comparison(explorer, changes, reset) {
     make(
       "dl",
       { class: "before-after" },
-      make("div", {}, make("dt", {}, "untouched"), make("dd", { dir: "auto" }, ...marked(old, oldKept, "del"))),
-      make("div", {}, make("dt", {}, "now"), make("dd", { class: "now", dir: "auto" }, ...marked(now, nowKept, "ins"), isSame ? make("small", {}, " the same") : null)),
+      make("div", {}, make("dt", {}, "untouched"), make("dd", { dir: "auto" }, ...marked(before, oldKept, "del"))),
+      make("div", {}, make("dt", {}, "now"), make("dd", { class: "now", dir: "auto" }, ...marked(after, nowKept, "ins"), isSame ? make("small", {}, " the same") : null)),
     ),
   ];
 }
 
-function marked(words, kept, tag) {
-  if (words.length === 0) return [make("i", {}, "(nothing)")];
-  return words.map((word, index) => make(kept.has(index) ? "span" : tag, {}, word));
+const SPACELESS = "\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}";
+/** A word, or a letter with its marks where a script has no spaces between words. */
+const WORD = new RegExp(`[${SPACELESS}]\\p{M}*|[^\\s${SPACELESS}]+`, "gu");
+
+/** The text with those of its words marked that are not kept. */
+function marked(text, kept, tag) {
+  let end = 0;
+  const parts = [...text.matchAll(WORD)].flatMap(({ 0: word, index }, number) => {
+    const space = text.slice(end, index);
+    end = index + word.length;
+    return [space, make(kept.has(number) ? "span" : tag, {}, word)];
+  });
+  return parts.length > 0 ? parts : [make("i", {}, "(nothing)")];
 }
 
 /** Which words of two sentences belong to their longest common subsequence. */
