@@ -2,6 +2,7 @@
 
 import builtins
 import dataclasses
+import math
 import re
 from pathlib import Path
 
@@ -10,9 +11,9 @@ from tiny_models import tiny_bundle
 
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.core.installation import install_command
-from pellucid.inspection.ablation import AblationStudy, ablate
+from pellucid.inspection.ablation import Ablation, AblationStudy, ablate
 from pellucid.inspection.capture import Capture, inspect
-from pellucid.inspection.figures.attention import draw_ablation, draw_attention
+from pellucid.inspection.figures.attention import _tables, draw_ablation, draw_attention
 
 SOURCE, TARGET = "a b c", "d e"
 
@@ -128,6 +129,28 @@ def test_a_study_is_drawn_with_every_change_in_its_place(tmp_path: Path):
         assert title in written
     assert [f"-{number}.0" in written for number in range(1, 16)] == [True] * 15
     assert "+0.0" in written or "-0.0" in written
+
+
+def test_an_ssru_and_a_study_of_some_parts_are_drawn_under_their_own_names(tmp_path: Path):
+    names = [
+        "decoder.layers.0.ssru",
+        "decoder.layers.1.cross_attention.heads.1",
+        "encoder.layers.0",
+        "decoder.layers.1",
+    ]
+    parts = tuple(Ablation(name, 10.0 - number, 1.0) for number, name in enumerate(names, start=1))
+    study = AblationStudy(bleu=10.0, loss=1.0, signature="", sentences=1, parts=parts)
+    tables = {
+        title: (table.tolist(), columns) for title, (table, columns) in _tables(study).items()
+    }
+    nan = pytest.approx(math.nan, nan_ok=True)
+    assert tables == {
+        "decoder, ssru": ([[-1.0]], ["all"]),
+        "decoder, cross-attention": ([[nan], [-2.0]], ["head 1"]),
+        "whole layers": ([[-3.0, nan], [nan, -4.0]], ["encoder", "decoder"]),
+    }
+    draw_ablation(study, tmp_path / "x.svg")
+    assert "decoder, ssru" in texts(tmp_path / "x.svg")
 
 
 def test_a_study_of_a_recurrent_model_and_an_empty_one(tmp_path: Path):

@@ -1,7 +1,6 @@
 """Pictures of attention weights and of ablations, drawn with matplotlib (extra ``plot``)."""
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from pellucid.inspection.parts import name_equations, parts_of
 
 MOST_PANELS = 150
 """The most heat maps in one picture; more are unreadable and take long to draw."""
-_OF_PIXELS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
 _MOST_PIXELS = 100_000_000
 """A picture of so many takes 400 MB while it is drawn."""
 _INCHES_PER_WORD = 0.24
@@ -58,7 +56,7 @@ def draw_attention(capture: Capture, path: Path) -> None:
     )
     heights = [len(panels[0].rows) * _INCHES_PER_WORD + _MARGIN for panels in grid.values()]
     pixels = width * sum(heights) * DOTS_PER_INCH**2
-    if path.suffix.lower() in _OF_PIXELS and pixels > _MOST_PIXELS:
+    if path.suffix == ".png" and pixels > _MOST_PIXELS:
         raise ConfigError(
             f"a picture must have at most {_MOST_PIXELS / 1e6:.0f} million pixels, would have"
             f" {pixels / 1e6:,.0f}",
@@ -79,9 +77,7 @@ def draw_attention(capture: Capture, path: Path) -> None:
             for axis, panel in zip(row, panels, strict=False):
                 image = _draw_panel(axis, panel, has_row_words=axis is row[0])
         figure.colorbar(image, ax=axes.ravel().tolist(), label="weight", fraction=0.02)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"Glyph .* missing")  # they are drawn as boxes
-            save_picture(figure, path)
+        save_picture(figure, path)
 
 
 def draw_ablation(study: AblationStudy, path: Path) -> None:
@@ -129,7 +125,7 @@ def _grid(capture: Capture) -> dict[str, list[_Panel]]:
         stem, mark, rest = name.partition(".heads.")
         if mark and rest.endswith(".weights"):
             entry = capture.entry(name)
-            rows, columns = (capture.words(axis) or () for axis in entry.axes)
+            rows, columns = (words or () for words in entry.words)
             title = f"head {rest.partition('.')[0]}"
             # (query, key), with the words of the sentence along both axes
             heads.setdefault(stem, []).append(_Panel(title, entry.tensor.float(), rows, columns))
@@ -176,30 +172,33 @@ def _draw_panel(axis: Any, panel: _Panel, *, has_row_words: bool) -> Any:
 
 
 def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
-    """Changes of BLEU: (layer, head) for each kind of attention, (layer, side) for whole layers."""
+    """Changes of BLEU with the names of the columns.
+
+    (layer, head) for each kind of attention, (layer, side) for whole layers.
+    """
     changes: dict[str, dict[tuple[int, int], float]] = {}
-    columns: dict[str, list[str]] = {}
+    columns: dict[str, dict[int, str]] = {}
     for each in study.parts:
         stem, mark, head = each.part.partition(".heads.")
         side, _, rest = stem.partition(".layers.")
         layer, _, kind = rest.partition(".")
-        if mark:
-            title, column, label = f"{side}, {kind.replace('_', '-')}", int(head), f"head {head}"
+        if kind:
+            title = f"{side}, {kind.replace('_', '-')}"
+            column, label = (int(head), f"head {head}") if mark else (0, "all")
         elif layer:
             title, column, label = _LAYERS, ["encoder", "decoder"].index(side), side
         else:
             title, column, label, layer = "attention", 0, "all", "0"
         changes.setdefault(title, {})[int(layer), column] = each.bleu - study.bleu
-        labels = columns.setdefault(title, [])
-        if label not in labels:
-            labels.append(label)
+        columns.setdefault(title, {})[column] = label
 
     tables = {}
     for title, cells in changes.items():
         # NaN where nothing was measured: a study may be of some parts only.
-        table = np.full([max(index) + 1 for index in zip(*cells, strict=True)], np.nan)
-        for place, change in cells.items():
-            table[place] = change
-        tables[title] = (table, columns[title])
+        measured = sorted(columns[title])
+        table = np.full((max(layer for layer, _ in cells) + 1, len(measured)), np.nan)
+        for (layer, column), change in cells.items():
+            table[layer, measured.index(column)] = change
+        tables[title] = (table, [columns[title][column] for column in measured])
 
     return tables
