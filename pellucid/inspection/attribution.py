@@ -34,6 +34,9 @@ from pellucid.model.transformer import Transformer
 Attributable = Transformer | DecoderOnly | EncoderOnly
 """The models with a residual stream."""
 
+_Values = Mapping[str, Tensor]
+"""The intermediates that attribution reads, by their names."""
+
 _MOST_VALUES = 1 << 22
 """Values of the parts of one sublayer that are held at once, 32 MB in float64."""
 
@@ -86,15 +89,14 @@ def wanted_names(model: Attributable) -> Trace:
 
 
 def logit_parts(
-    model: Attributable, values: Mapping[str, Tensor], row: int, word: int, rival: int
+    model: Attributable, values: _Values, row: int, word: int, rival: int
 ) -> tuple[LogitPart, ...]:
     """The difference of two words' logits at position ``row``, split exactly into parts.
 
-    ``values`` are those of ``wanted_names``, of a batch of one; ``word`` and ``rival`` are ids. The
-    parts come in the order of computation: embedding, positions, for each attention its heads, the
-    feed-forward sublayers, and the bias of each. A head's values include their bias.
+    ``values`` are those of ``kept_values``; ``word`` and ``rival`` are ids. The parts come in the
+    order of computation: embedding, positions, for each attention its heads, the feed-forward
+    sublayers, and the bias of each. A head's values include their bias.
     """
-    reader = _Reader(values)
     parts: list[LogitPart] = []
 
     weight = _double(model.output_weight)
@@ -110,41 +112,39 @@ def logit_parts(
     last_norm = _last_norm(model)
     if isinstance(last_norm, Norm):
         name = "last_norm" if isinstance(model, DecoderOnly) else f"{_side(model)}.last_norm"
-        x = reader.rows(stream_end)[row]
+        x = values[stream_end][row]
         direction = _through(last_norm, x, direction, f"{name}.bias", parts)
 
     for sublayer in reversed(sublayers):
         if sublayer.around.placement == "post":
-            x = reader.rows(f"{sublayer.name}.residual")[row]
+            x = values[f"{sublayer.name}.residual"][row]
             name = f"{sublayer.owner}.{sublayer.kind.norm_name}.norm.bias"
             direction = _through(sublayer.around.norm, x, direction, name, parts)
-        parts += reversed(list(_sublayer_parts(sublayer, reader, row, direction)))
+        parts += reversed(list(_sublayer_parts(sublayer, values, row, direction)))
 
-    parts += reversed(list(_input_parts(_side(model), reader, row, direction)))
+    parts += reversed(list(_input_parts(_side(model), values, row, direction)))
     return tuple(reversed(parts))
 
 
-def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contributions | None:
+def contributions_of(model: Attributable, values: _Values) -> Contributions | None:
     """The contributions of source and prefix words to the last hidden states (ALTI, ALTI+).
 
     Feed-forward sublayers and biases mix no words. A model of plain text has a prefix only: for an
     encoder that is the whole text. None if a sublayer mixes words in another way than attention
     and an SSRU do, whose weights say how much of each.
     """
-    reader = _Reader(values)
-
     source = torch.zeros(0, 0, dtype=torch.float64)
     if isinstance(model, Transformer):
-        count = len(reader.rows("encoder.input"))
+        count = len(values["encoder.input"])
         source = torch.eye(count, dtype=torch.float64)
         for sublayer in _placed(model.encoder.layers, "encoder", "encoder"):
             if not sublayer.kind.mixes_positions:
                 continue
             if not _has_shares(sublayer):
                 return None
-            source = _own_contributions(sublayer, reader) @ source
+            source = _own_contributions(sublayer, values) @ source
 
-    prefix = torch.eye(len(reader.rows(f"{_side(model)}.input")), dtype=torch.float64)
+    prefix = torch.eye(len(values[f"{_side(model)}.input"]), dtype=torch.float64)
     read = torch.zeros(len(prefix), len(source), dtype=torch.float64)
     attended = prefix
     for sublayer in _sublayers(model):
@@ -153,10 +153,10 @@ def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contr
         if not _has_shares(sublayer):
             return None
         if sublayer.kind.reads_source:
-            crossed = _crossed_contributions(sublayer, reader)
+            crossed = _crossed_contributions(sublayer, values)
             prefix, read = decoder_contributions(prefix, read, attended, crossed, source)
             continue
-        attended = _own_contributions(sublayer, reader)
+        attended = _own_contributions(sublayer, values)
         if not isinstance(model, Transformer):
             prefix = attended @ prefix
     return Contributions(read, prefix)
@@ -199,19 +199,13 @@ class _Placed:
         return f"{self.name}.{'norm' if self.around.placement == 'post' else 'residual'}"
 
 
-class _Reader:
-    """The values of a trace, in float64 on the CPU and without the batch."""
-
-    def __init__(self, values: Mapping[str, Tensor]) -> None:
-        self._values = values
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    def rows(self, name: str) -> Tensor:
-        value = self._values[name]
-        # Positions have no batch axis; everything else has one of a single sentence.
-        return _double(value if name.endswith(".positions") else value[0])
+def kept_values(trace: Trace) -> dict[str, Tensor]:
+    """What a trace of ``wanted_names`` kept of one sentence, in float64 on the CPU."""
+    # Positions have no batch axis; everything else has one of a single sentence.
+    return {
+        name: _double(value if name.endswith(".positions") else value[0])
+        for name, value in trace.values.items()
+    }
 
 
 def _double(tensor: Tensor) -> Tensor:
@@ -267,26 +261,26 @@ def _through(
 
 
 def _sublayer_parts(
-    sublayer: _Placed, reader: _Reader, row: int, direction: Tensor
+    sublayer: _Placed, values: _Values, row: int, direction: Tensor
 ) -> Iterator[LogitPart]:
     label, reads_source = sublayer.kind.label, sublayer.kind.reads_source
     match sublayer.sublayer.module:
         case MultiHeadAttention() as attention:
             [parts] = _parts_by_key(
-                attention, sublayer.name, reader, [row]
+                attention, sublayer.name, values, [row]
             )  # (heads, key, d_model)
             for head, attended in enumerate(direct_logit_attribution(parts, direction)):
                 name, value = f"{sublayer.name}.heads.{head}.output", float(attended.sum())
                 yield LogitPart(name, label, value, tuple(attended.tolist()), reads_source)
             bias, bias_name = attention.b_o, "b_o"
         case Ssru():
-            [parts] = _ssru_parts_by_key(sublayer.name, reader, [row])  # (1, key, d_model)
+            [parts] = _ssru_parts_by_key(sublayer.name, values, [row])  # (1, key, d_model)
             [attended] = direct_logit_attribution(parts, direction).tolist()
             name, value = f"{sublayer.name}.output", math.fsum(attended)
             yield LogitPart(name, label, value, tuple(attended))
             bias, bias_name = None, ""
         case module:
-            output = reader.rows(f"{sublayer.name}.output")[row]
+            output = values[f"{sublayer.name}.output"][row]
             bias, bias_name = None, ""
             if isinstance(module, FeedForward):
                 bias, bias_name = module.outer.bias, "outer.bias"
@@ -299,12 +293,12 @@ def _sublayer_parts(
         yield LogitPart(f"{sublayer.owner}.{sublayer.kind.name}.{bias_name}", "bias", value)
 
 
-def _input_parts(side: str, reader: _Reader, row: int, direction: Tensor) -> Iterator[LogitPart]:
-    embedding = reader.rows(f"{side}.embedding")[row]
+def _input_parts(side: str, values: _Values, row: int, direction: Tensor) -> Iterator[LogitPart]:
+    embedding = values[f"{side}.embedding"][row]
     value = float(direct_logit_attribution(embedding, direction))
-    whole = float(direct_logit_attribution(reader.rows(f"{side}.input")[row], direction))
+    whole = float(direct_logit_attribution(values[f"{side}.input"][row], direction))
 
-    if f"{side}.positions" in reader:
+    if f"{side}.positions" in values:
         yield LogitPart(f"{side}.embedding", "embedding", value)
         yield LogitPart(f"{side}.positions", "positions", whole - value)
     else:
@@ -313,12 +307,12 @@ def _input_parts(side: str, reader: _Reader, row: int, direction: Tensor) -> Ite
 
 
 def _parts_by_key(
-    attention: MultiHeadAttention, name: str, reader: _Reader, queries: list[int]
+    attention: MultiHeadAttention, name: str, values: _Values, queries: list[int]
 ) -> Tensor:
     """Return the contribution of each position to the output of each head, (query, heads, key,
     d_model)."""
-    weights = reader.rows(f"{name}.weights")[:, queries]  # (heads, query, key)
-    value = reader.rows(f"{name}.value").unsqueeze(1)  # (heads, 1, key, value_size)
+    weights = values[f"{name}.weights"][:, queries]  # (heads, query, key)
+    value = values[f"{name}.value"].unsqueeze(1)  # (heads, 1, key, value_size)
 
     positions = attention.positions
     if positions is not None and positions.values is not None:
@@ -330,15 +324,13 @@ def _parts_by_key(
     return attended_parts(weights, value, _double(attention.w_o).T).transpose(0, 1)
 
 
-def _ssru_parts_by_key(name: str, reader: _Reader, queries: list[int]) -> Tensor:
+def _ssru_parts_by_key(name: str, values: _Values, queries: list[int]) -> Tensor:
     """Return the contribution of each position to the output of an SSRU, (query, 1, key, d_model).
 
     The cell of a position is a weighted sum of what it and those before it added, each feature with
     weights of its own; where it is below zero, nothing passes ReLU.
     """
-    gates, candidates, cells = (
-        reader.rows(f"{name}.{part}") for part in ("gate", "candidate", "cell")
-    )
+    gates, candidates, cells = (values[f"{name}.{part}"] for part in ("gate", "candidate", "cell"))
     parts = torch.zeros(len(queries), *gates.shape, dtype=torch.float64)
     for row, query in enumerate(queries):
         read = slice(query + 1)  # positions after the query have no part
@@ -347,28 +339,28 @@ def _ssru_parts_by_key(name: str, reader: _Reader, queries: list[int]) -> Tensor
     return parts.unsqueeze(1)
 
 
-def _mixed(sublayer: _Placed, reader: _Reader) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+def _mixed(sublayer: _Placed, values: _Values) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
     """For each position: its number, the parts of all keys, of the stream, and the hidden state.
 
     In a post-norm model all are taken behind the norm, whose deviation is held.
     """
     module = sublayer.sublayer.module
     assert isinstance(module, MultiHeadAttention | Ssru)
-    before, after = reader.rows(sublayer.before), reader.rows(sublayer.stream)
-    residual = reader.rows(f"{sublayer.name}.residual")
+    before, after = values[sublayer.before], values[sublayer.stream]
+    residual = values[f"{sublayer.name}.residual"]
     if isinstance(module, Ssru):
         keys, heads = len(before), 1
     else:
-        keys, heads = reader.rows(f"{sublayer.name}.value").shape[-2], module.heads
+        keys, heads = values[f"{sublayer.name}.value"].shape[-2], module.heads
     at_once = max(1, _MOST_VALUES // (heads * keys * before.shape[-1]))
 
     norm = sublayer.around.norm
     gain = None if norm.gain is None else _double(norm.gain)
     for queries in torch.split(torch.arange(len(before)), at_once):
         if isinstance(module, Ssru):
-            parts = _ssru_parts_by_key(sublayer.name, reader, queries.tolist()).sum(1)
+            parts = _ssru_parts_by_key(sublayer.name, values, queries.tolist()).sum(1)
         else:
-            parts = _parts_by_key(module, sublayer.name, reader, queries.tolist()).sum(1)
+            parts = _parts_by_key(module, sublayer.name, values, queries.tolist()).sum(1)
         for row, by_key in zip(queries.tolist(), parts, strict=True):
             stream = before[row]
             if sublayer.around.placement == "post":
@@ -378,23 +370,23 @@ def _mixed(sublayer: _Placed, reader: _Reader) -> Iterator[tuple[int, Tensor, Te
             yield row, by_key, stream, after[row]
 
 
-def _own_contributions(sublayer: _Placed, reader: _Reader) -> Tensor:
+def _own_contributions(sublayer: _Placed, values: _Values) -> Tensor:
     """Return the contribution of each position to each in self-attention; the stream is the
     position's own."""
     rows = []
-    for row, by_key, stream, whole in _mixed(sublayer, reader):
+    for row, by_key, stream, whole in _mixed(sublayer, values):
         parts = by_key.clone()
         parts[row] += stream
         rows.append(token_contributions(parts, whole))
     return torch.stack(rows)
 
 
-def _crossed_contributions(sublayer: _Placed, reader: _Reader) -> Tensor:
+def _crossed_contributions(sublayer: _Placed, values: _Values) -> Tensor:
     """Return the contribution of each state of the encoder in cross-attention, and in the last
     column that of the stream."""
     return torch.stack(
         [
             token_contributions(torch.cat((by_key, stream[None])), whole)
-            for _, by_key, stream, whole in _mixed(sublayer, reader)
+            for _, by_key, stream, whole in _mixed(sublayer, values)
         ]
     )

@@ -7,6 +7,7 @@ of the last hidden state came from the source and how much from the words before
 
 import dataclasses
 import html
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle, load_any_bundle
-from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.errors import ConfigError, DataError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, MASK_ID, PAD_ID, SPECIAL_COUNT
 from pellucid.decoding.plain_text import encode_masked
 from pellucid.inspection.attribution import (
@@ -23,6 +24,7 @@ from pellucid.inspection.attribution import (
     Contributions,
     LogitPart,
     contributions_of,
+    kept_values,
     logit_parts,
     wanted_names,
 )
@@ -224,10 +226,16 @@ def why(
     Sources: Elhage et al. (2021); Yin and Neubig (2022); for the shares Ferrando et al. (2022).
 
     Raises ConfigError for a model without a residual stream (recurrent kinds), for a word that is
-    not where it should be or not in the vocabulary; otherwise as ``inspect`` does.
+    not where it should be or not in the vocabulary, PellucidError if the model gives NaN or
+    infinity; otherwise as ``inspect`` does.
     """
     model, tokenizer, sentence = _read(opened, source, target)
     passed = _run(model, sentence)
+    if not passed.logits.isfinite().all():
+        raise PellucidError(
+            "a word is explained where the model gives each token a probability, got NaN or infinity",
+            hint="its weights may hold NaN or infinity; pellucid inspect --json shows where",
+        )
     row, word_id, rival_id = _choose(sentence, passed.logits, tokenizer, position, word, rival)
     return _explain(passed, sentence, tokenizer, row, word_id, rival_id)
 
@@ -238,7 +246,7 @@ def explain_all(opened: Opened, sentence: Sentence, count: int) -> tuple[tuple[W
     Nothing for a model without a residual stream.
     """
     model = opened.model
-    if not isinstance(model, Transformer):
+    if not isinstance(model, Transformer) or count == 0:
         return ()
 
     opened.before_pass()
@@ -275,8 +283,8 @@ def _run(model: Attributable, sentence: Sentence) -> _Pass:
             logits = model(*sentence.tensors(model), trace)
         else:
             logits = model(torch.tensor([sentence.target_input_ids], device=device), trace)
-    contributions = contributions_of(model, trace.values)
-    return _Pass(model, trace.values, logits[0].double().cpu(), contributions)
+    values = kept_values(trace)
+    return _Pass(model, values, logits[0].double().cpu(), contributions_of(model, values))
 
 
 def _explain(
@@ -397,22 +405,24 @@ def _choose(
     for row in masked:
         generated[row] = int(logits[row].argmax())
 
-    word_ids = None if word is None else _ids_of(word, tokenizer)
+    words = None if word is None else _readings(word, generated, logits, tokenizer)
     if word in sentence.target_tokens:  # as it is shown, such as a token without its space
-        word_ids = [sentence.target_ids[sentence.target_tokens.index(word)]]
-    rival_ids = None if rival is None else _ids_of(rival, tokenizer)
+        words = [[sentence.target_ids[sentence.target_tokens.index(word)]]] * count
+    rivals = None if rival is None else _readings(rival, generated, logits, tokenizer)
     if position is None:
-        position = _find(sentence, logits, generated, masked, word, word_ids, rival_ids)
-    if word_ids is None:
+        position = _find(sentence, logits, generated, masked, word, rival, words, rivals)
+
+    rival_ids = None if rivals is None else rivals[position]
+    if words is not None:
+        word_ids = words[position]
+    else:
         # As many tokens as the rival may share with what was generated.
         word_ids = generated[position : position + len(rival_ids or [0])]
-    if rival_ids is not None and _is_glued(generated[position], tokenizer):
-        rival_ids = _glued(rival_ids, tokenizer)
     if rival_ids is None:
         [likeliest] = _likeliest_others(logits[position], word_ids[0], 1)
         return position, word_ids[0], likeliest
 
-    if list(word_ids) == generated[position : position + len(word_ids)]:
+    if word_ids == generated[position : position + len(word_ids)]:
         # A rival may begin as the word does and be longer: then it parts from what follows.
         word_ids = generated[position : position + max(len(word_ids), len(rival_ids))]
     pairs = zip(word_ids, rival_ids, strict=False)
@@ -423,7 +433,7 @@ def _choose(
             f" and {' '.join(tokenizer.tokens(rival_ids))}"
         )
     row = position + shared
-    if list(word_ids[:shared]) != generated[position:row]:
+    if word_ids[:shared] != generated[position:row]:
         raise ConfigError(
             "the tokens that the two words share must stand in the target, got"
             f" {' '.join(tokenizer.tokens(word_ids[:shared]))} at position {position}",
@@ -432,19 +442,38 @@ def _choose(
     return row, word_ids[shared], rival_ids[shared]
 
 
-def _ids_of(word: str, tokenizer: Tokenizer) -> list[int]:
+def _readings(
+    word: str, generated: Sequence[int], logits: Tensor, tokenizer: Tokenizer
+) -> list[list[int]]:
+    """The ids of a word as it would stand at each position: after a space, or without one.
+
+    It has a space where the generated token has one. A punctuation mark may stand without one in
+    the place of a word or at the end, too: there the likelier of its two first tokens is taken.
+    """
     if word == STOP_MARK:
-        return [EOS_ID]
-    ids = tokenizer.encode(word)
-    if not ids:
+        return [[EOS_ID]] * len(generated)
+    spaced = tokenizer.encode(word)
+    if not spaced:
         raise ConfigError(f"a word must have a token, got {word!r}")
-    return ids
+
+    glued = _glued(spaced, tokenizer)
+    is_mark = _is_mark(word)
+    is_apart = tokenizer.tokens(spaced[:1]) == [SPACE]  # no token of its own has the space
+
+    def reading(row: int, id_: int) -> list[int]:
+        [token] = tokenizer.tokens([id_])
+        if id_ >= SPECIAL_COUNT and not token.startswith(SPACE):
+            return glued
+        if is_mark and row > 0 and id_ != spaced[0]:
+            is_likelier = bool(logits[row, glued[0]] > logits[row, spaced[0]])
+            return glued if is_apart or is_likelier else spaced
+        return spaced
+
+    return [reading(row, id_) for row, id_ in enumerate(generated)]
 
 
-def _is_glued(id_: int, tokenizer: Tokenizer) -> bool:
-    """Whether a token stands without a space before it, as a full stop does."""
-    [token] = tokenizer.tokens([id_])
-    return id_ >= SPECIAL_COUNT and not token.startswith(SPACE)
+def _is_mark(word: str) -> bool:
+    return all(unicodedata.category(letter).startswith("P") for letter in word)
 
 
 def _glued(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
@@ -461,32 +490,33 @@ def _glued(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
 def _find(
     sentence: Sentence,
     logits: Tensor,
-    generated: Sequence[int],
-    masked: Sequence[int],
+    generated: list[int],
+    masked: list[int],
     word: str | None,
-    word_ids: Sequence[int] | None,
-    rival_ids: Sequence[int] | None,
+    rival: str | None,
+    words: list[list[int]] | None,
+    rivals: list[list[int]] | None,
 ) -> int:
     """The position that is meant if none is given."""
-    if word_ids is not None and not masked:
-        size = len(word_ids)
-        starts = [
-            row
-            for row in range(len(generated))
-            if list(generated[row : row + size]) == list(word_ids)
-        ]
-        if not starts:
-            raise ConfigError(
-                f"{word!r} must be a word of {' '.join(sentence.target_tokens)!r}",
-                hint="name one of these, or give a target in which the word stands",
-            )
-        return starts[0]
+    if words is not None and not masked:
+        for row, ids in enumerate(words):
+            if generated[row : row + len(ids)] == ids:
+                return row
+        raise ConfigError(
+            f"{word!r} must be a word of {' '.join(sentence.target_tokens)!r}",
+            hint="name one of these, or give a target in which the word stands",
+        )
 
-    rows = list(masked) or list(range(len(generated)))
+    rows = masked or list(range(len(generated)))
     probabilities = logits.softmax(-1)
-    asked = word_ids or rival_ids
-    if asked is not None:
-        # Where it was most probable; a rival not where it was generated itself.
-        open_rows = [row for row in rows if generated[row] != asked[0] or masked] or rows
-        return max(open_rows, key=lambda row: float(probabilities[row, asked[0]]))
-    return min(rows, key=lambda row: float(probabilities[row, generated[row]]))
+    asked = words or rivals
+    if asked is None:
+        return min(rows, key=lambda row: float(probabilities[row, generated[row]]))
+
+    # Where it was most probable; a rival not where it was generated itself.
+    rows = [row for row in rows if generated[row] != asked[row][0] or masked] or rows
+    if _is_mark(word or rival or ""):
+        # A space that is a token of its own says nothing of the mark behind it.
+        fewest = min(len(asked[row]) for row in rows)
+        rows = [row for row in rows if len(asked[row]) == fewest]
+    return max(rows, key=lambda row: float(probabilities[row, asked[row][0]]))

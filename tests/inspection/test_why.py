@@ -10,7 +10,7 @@ from tiny_models import VARIANTS, VOCABULARY, tiny_bundle
 from torch import Tensor
 
 from pellucid.bundle import Bundle
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.equations.attribution import normalize_part
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.why import Why, why
@@ -230,10 +230,10 @@ class Pieces(WordTokenizer):
 class Spaced(WordTokenizer):
     """A sign of a space before each word, as in sentencepiece; marks stand without one."""
 
-    PIECES = ("▁", "▁a", "▁b", "▁c", ".", "!", "b", "c", "d")
+    PIECES = ("▁", "▁a", "▁b", "▁?", ".", "!", "b", "?", "d")
 
     def encode(self, text: str) -> list[int]:
-        marks = {"a.": "▁a .", "!": "▁ !", ".": "▁ .", "ab": "▁a b", "ad": "▁a d"}
+        marks = {"a.": "▁a .", "a!": "▁a !", "!": "▁ !", ".": "▁ .", "ab": "▁a b", "ad": "▁a d"}
         return super().encode(marks.get(text, f"▁{text}"))
 
 
@@ -246,6 +246,7 @@ class Spaced(WordTokenizer):
         ("a", "!", 0, ("▁a", "▁")),
         ("a", "ad", 1, (".", "d")),
         ("</s>", "b", 2, ("</s>", "▁b")),
+        ("</s>", "!", 2, ("</s>", "!")),
     ],
 )
 def test_another_word_stands_where_the_word_stands(
@@ -257,6 +258,36 @@ def test_another_word_stands_where_the_word_stands(
     result = why(bundle, "a", "a.", word=word, rival=rival)
     assert (result.position, result.word.token, result.rival.token) == (position, *found)
     check_sums(result)
+
+
+@pytest.mark.parametrize(("rival", "mark"), [("!", "!"), (".", "."), ("?", "?")])
+def test_a_mark_alone_is_sought_as_it_would_stand_there(rival: str, mark: str):
+    """And not by the space that its first token is where nothing stands before it."""
+    pieces = Spaced("word", Vocabulary.of(Spaced.PIECES))
+    bundle = Bundle(tiny_bundle().model, pieces, pieces, {}, {})
+    capture = inspect(bundle, "a", "a.", only=("logits",))
+    ids = {piece: 4 + at for at, piece in enumerate(Spaced.PIECES)}
+    logits, shares = capture["logits"], capture["logits"].softmax(-1)
+
+    readings = {1: ids[mark], 2: ids[mark]}
+    if rival == ".":
+        del readings[1]  # where it was generated itself
+    if rival == "?":  # it has a token of its own behind a space
+        readings[0] = ids["▁?"]
+        readings[2] = max((ids["?"], ids["▁?"]), key=lambda id_: logits[2, id_])
+    result = why(bundle, "a", "a.", rival=rival)
+    assert result.position == max(readings, key=lambda row: shares[row, readings[row]])
+    assert result.rival.id == readings[result.position]
+
+
+def test_a_mark_in_the_place_of_a_mask_is_read_without_a_space():
+    pieces = Spaced("word", Vocabulary.of(Spaced.PIECES))
+    model = text_bundle("encoder", output_bias=True).model
+    with torch.no_grad():
+        model.output_bias[pieces.encode("a.")[1]] += 50.0  # the mask is filled by a full stop
+    bundle: Bundle[SequenceModel] = Bundle(model, pieces, pieces, {}, {})
+    result = why(bundle, "a [MASK]", word="!")
+    assert (result.word.token, result.rival.token) == ("!", ".")
 
 
 def test_words_of_several_tokens_are_compared_where_they_part():
@@ -290,6 +321,12 @@ def test_what_cannot_be_explained_is_refused():
         why(tiny_bundle(), SOURCE, TARGET, word="i")
     with pytest.raises(ConfigError, match=r"a word must have a token, got ' '"):
         why(tiny_bundle(), SOURCE, TARGET, rival=" ")
+    broken = tiny_bundle()
+    with torch.no_grad():
+        broken.model.output_weight[5] = torch.nan
+    for words in ({}, {"word": "a", "rival": "i"}):
+        with pytest.raises(PellucidError, match="gives each token a probability, got NaN"):
+            why(broken, SOURCE, TARGET, **words)
     with pytest.raises(ConfigError, match="kind decoder reads one text and has no target"):
         why(text_bundle("decoder"), SOURCE, TARGET)
 

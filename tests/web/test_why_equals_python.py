@@ -111,7 +111,7 @@ def test_a_recurrent_model_has_no_parts(opened: Opened):
 
 
 FIND = """
-([pieces, encoded, said, text, position]) => {
+([pieces, encoded, said, text, position, logits]) => {
   const model = {
     tokens: async (ids) => ids.map((id) => pieces[id]),
     readTarget: async () => ({ ids: encoded, tokens: encoded.map((id) => pieces[id]) }),
@@ -121,11 +121,15 @@ FIND = """
     }),
   };
   const plan = { reads: "pairs", start: 2 };
-  const explorer = { provider: { live: { model }, plan }, state: { sentence: { said_ids: said } } };
+  const capture = new Map([["logits", { shape: [said.length, pieces.length], values: logits }]]);
+  const state = { sentence: { said_ids: said }, capture };
+  const explorer = { provider: { live: { model }, plan }, state };
   return why.liveWhy(explorer, "").find(text, position);
 }
 """
-PIECES = ["[PAD]", "[UNK]", "[BOS]", "[EOS]", "▁", "▁a", "▁b", ".", "!", "b", "d"]
+PIECES = ["[PAD]", "[UNK]", "[BOS]", "[EOS]", "▁", "▁a", "▁b", ".", "!", "b", "d", "▁?", "?"]
+LIKELIER = 12
+"""The glued question mark has the largest logit at every position."""
 
 
 @pytest.mark.parametrize(
@@ -140,6 +144,9 @@ PIECES = ["[PAD]", "[UNK]", "[BOS]", "[EOS]", "▁", "▁a", "▁b", ".", "!", "
         ("bd", [6, 10], 0, {"id": 6, "label": "b", "position": 0}),
         ("a", [5], 0, None),
         ("", [], 0, None),
+        ("!", [4, 8], 2, {"id": 8, "label": "!", "position": 2}),
+        ("?", [11], 2, {"id": 12, "label": "?", "position": 2}),
+        ("?", [11], 0, {"id": 11, "label": "?", "position": 0}),
     ],
 )
 def test_the_page_finds_another_word_where_python_does(
@@ -148,5 +155,6 @@ def test_the_page_finds_another_word_where_python_does(
     """Its label is the token that is compared, not a word of which it is a part."""
     page = browser.new_page()
     page.add_script_tag(content=f"{join_modules('ui/why.js', 'why')}globalThis.why = why;")
-    assert page.evaluate(FIND, [PIECES, encoded, [5, 7, 3], text, position]) == found
+    logits = [float(id_ == LIKELIER) for _ in range(3) for id_ in range(len(PIECES))]
+    assert page.evaluate(FIND, [PIECES, encoded, [5, 7, 3], text, position, logits]) == found
     page.close()

@@ -13,6 +13,7 @@ const WORDS_BEHIND = 3;
 const PAD = 0; // no model ever generates it, nor the start
 const SPECIAL_COUNT = 4;
 const SPACE = "▁"; // begins a token before which a space stands
+const MARKS_ONLY = /^\p{P}+$/u; // may stand without a space where a word stands
 
 /** What a report has stored: each word of its translation against a few others. */
 export function storedWhy(stored) {
@@ -63,12 +64,19 @@ export function liveWhy(explorer, method) {
       const word = explorer.state.sentence.said_ids[position];
       return model.explain({ source: source.slice(0, -1), target, edits: explorer.edits, position, word, rival });
     },
-    /** Where a word parts from the word of the target, and its token there, as `_choose` of why.py finds them. */
+    /** Where a word parts from the word of the target, and its token there, as `_readings` and `_choose` of why.py find them. */
     async find(text, position) {
       const { said_ids: said } = explorer.state.sentence;
       const [here] = await model.tokens([said[position]]);
       const read = await model.readTarget(text);
-      const ids = here.startsWith(SPACE) || said[position] < SPECIAL_COUNT ? read.ids : await glued(model, read);
+      const bare = await glued(model, read);
+      const isLikelier = () => {
+        const { shape, values } = explorer.state.capture.get("logits");
+        return values[position * shape[1] + bare[0]] > values[position * shape[1] + read.ids[0]];
+      };
+      const isGlued = !here.startsWith(SPACE) && said[position] >= SPECIAL_COUNT;
+      const isFree = MARKS_ONLY.test(text) && position > 0 && said[position] !== read.ids[0];
+      const ids = isGlued || (isFree && (read.tokens[0] === SPACE || isLikelier())) ? bare : read.ids;
       const at = ids.findIndex((id, place) => id !== said[position + place]);
       if (at === -1 || position + at >= said.length) return null;
       const [token] = await model.tokens([ids[at]]);
