@@ -7,7 +7,6 @@ that run the model without dropout and turn logits into log-probabilities and li
 import dataclasses
 import logging
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -18,7 +17,7 @@ from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.odd_lines import OddLine
-from pellucid.decoding.requests import Translatable, as_requests, source_limit
+from pellucid.decoding.requests import as_requests, source_limit
 from pellucid.decoding.suspicious import source_warnings, usual_of
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import Warnings
@@ -37,23 +36,8 @@ _MARKS = {BOS_ID: START_MARK, EOS_ID: STOP_MARK}
 _log = logging.getLogger("pellucid")
 
 
-@runtime_checkable
-class Translating(Protocol):
-    """An object that translates with a bundle, such as a ``Translator``."""
-
-    @property
-    def bundle(self) -> Translatable:
-        """The model and its tokenizers."""
-        ...
-
-    @property
-    def settings(self) -> DecodingConfig:
-        """The search settings."""
-        ...
-
-
-Openable = Path | str | Bundle | Translating
-"""A bundle folder, a run folder, a bundle, or an object that translates with one."""
+Openable = Path | str | Bundle | Translator
+"""A bundle folder, a run folder, a bundle, or a translator."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,8 +117,6 @@ def open_model(
     """
     if isinstance(opened, Translator):
         translator = opened
-    elif isinstance(opened, Translating):
-        translator = Translator(opened.bundle, opened.settings, logs_warnings=logs_warnings)
     else:
         bundle = opened if isinstance(opened, Bundle) else load_bundle(opened)
         name, has_scale = bundle.path or "the bundle", bundle.quality_points is not None
@@ -178,7 +160,8 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         # The ids of the search and not those of its text: tokenizing again may give others.
         text, words = translation.text, list(translation.token_ids)
         warnings = translation.warnings
-        if text.strip() and not words and opened.translator.logs_warnings:
+        is_copied = not words and (bool(text.strip()) or not source.strip())
+        if is_copied and opened.translator.logs_warnings:
             _log.warning(
                 "the source is copied, as it has nothing to translate: the model generates nothing,"
                 " and what is shown is how it would end at once"

@@ -193,9 +193,10 @@ def test_doctor_ends_with_1_if_a_law_is_broken(tiny_run: Path, tmp_path: Path):
     assert result.out.splitlines()[-1].endswith("checks do not hold on this machine")
 
 
-def test_inspect_says_that_a_line_is_copied(tiny_run: Path):
-    result = pellucid("inspect", tiny_run, "12345")
+@pytest.mark.parametrize("line", ["12345", "", "  "])
+def test_inspect_says_that_a_line_is_copied(tiny_run: Path, line: str):
+    result = pellucid("inspect", tiny_run, line)
     assert result.code == 0
-    assert "target  12345" in result.out
+    assert f"target  {line}".rstrip() in result.out
     assert "WARNING: the source is copied, as it has nothing to translate" in result.err
     assert "copied" not in pellucid("inspect", tiny_run, SENTENCE).err
