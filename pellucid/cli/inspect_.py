@@ -368,13 +368,13 @@ def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: P
 
 
 def _plain(inspection: Inspection, *, with_values: bool) -> dict[str, Any]:
-    from pellucid.inspection.plain import plain_capture, plain_lens
+    from pellucid.inspection.plain import plain_capture
 
     saliency = inspection.saliency
     return {
         **plain_capture(inspection.capture, with_values=with_values),
         "alignment": [list(link) for link in inspection.alignment],
-        "lens": plain_lens(inspection.lens),
+        "lens": [dataclasses.asdict(layer) for layer in inspection.lens.layers],
         "heads": [dataclasses.asdict(rank) for rank in inspection.heads],
         "saliency": None if saliency is None else saliency.scores.tolist(),
         "saliency_gains": None if saliency is None else saliency.gains.tolist(),

@@ -16,13 +16,13 @@ from pellucid.evaluation.metrics import accepted, bleu, check_lines
 from pellucid.evaluation.scoring import scoring_of
 from pellucid.evaluation.signature import origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName
+from pellucid.inspection.parts import sublayers_of
 from pellucid.inspection.sentence import Openable, Opened, open_model
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.config import RnnAttentionConfig, TransformerConfig, TranslatorConfig
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.ssru import Ssru
-from pellucid.model.sublayers import Side
 from pellucid.model.transformer import Transformer
 
 
@@ -115,18 +115,14 @@ def ablation_parts(config: TranslatorConfig) -> list[str]:
     if not isinstance(config, TransformerConfig):
         return []
 
-    layers: list[str] = []
+    layers: dict[str, None] = {}
     heads: list[str] = []
-    sides: tuple[Side, ...] = ("encoder", "decoder")
-    # In the order in which a sentence passes them.
-    for side, count in zip(sides, (config.encoder_layers, config.decoder_layers), strict=True):
-        for layer in (f"{side}.layers.{index}" for index in range(count)):
-            layers.append(layer)
-            for kind in config.sublayers(side):
-                if kind.has_heads:
-                    heads += [f"{layer}.{kind.name}.heads.{head}" for head in range(config.heads)]
-                elif kind.family == "ssru":
-                    heads.append(f"{layer}.{kind.name}")
+    for name, kind in sublayers_of(config):
+        layers[name.rpartition(".")[0]] = None
+        if kind.has_heads:
+            heads += [f"{name}.heads.{head}" for head in range(config.heads)]
+        elif kind.family == "ssru":
+            heads.append(name)
     return [*heads, *layers]
 
 

@@ -64,59 +64,6 @@ _HEADER = pydantic.TypeAdapter(CaptureHeader)
 _PART = pydantic.TypeAdapter(Part)
 
 
-def make_entry(name: str, tensor: Tensor, part: Part, sentence: Sentence) -> Entry:
-    """A tensor with its description and the words along its axes."""
-    words = tuple(sentence.words(axis) for axis in part.axes)
-    return Entry(name, tensor, part, words)
-
-
-def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry]) -> None:
-    """Write tensors and header; a head whose tensor of all heads is captured too is not repeated.
-
-    Raises WriteError, ConfigError for more entries than a file can describe.
-    """
-    # A head is a slice of its stack; safetensors would store both in full.
-    tensors = {
-        name: entry.tensor.contiguous().clone()
-        for name, entry in entries.items()
-        if locate(name)[1] is None or locate(name)[0] not in entries
-    }
-
-    metadata = {_KEY: _HEADER.dump_json(header).decode()}
-    # What is written must also be readable again: readers refuse longer headers.
-    size = len(metadata[_KEY].encode())
-    if 2 * size > LONGEST_HEADER:  # as a text inside JSON it gets longer
-        raise ConfigError(
-            f"the {len(entries):,} entries of a capture must be described in"
-            f" {LONGEST_HEADER // 2:,} bytes, take {size:,}",
-            hint='capture fewer of them, such as only=("*.weights",)',
-        )
-    write_user_file(path, safetensors.torch.save(tensors, metadata))
-
-
-def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
-    """Read what ``write_capture`` wrote, with the entries in their order.
-
-    Raises InputMissingError if the file cannot be read, CorruptError if it is not a capture.
-    """
-    tensors = load_tensors(path)
-    text = read_metadata(path).get(_KEY)
-    if text is None:
-        raise CorruptError(f"{path} is a safetensors file, but not a capture")
-
-    header = _parse(text, path)
-    if header.version != _VERSION:
-        raise CorruptError(f"{path} must be a capture of version {_VERSION}, got {header.version}")
-    entries = {}
-    for name, part in header.entries.items():
-        tensor = _tensor(name, tensors)
-        if tensor is None or not _fits(tensor, part, header.sentence):
-            raise CorruptError(f"{path} is not a readable capture: no tensor fits {shown(name)}")
-        entries[name] = make_entry(name, tensor, part, header.sentence)
-
-    return header, entries
-
-
 def _parse(text: str, path: Path) -> CaptureHeader:
     """The header from its JSON. Raises CorruptError naming the first problem."""
     try:
@@ -153,10 +100,8 @@ def _count_values(table: Any) -> int:
 
 def _fits(tensor: Tensor, part: Part, sentence: Sentence) -> bool:
     """Whether the tensor has these axes, and each axis as many positions as it has words."""
-    if tensor.dim() != len(part.axes):
-        return False
     words = [sentence.words(axis) for axis in part.axes]
-    return all(
+    return tensor.dim() == len(words) and all(
         each is None or len(each) == size for each, size in zip(words, tensor.shape, strict=True)
     )
 
@@ -248,8 +193,14 @@ class Capture:
     def save(self, path: Path | str) -> None:
         """Write a safetensors file; its header holds everything except the tensors.
 
-        Raises WriteError.
+        Raises WriteError, ConfigError for more entries than a file can describe.
         """
+        # A head is a slice of its stack; safetensors would store both in full.
+        tensors = {
+            name: entry.tensor.contiguous().clone()
+            for name, entry in self.entries.items()
+            if locate(name)[1] is None or locate(name)[0] not in self.entries
+        }
         header = CaptureHeader(
             sentence=self.sentence,
             model=self.config.model_dump(mode="json"),
@@ -257,7 +208,16 @@ class Capture:
             predictions=self.predictions,
             entries={name: entry.part for name, entry in self.entries.items()},
         )
-        write_capture(Path(path), header, self.entries)
+        text = _HEADER.dump_json(header).decode()
+        # What is written must also be readable again: readers refuse longer headers.
+        size = len(text.encode())
+        if 2 * size > LONGEST_HEADER:  # as a text inside JSON it gets longer
+            raise ConfigError(
+                f"the {len(self.entries):,} entries of a capture must be described in"
+                f" {LONGEST_HEADER // 2:,} bytes, take {size:,}",
+                hint='capture fewer of them, such as only=("*.weights",)',
+            )
+        write_user_file(Path(path), safetensors.torch.save(tensors, {_KEY: text}))
 
     @classmethod
     def load(cls, path: Path | str) -> "Capture":
@@ -265,7 +225,26 @@ class Capture:
 
         Raises InputMissingError if it cannot be read, CorruptError if it is not a capture.
         """
-        header, entries = read_capture(Path(path))
+        path = Path(path)
+        tensors = load_tensors(path)
+        text = read_metadata(path).get(_KEY)
+        if text is None:
+            raise CorruptError(f"{path} is a safetensors file, but not a capture")
+
+        header = _parse(text, path)
+        if header.version != _VERSION:
+            raise CorruptError(
+                f"{path} must be a capture of version {_VERSION}, got {header.version}"
+            )
+        entries = {}
+        for name, part in header.entries.items():
+            tensor = _tensor(name, tensors)
+            if tensor is None or not _fits(tensor, part, header.sentence):
+                raise CorruptError(
+                    f"{path} is not a readable capture: no tensor fits {shown(name)}"
+                )
+            entries[name] = _entry(name, tensor, part, header.sentence)
+
         config = parse_model_config(header.model, f"{path}: model")
         if not isinstance(config, TranslatorSettings):
             raise CorruptError(f"{path} is of a model of kind {config.kind}, which has no captures")
@@ -335,7 +314,11 @@ def _entries(
             # Positions are the same for every sentence, so the model has no batch axis for them.
             tensor = value if inner_name.endswith(".positions") else value[0]
             tensors[name] = _alone(tensor if head is None else tensor[head])
-    return {name: make_entry(name, tensors[name], parts[name], sentence) for name in chosen}
+    return {name: _entry(name, tensors[name], parts[name], sentence) for name in chosen}
+
+
+def _entry(name: str, tensor: Tensor, part: Part, sentence: Sentence) -> Entry:
+    return Entry(name, tensor, part, tuple(map(sentence.words, part.axes)))
 
 
 def _alone(tensor: Tensor) -> Tensor:

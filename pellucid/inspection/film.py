@@ -7,7 +7,6 @@ of the sentence with each, and lets each translate it as well.
 import dataclasses
 import logging
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -86,15 +85,13 @@ def film(
     target: str | None = None,
     *,
     most: int = MOST_FRAMES,
-    done: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Film:
     """The same sentence through what a run has kept of itself.
 
     With ``training.film_every`` these are its frames and the best bundle, else its bundles and
     checkpoints. Of more than ``most`` some are taken, closer together at the beginning, where most
-    is learned. ``done`` is called with the number of finished frames and of all. Raises
-    InputMissingError if ``run`` is no run folder, ConfigError if it has kept a single model, and
-    as ``inspect`` does.
+    is learned. Raises InputMissingError if ``run`` is no run folder, ConfigError if it has kept a
+    single model, and as ``inspect`` does.
     """
     run = Path(run)
     trained = load_bundle(run)
@@ -105,14 +102,10 @@ def film(
             hint="train with --set training.film_every=100",
         )
 
-    inside = open_model(trained)
-    sentence = read_sentence(inside, source, target)
-    history = _history(run)
-    frames = []
-    for number_, each in enumerate(kept, start=1):
-        frames.append(_frame(each, trained, sentence, history))
-        done(number_, len(kept))
-    return Film(source, sentence.text, tuple(frames))
+    sentence = read_sentence(open_model(trained), source, target)
+    history = read_history(run)
+    frames = tuple(_frame(each, trained, sentence, history) for each in kept)
+    return Film(source, sentence.text, frames)
 
 
 def kept_models(run: Path) -> list[KeptModel]:
@@ -169,8 +162,11 @@ def _spread(kept: list[KeptModel], most: int) -> list[KeptModel]:
     return [chosen[step] for step in sorted(chosen)]
 
 
-def _frame(kept: KeptModel, trained: Bundle, sentence: Sentence, history: History | None) -> Frame:
-    opened = open_model(Translator(_read(kept, trained), _settings(trained), logs_warnings=False))
+def _frame(kept: KeptModel, trained: Bundle, sentence: Sentence, history: History) -> Frame:
+    settings = DecodingConfig.of_bundle(trained.settings, trained.path or "the run")
+    # The scale of quality is that of the trained model, and the film has younger ones.
+    settings = settings.best_alone().changed({"below": None})
+    opened = open_model(Translator(_read(kept, trained), settings, logs_warnings=False))
     own = opened.translator.translate(sentence.source)
     return Frame(
         step=kept.step,
@@ -180,15 +176,9 @@ def _frame(kept: KeptModel, trained: Bundle, sentence: Sentence, history: Histor
         own_tokens=tuple(own.tokens),
         # The last of the log-probabilities is that of the stop.
         own_confidences=tuple(map(math.exp, own.token_log_probs[: len(own.tokens)])),
-        loss=_latest(history.train if history else [], "negative_log_likelihood", kept.step),
-        bleu=_latest(history.validations if history else [], "bleu", kept.step),
+        loss=_latest(history.train, "negative_log_likelihood", kept.step),
+        bleu=_latest(history.validations, "bleu", kept.step),
     )
-
-
-def _settings(trained: Bundle) -> DecodingConfig:
-    settings = DecodingConfig.of_bundle(trained.settings, trained.path or "the run")
-    # The scale of quality is that of the trained model, and the film has younger ones.
-    return settings.best_alone().changed({"below": None})
 
 
 def _read(kept: KeptModel, trained: Bundle) -> Bundle:
@@ -203,13 +193,6 @@ def _read(kept: KeptModel, trained: Bundle) -> Bundle:
         model = read_model(read_plain(path), path, trained.config, sizes)
     assert isinstance(model, Seq2Seq)
     return dataclasses.replace(trained, held=model, path=kept.folder)
-
-
-def _history(run: Path) -> History | None:
-    try:
-        return read_history(run)
-    except InputMissingError:
-        return None
 
 
 def _latest(events: list[dict[str, object]], key: str, step: int) -> float | None:

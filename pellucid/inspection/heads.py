@@ -43,7 +43,8 @@ def rank_heads(
             f" {len(alignments)} alignments"
         )
 
-    sums: dict[str, _Sums] = {}
+    # For each head the sums of aligned weight, rows with a link, entropy, and rows.
+    sums: dict[str, Tensor] = {}
     for number, capture in enumerate(captures):
         # {name: (target token, source token)}
         heads = cross_attention_heads(capture)
@@ -57,10 +58,22 @@ def rank_heads(
             is_only_one = len(heads) == 1
             others = weights if is_only_one else total - weights
             aligned = _strongest(others) if gold is None else gold
-            sums.setdefault(name, _Sums()).add(weights, aligned)
+            has_link = aligned.any(-1)
+            added = (
+                (weights * aligned)[has_link].sum(),
+                has_link.sum(),
+                torch.special.entr(weights).sum(),  # 0 for 0, where -w log w would be NaN
+                torch.tensor(len(weights)),
+            )
+            sums[name] = sums.get(name, 0.0) + torch.stack([each.double() for each in added])
 
-    # Without a single link the agreement is 0/0.
-    ranks = [each.rank(name) for name, each in sums.items() if each.aligned_rows]
+    # Entropy is averaged over all target tokens, agreement over those that have a link: without a
+    # single one it would be 0/0.
+    ranks = [
+        HeadRank(name, agreement=weight / linked, entropy=entropy / rows)
+        for name, (weight, linked, entropy, rows) in ((n, s.tolist()) for n, s in sums.items())
+        if linked
+    ]
     return sorted(ranks, key=lambda rank: -rank.agreement)
 
 
@@ -91,32 +104,6 @@ def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
 def patterns_of_heads(config: TranslatorConfig) -> tuple[str, ...]:
     """The patterns of the weights that ``rank_heads`` reads; none without cross-attention."""
     return tuple(f"{name}.heads.*.weights" for name in config.cross_attentions)
-
-
-class _Sums:
-    """Sums over the target tokens of all captures."""
-
-    def __init__(self) -> None:
-        self._aligned, self._entropy = 0.0, 0.0
-        self.aligned_rows, self._rows = 0, 0
-
-    def add(self, weights: Tensor, aligned: Tensor) -> None:
-        """Add the rows of one head in one capture, with the source tokens that are aligned."""
-        has_link = aligned.any(-1)
-        self._aligned += float((weights * aligned)[has_link].sum())  # (target, source)
-        self.aligned_rows += int(has_link.sum())
-        # entr(0) is 0, where -w log w would be NaN.
-        self._entropy += float(torch.special.entr(weights).sum())
-        # Entropy is averaged over all target tokens, agreement over those that have a link.
-        self._rows += len(weights)
-
-    def rank(self, name: str) -> HeadRank:
-        """The means over all rows added."""
-        return HeadRank(
-            name=name,
-            agreement=self._aligned / self.aligned_rows,
-            entropy=self._entropy / self._rows,
-        )
 
 
 def _strongest(weights: Tensor) -> Tensor:

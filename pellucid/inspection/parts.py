@@ -256,24 +256,15 @@ TABLE: dict[str, Part] = {
         "The outputs of all heads side by side.",
         "C = Concat(head₀, …)",
     ),
-    "attention.output": Part(
-        _ROWS,
-        (77, 79, 82),
-        "The output of the sublayer: all heads, mixed by a matrix.",
-        "O = C W^O",
-    ),
-    "attention.output | masked": Part(
-        _ROWS,
-        (77, 79, 83),
-        "The output of the sublayer: all heads, mixed by a matrix.",
-        "O = C W^O",
-    ),
-    "attention.output | cross-attention": Part(
-        _ROWS,
-        (77, 79, 89),
-        "The output of the sublayer: all heads, mixed by a matrix.",
-        "O = C W^O",
-    ),
+    **{
+        f"attention.output{where}": Part(
+            _ROWS,
+            (77, 79, number),
+            "The output of the sublayer: all heads, mixed by a matrix.",
+            "O = C W^O",
+        )
+        for where, number in (("", 82), (" | masked", 83), (" | cross-attention", 89))
+    },
     "attention.output + attention_bias=True": Part((), (), "A bias is added.", "… + b"),
     # an SSRU in place of the decoder's self-attention
     "ssru.preactivation": Part(_ROWS, (), "The gates before the sigmoid.", "P = Y W_f + b_f"),
@@ -680,6 +671,16 @@ def places_of(kind: SublayerKind, side: Side) -> tuple[str, ...]:
     if kind.reads_source:
         return ("cross-attention",)
     return ("masked",) if side == "decoder" and kind.mixes_positions else ()
+
+
+def sublayers_of(config: TransformerConfig) -> Iterator[tuple[str, SublayerKind]]:
+    """Every sublayer by its name, such as ``encoder.layers.0.feed_forward``, in the order of
+    computation."""
+    sides: tuple[Side, ...] = ("encoder", "decoder")
+    for side, count in zip(sides, (config.encoder_layers, config.decoder_layers), strict=True):
+        for index in range(count):
+            for kind in config.sublayers(side):
+                yield f"{side}.layers.{index}.{kind.name}", kind
 
 
 def _sublayer(

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.capture import Capture, capture_of
+from pellucid.inspection.parts import sublayers_of
 from pellucid.inspection.sentence import Openable, Sentence, open_model, read_sentence
 from pellucid.model.config import TransformerConfig, TranslatorConfig
-from pellucid.model.sublayers import Side
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ def rollout_of(capture: Capture) -> Rollout:
     read = torch.zeros(len(own), len(encoder), dtype=torch.float64)  # (target, source)
 
     for name, reads_source in weights.items():
-        mean = _mean(capture[name])
+        mean = capture[name].double().mean(0)  # over the heads of (head, query, key)
         if reads_source:
             # (target, source), to be multiplied with what each state of the encoder is made of
             own, read = own / 2, (read + mean @ encoder) / 2  # the rows still sum to one
@@ -91,20 +91,11 @@ def _weights(config: TranslatorConfig) -> dict[str, bool]:
             else "saliency says for every kind which source words a prediction depends on",
         )
 
-    sides: tuple[Side, ...] = ("encoder", "decoder")
-    counts = config.encoder_layers, config.decoder_layers
     return {
-        f"{side}.layers.{index}.{kind.name}.weights": kind.reads_source
-        for side, count in zip(sides, counts, strict=True)
-        for index in range(count)
-        for kind in config.sublayers(side)
+        f"{name}.weights": kind.reads_source
+        for name, kind in sublayers_of(config)
         if kind.has_heads
     }
-
-
-def _mean(weights: Tensor) -> Tensor:
-    """The mean over the heads of (head, query, key)."""
-    return weights.double().mean(0)
 
 
 def _half(weights: Tensor) -> Tensor:

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from pellucid.core.errors import ConfigError
 from pellucid.equations.attribution import value_zeroing as shares_of
+from pellucid.inspection.parts import sublayers_of
 from pellucid.inspection.sentence import Openable, Opened, Sentence, open_model, read_sentence
 from pellucid.model.config import TransformerConfig, TranslatorConfig
 from pellucid.model.dropout import without_dropout
-from pellucid.model.sublayers import Side
 from pellucid.model.trace import Edit, Trace
 
 _PASS_TOKENS = 2048
@@ -48,13 +48,14 @@ def value_zeroing(opened: Openable, source: str, target: str | None = None) -> V
 def value_zeroing_of(opened: Opened, sentence: Sentence) -> ValueZeroing:
     """Return the value zeroing of a tokenized sentence; a pass for each attention and position."""
     found = {}
+    rounding = torch.finfo(next(opened.model.parameters()).dtype).eps
     with torch.no_grad(), without_dropout(opened.model):
         for attention, output in _attentions(opened.model.config).items():
             [whole] = _outputs(opened, sentence, attention, output, torch.tensor([-1]))
             is_of_source = attention.startswith("encoder") or attention.endswith("cross_attention")
             keys = sentence.source_ids if is_of_source else sentence.target_input_ids
             without = _outputs(opened, sentence, attention, output, torch.arange(len(keys)))
-            is_equal = _differs(whole, without) <= _ROUNDINGS * _rounding(opened)
+            is_equal = _differs(whole, without) <= _ROUNDINGS * rounding
             # A position that may not be attended to has a share of exactly zero.
             without = torch.where(is_equal, whole.expand_as(without), without)
             found[attention] = shares_of(whole, without).cpu()
@@ -74,16 +75,9 @@ def _attentions(config: TranslatorConfig) -> dict[str, str]:
 
     # The last thing that a layer computes is the sum in a pre-norm model, the norm in a post-norm.
     last = "residual" if config.norm == "pre" else "norm"
-    sides: tuple[Side, ...] = ("encoder", "decoder")
-    counts = config.encoder_layers, config.decoder_layers
+    ends = {name.rpartition(".")[0]: f"{name}.{last}" for name, _ in sublayers_of(config)}
     return {
-        f"{side}.layers.{index}.{kind.name}": (
-            f"{side}.layers.{index}.{config.sublayers(side)[-1].name}.{last}"
-        )
-        for side, count in zip(sides, counts, strict=True)
-        for index in range(count)
-        for kind in config.sublayers(side)
-        if kind.has_heads
+        name: ends[name.rpartition(".")[0]] for name, kind in sublayers_of(config) if kind.has_heads
     }
 
 
@@ -122,7 +116,3 @@ def _differs(whole: Tensor, without: Tensor) -> Tensor:
     moved: Tensor = torch.linalg.vector_norm(without - whole, dim=-1, keepdim=True)
     length: Tensor = torch.linalg.vector_norm(whole, dim=-1, keepdim=True)
     return moved / length.clamp(min=1e-300)
-
-
-def _rounding(opened: Opened) -> float:
-    return torch.finfo(next(opened.model.parameters()).dtype).eps

@@ -29,7 +29,7 @@ from pellucid.backends.web.export import make_page
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.equations.attention import attention, attention_scores
 from pellucid.inspection.capture import inspect
-from pellucid.inspection.report.equation_entries import entries_of
+from pellucid.inspection.report.equation_entries import equation_entries
 from pellucid.inspection.report.matrices import unpack_numbers
 from pellucid.model.build import build_any_model
 from pellucid.model.config import DecoderConfig, RnnAttentionConfig
@@ -138,12 +138,12 @@ def test_the_model_of_the_scene_says_what_the_text_says():
 
 
 def test_an_entry_names_the_plainest_function_of_a_number():
-    entry = entries_of([50])[50]
+    entry = equation_entries()[50]
     assert entry["function"] == "pellucid.equations.attention.attention"
     assert entry["formula"] == "Attention(Q, K, V) = softmax(Q Kᵀ / √dₖ) V"
     assert entry["says"].startswith("Each query gets the mean of the values")
     assert entry["source"].startswith("Agarwal, Def. 4.1; Vaswani et al. (2017)")
-    assert entries_of([1]) == {}  # a part of the program, not a function of the equations
+    assert 1 not in equation_entries()  # a part of the program, not a function of the equations
 
 
 @pytest.fixture(scope="module")

@@ -101,6 +101,8 @@ def _read(runs: Sequence[Path]) -> dict[str, History]:
 
 
 def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
+    from matplotlib.lines import Line2D
+
     panels = [panel for panel in PANELS if any(_has(each, panel) for each in histories.values())]
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)  # rounded up
@@ -111,7 +113,6 @@ def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
     all_axes = list(grid.flat)
 
     for axes, panel in zip(all_axes, panels, strict=False):
-        # Runs differ in color, and from the eleventh on in the style of the line.
         for place, history in enumerate(histories.values()):
             _draw_run(axes, panel, history, horizontal, place)
         _finish(axes, panel, horizontal)
@@ -119,7 +120,7 @@ def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
     for axes in all_axes[len(panels) :]:
         axes.remove()
     figure.legend(
-        [_sample(place) for place in range(len(histories))],
+        [Line2D([], [], **_style(place)) for place in range(len(histories))],
         [_label(name, history) for name, history in histories.items()],
         loc="outside lower center",
     )
@@ -130,8 +131,7 @@ def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
 def _draw_run(
     axes: Any, panel: Panel, history: History, horizontal: Horizontal, place: int
 ) -> None:
-    style = {"color": f"C{place % _COLORS}", "linestyle": _STYLES[place // _COLORS % len(_STYLES)]}
-
+    style = _style(place)
     if panel.train is not None:
         x, y = _curve(history.train, panel.train, history, horizontal)
         # Runs keep their color in every panel; only width and opacity differ.
@@ -151,6 +151,8 @@ def _draw_run(
 
 
 def _finish(axes: Any, panel: Panel, horizontal: Horizontal) -> None:
+    from matplotlib.ticker import LogLocator
+
     axes.set_title(panel.title)
     axes.set_xlabel(_HORIZONTAL_LABELS[horizontal])
     axes.tick_params(labelbottom=True)
@@ -161,7 +163,8 @@ def _finish(axes: Any, panel: Panel, horizontal: Horizontal) -> None:
     if panel.logarithmic:
         # Losses and norms fall fast and then slowly; on a linear axis the second part is flat.
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(_log_locator())
+        # Ticks also between the powers of ten, because a loss seldom spans more than one.
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
         axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:,.6g}")
 
@@ -212,18 +215,9 @@ def _has(history: History, panel: Panel) -> bool:
     )
 
 
-def _log_locator() -> Any:
-    """Ticks also between the powers of ten, because a loss seldom spans more than one."""
-    from matplotlib.ticker import LogLocator
-
-    return LogLocator(subs=(1.0, 2.0, 3.0, 5.0))
-
-
-def _sample(place: int) -> Any:
-    from matplotlib.lines import Line2D
-
-    style: Any = _STYLES[place // _COLORS % len(_STYLES)]
-    return Line2D([], [], color=f"C{place % _COLORS}", linestyle=style)
+def _style(place: int) -> dict[str, Any]:
+    """Runs differ in color, and from the eleventh on in the style of the line."""
+    return {"color": f"C{place % _COLORS}", "linestyle": _STYLES[place // _COLORS % len(_STYLES)]}
 
 
 def _label(name: str, history: History) -> str:

@@ -1,24 +1,80 @@
 """The steps of a block beside attention: residual sum, norm, feed-forward."""
 
-from pellucid.inspection.parts import Part, choices_of, part
+import dataclasses
+from collections.abc import Sequence
+
+from pellucid.inspection.parts import Part, choices_of, part, places_of
 from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
-from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, use
+from pellucid.inspection.report.steps import (
+    Page,
+    PageKind,
+    Step,
+    Symbol,
+    formula_of,
+    product_step,
+    step_of,
+    use,
+)
 from pellucid.model.config import TransformerConfig
+from pellucid.model.sublayers import Side, SublayerKind
 
 
-def add_step(
-    place: str, entered: Symbol, output: Symbol, config: TransformerConfig, *, is_cross: bool
-) -> Step:
-    """The residual sum: the sublayer's input plus its output."""
-    total = Symbol("R", leaf("R"), "the sum", matrix=f"{place}.residual")
-    return step_of(
-        part("residual", choices_of(config, *(["cross-attention"] if is_cross else []))),
-        "residual",
-        "Add",
-        formula_of(total, use(entered), "+", use(output)),
-        (entered, output, total),
-        {"kind": "sum", "left": entered.key, "right": output.key},
-    )
+@dataclasses.dataclass(frozen=True)
+class SublayerPlace:
+    """A sublayer where it stands in the model."""
+
+    name: str
+    """The name as in a capture."""
+    kind: SublayerKind
+    side: Side
+    layer: int
+    rows: Symbol
+    """The hidden states that enter, and that the residual connection adds."""
+    config: TransformerConfig
+
+    @property
+    def choices(self) -> frozenset[str]:
+        """The choices of this sublayer, as the table of parts writes them."""
+        return choices_of(self.config, *places_of(self.kind, self.side))
+
+    @property
+    def entered(self) -> Symbol:
+        """The hidden states that the sublayer itself reads, which a pre-norm model normalizes."""
+        return self._norm(self.rows).symbols[-1] if self.config.norm == "pre" else self.rows
+
+    @property
+    def output(self) -> Symbol:
+        """The output, before the residual sum."""
+        return Symbol("O", leaf("O"), "output of the sublayer", matrix=f"{self.name}.output")
+
+    def page(
+        self, kind: PageKind, inside: Sequence[Step], about: str = "", head_count: int = 0
+    ) -> Page:
+        """The page of the steps ``inside``, with the residual sum, and the norm where it stands."""
+        added = self._add()
+        if self.config.norm == "pre":
+            steps = (self._norm(self.rows), *inside, added)
+        else:
+            steps = (*inside, added, self._norm(added.symbols[-1]))
+        title = f"{self.side.capitalize()} layer {self.layer} · {self.kind.title}"
+        about = about or self.kind.about
+        return Page(self.name, kind, title, about, steps, head_count, self.kind.title)
+
+    def _add(self) -> Step:
+        total = Symbol("R", leaf("R"), "the sum", matrix=f"{self.name}.residual")
+        return step_of(
+            part("residual", self.choices),
+            "residual",
+            "Add",
+            formula_of(total, use(self.rows), "+", use(self.output)),
+            (self.rows, self.output, total),
+            {"kind": "sum", "left": self.rows.key, "right": self.output.key},
+        )
+
+    def _norm(self, rows: Symbol) -> Step:
+        matrix = f"{self.name}.norm"
+        described = part("norm", choices_of(self.config))
+        return norm_step(described, matrix, f"parameters.{matrix}", rows, self.config)
 
 
 def norm_step(
@@ -86,42 +142,61 @@ def _spread(kind: str) -> tuple[Node, str]:
     return leaf("l"), "length of the row"
 
 
-def feed_forward_steps(place: str, entered: Symbol, config: TransformerConfig) -> tuple[Step, ...]:
+def feed_forward_steps(place: SublayerPlace) -> tuple[Step, ...]:
     """The two linear layers and the activation between them."""
-    before = Symbol("P", leaf("P"), "before the activation", matrix=f"{place}.preactivation")
-    hidden = Symbol("F", leaf("F"), "hidden units", matrix=f"{place}.hidden")
-    output = Symbol("O", leaf("O"), "output of the sublayer", matrix=f"{place}.output")
+    name = place.name
+    before = Symbol("P", leaf("P"), "before the activation", matrix=f"{name}.preactivation")
+    hidden = Symbol("F", leaf("F"), "hidden units", matrix=f"{name}.hidden")
+
+    def learned(number: str) -> tuple[Symbol, Symbol]:
+        weight, bias = f"parameters.{name}.weight_{number}", f"parameters.{name}.bias_{number}"
+        return (
+            Symbol("W", sub("W", number), "learned matrix", matrix=weight),
+            Symbol("b", sub("b", number), "learned bias", matrix=bias),
+        )
+
     return (
-        _linear("preactivation", "Into the hidden units", place, "1", entered, before),
-        _activation(before, hidden, config),
-        _linear("output", "Back to the width of the model", place, "2", hidden, output),
+        product_step(
+            part("preactivation"),
+            "preactivation",
+            "Into the hidden units",
+            before,
+            (place.entered, *learned("1")),
+            "The same network is applied to every position by itself.",
+        ),
+        _activation(before, hidden, place.config),
+        product_step(
+            part("feed_forward.output"),
+            "output",
+            "Back to the width of the model",
+            place.output,
+            (hidden, *learned("2")),
+        ),
     )
 
 
-def ssru_steps(place: str, entered: Symbol) -> tuple[Step, ...]:
+def ssru_steps(place: SublayerPlace) -> tuple[Step, ...]:
     """The gates, what each position adds, and the running mean of an SSRU."""
-    weights = f"parameters.{place}"
+    name, weights = place.name, f"parameters.{place.name}"
     gate_matrix = Symbol("W", sub("W", "f"), "learned matrix", matrix=f"{weights}.gate")
     gate_bias = Symbol("b", sub("b", "f"), "learned bias", matrix=f"{weights}.gate_bias")
     matrix = Symbol("M", leaf("W"), "learned matrix", matrix=f"{weights}.candidate")
 
-    before = Symbol("P", leaf("P"), "before the sigmoid", matrix=f"{place}.preactivation")
-    gate = Symbol("F", leaf("F"), "share that is kept", matrix=f"{place}.gate")
-    candidate = Symbol("N", leaf("N"), "what each position adds", matrix=f"{place}.candidate")
-    cell = Symbol("C", leaf("C"), "cell after each position", matrix=f"{place}.cell")
-    output = Symbol("O", leaf("O"), "output of the sublayer", matrix=f"{place}.output")
+    before = Symbol("P", leaf("P"), "before the sigmoid", matrix=f"{name}.preactivation")
+    gate = Symbol("F", leaf("F"), "share that is kept", matrix=f"{name}.gate")
+    candidate = Symbol("N", leaf("N"), "what each position adds", matrix=f"{name}.candidate")
+    cell = Symbol("C", leaf("C"), "cell after each position", matrix=f"{name}.cell")
 
     now, last = "t", row("t", "−", "1")
     kept = row(sub(use(gate), now), "⊙", sub(leaf("C"), last))
     added = row("(", "1", "−", sub(use(gate), now), ")", "⊙", sub(use(candidate), now))
     return (
-        step_of(
+        product_step(
             part("ssru.preactivation"),
             "preactivation",
             "Into the gates",
-            formula_of(before, use(entered), use(gate_matrix), "+", use(gate_bias)),
-            (entered, gate_matrix, gate_bias, before),
-            {"kind": "product", "left": entered.key, "right": "W", "bias": "b"},
+            before,
+            (place.entered, gate_matrix, gate_bias),
         ),
         step_of(
             part("ssru.gate"),
@@ -132,13 +207,12 @@ def ssru_steps(place: str, entered: Symbol) -> tuple[Step, ...]:
             {"kind": "sigmoid", "left": "P"},
             "It is computed from the position alone.",
         ),
-        step_of(
+        product_step(
             part("ssru.candidate"),
             "candidate",
             "What is added",
-            formula_of(candidate, use(entered), use(matrix)),
-            (entered, matrix, candidate),
-            {"kind": "product", "left": entered.key, "right": "M"},
+            candidate,
+            (place.entered, matrix, None),
         ),
         step_of(
             part("ssru.cell"),
@@ -153,33 +227,10 @@ def ssru_steps(place: str, entered: Symbol) -> tuple[Step, ...]:
             part("ssru.output"),
             "output",
             "The activation",
-            formula_of(output, call("max", "0", use(cell))),
-            (cell, output),
+            formula_of(place.output, call("max", "0", use(cell))),
+            (cell, place.output),
             {"kind": "relu", "left": "C"},
         ),
-    )
-
-
-def _linear(
-    name: str, title: str, place: str, number: str, entered: Symbol, result: Symbol
-) -> Step:
-    weight = Symbol(
-        "W",
-        sub("W", number),
-        "learned matrix",
-        matrix=f"parameters.{place}.weight_{number}",
-    )
-    bias = Symbol("b", sub("b", number), "learned bias", matrix=f"parameters.{place}.bias_{number}")
-    is_first = number == "1"
-
-    return step_of(
-        part(name if is_first else f"feed_forward.{name}"),
-        name,
-        title,
-        formula_of(result, use(entered), use(weight), "+", use(bias)),
-        (entered, weight, bias, result),
-        {"kind": "product", "left": entered.key, "right": "W", "bias": "b"},
-        "The same network is applied to every position by itself." if is_first else "",
     )
 
 

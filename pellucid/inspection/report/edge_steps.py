@@ -5,7 +5,7 @@ import math
 from pellucid.equations.choices import ADDED_POSITIONS
 from pellucid.inspection.parts import choices_of, embedding_choices, has_added_positions, part
 from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
-from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, use
+from pellucid.inspection.report.steps import Step, Symbol, formula_of, product_step, step_of, use
 from pellucid.model.config import TransformerConfig, TranslatorConfig
 
 
@@ -44,28 +44,19 @@ def output_steps(
         + ("; it is the target embedding on its side" if config.tie_output else ""),
         matrix="parameters.output_weight",
     )
-    symbols, how = [entered, weight], {"kind": "product", "left": entered.key, "right": "W"}
-    # A row of the decoder's output times one column for each word.
-    right = [use(entered), use(weight)]
-
-    if config.output_bias:
-        bias = Symbol("b", sup("b", "S"), "learned bias", matrix="parameters.output_bias")
-        symbols, right = [*symbols, bias], [*right, leaf("+"), use(bias)]
-        how["bias"] = "b"
-
+    bias = Symbol("b", sup("b", "S"), "learned bias", matrix="parameters.output_bias")
     part_shown = (
         f"The vocabulary has {vocabulary_size:,} words; the columns shown are the words of the"
         " target and, for each position, the likeliest others."
     )
 
     return (
-        step_of(
+        product_step(
             part("logits", choices_of(config)),
             "logits",
             "Logits",
-            formula_of(logits, *right),
-            (*symbols, logits),
-            how,
+            logits,
+            (entered, weight, bias if config.output_bias else None),
             part_shown,
         ),
         step_of(

@@ -5,7 +5,6 @@ with a sentence, shows the formula indented, and names its numbers and sources a
 """
 
 import ast
-import dataclasses
 import functools
 import importlib.resources
 import re
@@ -20,48 +19,35 @@ _NUMBERS = re.compile(r"\bEQ: ([\d, ]+)\.")
 _SOURCE = re.compile(r"\bSource: (.+?)\.?(?=\n *[A-Z][a-z]+: |\n\n|\Z)", re.DOTALL)
 
 
-@dataclasses.dataclass(frozen=True)
-class EquationEntry:
-    """A function of ``pellucid.equations``."""
-
-    function: str
-    """The full name, such as ``pellucid.equations.attention.attention``."""
-    formula: str
-    """The formula as the docstring writes it; empty if it has none."""
-    says: str
-    source: str
-    numbers: tuple[int, ...]
-
-
 def entries_of_pages(pages: Iterable[Page]) -> dict[int, dict[str, Any]]:
-    """The entries of all equations that the steps of ``pages`` name, ready for JSON."""
-    return entries_of({n for page in pages for step in page.steps for n in step.equations})
+    """The entries of all equations that the steps of ``pages`` name, ready for JSON.
 
-
-def entries_of(numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """The entries of these numbers; a number without a function of its own is left out."""
-    known = _entries()
-    return {number: known[number] for number in sorted(set(numbers)) if number in known}
+    Each has the full name of its ``function``, its ``formula`` as the docstring writes it, which
+    may be empty, what it ``says``, and its ``source``. A number without a function of its own is
+    left out.
+    """
+    numbers = {number for page in pages for step in page.steps for number in step.equations}
+    known = equation_entries()
+    return {number: known[number] for number in sorted(numbers) if number in known}
 
 
 @functools.cache
-def _entries() -> dict[int, dict[str, Any]]:
-    found: dict[int, EquationEntry] = {}
-    for entry in _read_functions():
-        for number in entry.numbers:
+def equation_entries() -> dict[int, dict[str, Any]]:
+    """The entry of every equation that has a function of its own, by its number."""
+    found: dict[int, dict[str, Any]] = {}
+    ranks: dict[int, tuple[bool, bool, bool, int]] = {}
+    for numbers, entry in _read_functions():
+        for number in numbers:
             # of several functions the plainest: not another notation, and with the fewest numbers
-            if number not in found or _rank(entry, number) < _rank(found[number], number):
-                found[number] = entry
-
-    return {
-        number: {
-            "function": entry.function,
-            "formula": entry.formula,
-            "says": entry.says,
-            "source": entry.source,
-        }
-        for number, entry in found.items()
-    }
+            rank = (
+                not entry["function"].endswith(f".{_CHOSEN.get(number, '')}"),
+                entry["formula"] == "",
+                ".notation." in entry["function"],
+                len(numbers),
+            )
+            if number not in found or rank < ranks[number]:
+                found[number], ranks[number] = entry, rank
+    return found
 
 
 _CHOSEN = {
@@ -74,16 +60,8 @@ _CHOSEN = {
 """The functions of numbers that several functions name, where the plainest is not the one meant."""
 
 
-def _rank(entry: EquationEntry, number: int) -> tuple[bool, bool, bool, int]:
-    return (
-        not entry.function.endswith(f".{_CHOSEN.get(number, '')}"),
-        entry.formula == "",
-        ".notation." in entry.function,
-        len(entry.numbers),
-    )
-
-
-def _read_functions() -> Iterator[EquationEntry]:
+def _read_functions() -> Iterator[tuple[list[int], dict[str, Any]]]:
+    """The numbers and the entry of each function of ``pellucid.equations`` that has numbers."""
     root = importlib.resources.files("pellucid.equations")
     for name, file in _modules(root, "pellucid.equations"):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
@@ -91,8 +69,8 @@ def _read_functions() -> Iterator[EquationEntry]:
                 continue
             text = ast.get_docstring(node) or ""
             if (stated := _NUMBERS.search(text)) is not None:
-                numbers = tuple(int(each) for each in re.findall(r"\d+", stated[1]))
-                yield _entry(f"{name}.{node.name}", text, numbers)
+                numbers = [int(each) for each in re.findall(r"\d+", stated[1])]
+                yield numbers, _entry(f"{name}.{node.name}", text)
 
 
 def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
@@ -104,18 +82,17 @@ def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]
             yield f"{name}.{file.name.removesuffix('.py')}", file
 
 
-def _entry(function: str, docstring: str, numbers: tuple[int, ...]) -> EquationEntry:
+def _entry(function: str, docstring: str) -> dict[str, Any]:
     first, *rest = docstring.split("\n\n")
     # the formula is the first indented paragraph
     formula = next((textwrap.dedent(each) for each in rest if each.startswith("    ")), "")
     source = _SOURCE.search(docstring)
-    return EquationEntry(
-        function,
-        formula.rstrip(),
-        _plain(first),
-        _plain(source[1]) if source else "",
-        numbers,
-    )
+    return {
+        "function": function,
+        "formula": formula.rstrip(),
+        "says": _plain(first),
+        "source": _plain(source[1]) if source else "",
+    }
 
 
 def _plain(text: str) -> str:

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pellucid.core.errors import ConfigError
 from pellucid.core.files import write_user_file
 from pellucid.inspection.capture import Capture, capture_of
 from pellucid.inspection.film import Film
@@ -45,7 +46,6 @@ SCRIPTS = (
     "ui/explorer.js",
     "ui/why.js",
     "ui/film.js",
-    "ui/scenes.js",
     "overview.js",
     "heads.js",
     "views.js",
@@ -162,9 +162,12 @@ def write_report(
 ) -> None:
     """Write the page of ``make_report``, or the page of a capture, which has no weights.
 
-    Raises WriteError, and what ``make_report`` raises.
+    Raises WriteError, ConfigError if a capture comes with another sentence, and what
+    ``make_report`` raises.
     """
     if isinstance(opened, Capture):
+        if source or target is not None or film is not None:
+            raise ConfigError("a capture has a sentence of its own, and its report takes no other")
         # A capture has neither parameters nor a search, and its report leaves those parts out.
         page = render_page(report_content(opened), book=book)
     else:

@@ -9,7 +9,7 @@ from pellucid.inspection.report.matrices import Axis, Matrix
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.blocks import Block
 from pellucid.model.layers import FeedForward, Norm
-from pellucid.model.seq2seq import Seq2Seq, SequenceModel
+from pellucid.model.seq2seq import PredictsTokens, SequenceModel
 from pellucid.model.ssru import Ssru
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.model.transformer import Transformer
@@ -41,7 +41,9 @@ def parameter_matrices(model: SequenceModel) -> dict[str, Matrix]:
     return {f"parameters.{name}": matrix for name, matrix in named}
 
 
-def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
+def output_parameters(
+    model: PredictsTokens | EncoderOnly, ids: list[int] | slice
+) -> dict[str, Matrix]:
     """The columns of the output layer for these words."""
     weight, bias = model.output_weight, model.output_bias
     columns = Axis("candidates", "vocabulary")

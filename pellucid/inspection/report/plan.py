@@ -5,17 +5,14 @@ same pages with what its engine computes, and reads learned matrices from its ow
 """
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any, Literal
-
-from torch import Tensor
 
 from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.inspection.parts import TABLE, Part, parts_of
 from pellucid.inspection.report.equation_entries import entries_of_pages
 from pellucid.inspection.report.facts import model_facts
-from pellucid.inspection.report.matrices import Matrix, Scale
-from pellucid.inspection.report.parameters import parameter_matrices
+from pellucid.inspection.report.matrices import Matrix
+from pellucid.inspection.report.parameters import output_parameters, parameter_matrices
 from pellucid.inspection.report.steps import HEAD, Page
 from pellucid.inspection.report.walk import (
     Vocabularies,
@@ -46,29 +43,34 @@ def explorer_plan(model: SequenceModel) -> dict[str, Any]:
     pages, parts = _pages(model)
     names = [symbol.matrix for page in pages for step in page.steps for symbol in step.symbols]
     matrices = dict.fromkeys(name for name in names if name is not None)
+    learned = parameter_matrices(model)
+    if isinstance(model, PredictsTokens | EncoderOnly):
+        # The whole output layer, of which the page takes the rows of the words that it shows.
+        learned |= output_parameters(model, slice(None))
+
     facts: list[dict[str, str]] = []
+    reads: Reads = "source" if isinstance(model, EncoderOnly) else "target"
     if isinstance(model, Seq2Seq):
+        reads = "pairs"
         facts = model_facts(model.config, sum(each.numel() for each in model.parameters()))
 
     return {
-        "reads": _reads(model),
+        "reads": reads,
         "start": BOS_ID,
         "stop": EOS_ID,
         "pages": [dataclasses.asdict(page) for page in pages],
         "entries": entries_of_pages(pages),
-        "axes": {name: _axes(parts[plain]) for name, plain in _plain(matrices) if plain in parts},
-        "parameters": _views(parameter_matrices(model), model) | _output(model),
+        "axes": {
+            name: list(parts[plain].axes)
+            for name in matrices
+            if (plain := name.replace(HEAD, "0")) in parts
+        },
+        "parameters": _views(learned, model),
         "facts": facts,
         "equations": {name: TABLE[name].equations for name in ("lens", "search")},
         "config": model.config.model_dump(mode="json"),
         "shown": SHOWN_PER_POSITION,
     }
-
-
-def _reads(model: SequenceModel) -> Reads:
-    if isinstance(model, Seq2Seq):
-        return "pairs"
-    return "source" if isinstance(model, EncoderOnly) else "target"
 
 
 def _pages(model: SequenceModel) -> tuple[list[Page], dict[str, Part]]:
@@ -83,15 +85,6 @@ def _pages(model: SequenceModel) -> tuple[list[Page], dict[str, Part]]:
     return pages, parts_of(model.config)
 
 
-def _plain(names: Iterable[str]) -> Iterable[tuple[str, str]]:
-    return ((name, name.replace(HEAD, "0")) for name in names)
-
-
-def _axes(part: Part) -> list[str]:
-    rows, columns = part.axes
-    return [rows, columns]
-
-
 def _views(matrices: dict[str, Matrix], model: SequenceModel) -> dict[str, dict[str, Any]]:
     """The matrices that are parts of a stored tensor; those that a model computes are left out."""
     stored = {
@@ -101,36 +94,14 @@ def _views(matrices: dict[str, Matrix], model: SequenceModel) -> dict[str, dict[
     views = {}
     for name, matrix in matrices.items():
         owner = stored.get(matrix.values.untyped_storage().data_ptr())
-        if owner is not None:
-            views[name] = {**_view(matrix.values, *owner), "axes": _named_axes(matrix)}
-    return views
-
-
-def _view(values: Tensor, name: str, parameter: Tensor) -> dict[str, Any]:
-    return {
-        "tensor": name,
-        "offset": values.storage_offset() - parameter.storage_offset(),
-        "shape": list(values.shape),
-        "strides": list(values.stride()),
-    }
-
-
-def _named_axes(matrix: Matrix) -> list[str]:
-    scale: Scale = matrix.scale
-    return [matrix.rows.name, matrix.columns.name, scale]
-
-
-def _output(model: SequenceModel) -> dict[str, dict[str, Any]]:
-    """The output layer, of which the page takes the rows of the words that it shows."""
-    if not isinstance(model, PredictsTokens | EncoderOnly):
-        return {}
-    found = {"parameters.output_weight": model.output_weight.T}
-    if model.output_bias is not None:
-        found["parameters.output_bias"] = model.output_bias.unsqueeze(0)
-    views = {}
-    for name, values in found.items():
-        for tensor, parameter in model.named_parameters():
-            if parameter.untyped_storage().data_ptr() == values.untyped_storage().data_ptr():
-                axes = ["feature" if values.shape[0] > 1 else "learned", "candidates", "signed"]
-                views[name] = {**_view(values, tensor, parameter), "axes": axes}
+        if owner is None:
+            continue
+        tensor, parameter = owner
+        views[name] = {
+            "tensor": tensor,
+            "offset": matrix.values.storage_offset() - parameter.storage_offset(),
+            "shape": list(matrix.values.shape),
+            "strides": list(matrix.values.stride()),
+            "axes": [matrix.rows.name, matrix.columns.name, matrix.scale],
+        }
     return views

@@ -96,6 +96,30 @@ def step_of(
     return Step(name, title, part.equations, formula, meaning, symbols, how)
 
 
+def product_step(
+    part: Part,
+    name: str,
+    title: str,
+    result: Symbol,
+    factors: tuple[Symbol, Symbol, Symbol | None],
+    *explanations: str,
+) -> Step:
+    """The step that multiplies hidden states with a learned matrix and adds a bias, if any.
+
+    ``factors`` are the three.
+    """
+    rows, weight, bias = factors
+    right: list[Node | str] = [use(rows), use(weight)]
+    # What the page needs to redo one value: row of the left times column of the right.
+    how = {"kind": "product", "left": rows.key, "right": weight.key}
+    symbols = (rows, weight, result)
+    if bias is not None:
+        right += ["+", use(bias)]
+        how["bias"] = bias.key
+        symbols = (rows, weight, bias, result)
+    return step_of(part, name, title, formula_of(result, *right), symbols, how, *explanations)
+
+
 def formula_of(result: Symbol, *right: Node | str) -> Node:
     """``result = ...``, with the result bound to its matrix."""
     return row(bound(result.key, result.letter), "=", *right)

@@ -4,24 +4,16 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from pellucid.inspection.parts import (
-    Part,
-    choices_of,
-    end_of_stack,
-    has_added_positions,
-    part,
-    parts_of,
-    places_of,
-)
-from pellucid.inspection.report.attention_steps import AttentionPlace, attention_steps
+from pellucid.inspection.parts import Part, end_of_stack, has_added_positions, part, parts_of
+from pellucid.inspection.report.attention_steps import attention_steps, is_masked
 from pellucid.inspection.report.block_steps import (
-    add_step,
+    SublayerPlace,
     feed_forward_steps,
     norm_step,
     ssru_steps,
 )
 from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
-from pellucid.inspection.report.mathml import leaf, sup, words
+from pellucid.inspection.report.mathml import leaf, words
 from pellucid.inspection.report.recurrent_walk import recurrent_blocks
 from pellucid.inspection.report.steps import Page, PageKind, Step, Symbol, formula_of, step_of
 from pellucid.model.config import (
@@ -155,133 +147,43 @@ def _stack(
                 case "attention":
                     yield _attention_page(place)
                 case "ssru":
-                    yield place.page(
-                        "ssru", kind.about, ssru_steps(name, place.entered), place.output
-                    )
+                    yield place.page("ssru", ssru_steps(place))
                 case "feed-forward":
-                    yield _feed_forward_page(place)
+                    yield place.page("feed-forward", feed_forward_steps(place))
                 case "other":
                     yield _other_page(place)
                 case _:
                     assert_never(kind.family)
-            stream = f"{name}.{_end(config)}"
+            stream = f"{name}.{'residual' if config.norm == 'pre' else 'norm'}"
 
     if config.norm == "pre":
         yield _last_norm(side, stream, config, *places)
 
 
-@dataclasses.dataclass(frozen=True)
-class SublayerPlace:
-    """A sublayer where it stands in the model."""
-
-    name: str
-    """The name as in a capture."""
-    kind: SublayerKind
-    side: Side
-    layer: int
-    rows: Symbol
-    """The hidden states that enter, and that the residual connection adds."""
-    config: TransformerConfig
-
-    def page(
-        self,
-        kind: PageKind,
-        about: str,
-        inside: Sequence[Step],
-        output: Symbol,
-        head_count: int = 0,
-    ) -> Page:
-        """The page of the steps ``inside``, with the residual sum, and the norm where it stands."""
-        config = self.config
-        enter, _ = _enter(self.name, self.rows, config)
-        steps = (
-            *enter,
-            *inside,
-            add_step(self.name, self.rows, output, config, is_cross=self.kind.reads_source),
-            *_leave(self.name, config),
-        )
-        title = f"{self.side.capitalize()} layer {self.layer} · {self.kind.title}"
-        return Page(self.name, kind, title, about, steps, head_count, self.kind.title)
-
-    @property
-    def entered(self) -> Symbol:
-        """The hidden states that the sublayer itself reads."""
-        return _enter(self.name, self.rows, self.config)[1]
-
-    @property
-    def output(self) -> Symbol:
-        """The output, before the residual sum."""
-        return Symbol("O", leaf("O"), "output of the sublayer", matrix=f"{self.name}.output")
-
-
 def _attention_page(place: SublayerPlace) -> Page:
-    entered, is_cross = place.entered, place.kind.reads_source
-    memory = Symbol("X", sup("X", words("enc")), "output of the encoder", matrix="encoder.output")
-
-    attention = AttentionPlace(
-        name=place.name,
-        queries=entered,
-        memory=memory if is_cross else entered,
-        masked="masked" in places_of(place.kind, place.side),
-        config=place.config,
-    )
-
-    about = place.kind.about
-    if attention.masked:
+    kind: PageKind = "cross-attention" if place.kind.reads_source else "self-attention"
+    about = ""
+    if is_masked(place):
         about = "Each target position attends to itself and to the positions before it."
-
-    kind: PageKind = "cross-attention" if is_cross else "self-attention"
-    inside = attention_steps(attention)
-    return place.page(kind, about, inside, place.output, place.config.heads)
-
-
-def _feed_forward_page(place: SublayerPlace) -> Page:
-    inside = feed_forward_steps(place.name, place.entered, place.config)
-    return place.page("feed-forward", place.kind.about, inside, place.output)
+    return place.page(kind, attention_steps(place), about, place.config.heads)
 
 
 def _other_page(place: SublayerPlace) -> Page:
     """The page of a kind without pages of its own: its parts as the table has them."""
-    choices = choices_of(place.config, *places_of(place.kind, place.side))
     steps = []
     for name, row in place.kind.parts:
-        described = part(row, choices)
+        described = part(row, place.choices)
         if described.axes[0] != "head":
             symbol = Symbol("R", leaf("R"), "the result", matrix=f"{place.name}.{name}")
             result = place.output if name == "output" else symbol
             steps.append(_described_step(name, described, result))
-    return place.page("described", place.kind.about, steps, place.output)
-
-
-def _enter(name: str, rows: Symbol, config: TransformerConfig) -> tuple[tuple[Step, ...], Symbol]:
-    """The norm before a sublayer, if the model is pre-norm, and the sublayer's input."""
-    # In a post-norm model the sublayer reads the stream itself, which the last sublayer normalized.
-    if config.norm == "post":
-        return (), rows
-    described = part("norm", choices_of(config))
-    step = norm_step(described, f"{name}.norm", f"parameters.{name}.norm", rows, config)
-    return (step,), step.symbols[-1]
-
-
-def _leave(name: str, config: TransformerConfig) -> tuple[Step, ...]:
-    """The norm after the residual sum, if the model is post-norm."""
-    if config.norm == "pre":
-        return ()
-    # The norm's input is the sum of the step before.
-    total = Symbol("R", leaf("R"), "the sum", matrix=f"{name}.residual")
-    described = part("norm", choices_of(config))
-    return (norm_step(described, f"{name}.norm", f"parameters.{name}.norm", total, config),)
+    return place.page("described", steps)
 
 
 def _last_norm(side: str, stream: str, config: TransformerConfig, *places: str) -> Page:
-    letter = leaf("X") if side == "encoder" else leaf("Y")
-    key = "X" if side == "encoder" else "Y"
-    rows = Symbol(key, letter, "output of the last block", matrix=stream)
+    letter = "X" if side == "encoder" else "Y"
+    rows = Symbol(letter, leaf(letter), "output of the last block", matrix=stream)
     described = end_of_stack(config, side, *places)
     step = norm_step(described, f"{side}.output", f"parameters.{side}.norm", rows, config)
     title, about = f"End of the {side}", "The last norm closes the stack."
     return Page(f"{side}.output", "norm", title, about, (step,))
-
-
-def _end(config: TransformerConfig) -> str:
-    return "residual" if config.norm == "pre" else "norm"
