@@ -158,3 +158,14 @@ def test_the_page_finds_another_word_where_python_does(
     logits = [float(id_ == LIKELIER) for _ in range(3) for id_ in range(len(PIECES))]
     assert page.evaluate(FIND, [PIECES, encoded, [5, 7, 3], text, position, logits]) == found
     page.close()
+
+
+def test_the_embedding_is_named_by_the_word_that_is_read(browser: Browser):
+    page = browser.new_page()
+    page.add_script_tag(content=f"{join_modules('ui/why.js', 'why')}globalThis.why = why;")
+    names = {"encoder.input": "here", "decoder.embedding": "before"}
+    for name, where in names.items():
+        part = {"name": name, "kind": "embedding"}
+        named = page.evaluate("part => why.partInWords(part)", part)
+        assert named == f"embedding of the word {where}"
+    page.close()

@@ -251,7 +251,7 @@ function placeOf({ name, kind }) {
 
 /** `decoder.layers.1.feed_forward.output` as `layer 1, feed-forward`. */
 export function partInWords({ name, kind }) {
-  if (kind === "embedding") return "embedding of the word before";
+  if (kind === "embedding") return name.startsWith("encoder") ? "embedding of the word here" : "embedding of the word before";
   if (kind === "positions") return "its position";
   if (name === "output_bias") return "bias of the output";
   if (/last_norm\.bias$/.test(name)) return "bias of the last norm";
