@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from book.figures.equations import FIGURE_NAMES, FigureName, draw_figure
-from pellucid.inspection.figures.canvas import (
+from book.figures.themes import (
     THEME_NAMES,
     ThemeName,
     picture_for_page,
-    print_style,
     theme_of,
+    themed_style,
 )
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "equations"
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "equations"
 
 def picture(name: FigureName, theme: ThemeName) -> str:
     """The SVG of a figure."""
-    with print_style(theme_of(theme)):
+    with themed_style(theme_of(theme)):
         return picture_for_page(draw_figure(name, theme))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from book.figures.themes import Theme
 from pellucid.core.special import PAD_ID
 from pellucid.equations.attention import attention_weights
 from pellucid.equations.masks import causal_mask, masked_softmax, padding_mask
@@ -17,10 +18,7 @@ from pellucid.equations.notation.jacobian import (
     jacobian_pair,
     jacobian_statistics,
 )
-from pellucid.inspection.figures.canvas import (
-    Theme,
-    new_figure,
-)
+from pellucid.inspection.figures.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from book.complexity import D_MODEL, stored
+from book.figures.themes import Theme
 from pellucid.equations.complexity import (
     convolution_operations,
     crossing_length,
@@ -10,7 +11,7 @@ from pellucid.equations.complexity import (
     restricted_attention_operations,
     self_attention_operations,
 )
-from pellucid.inspection.figures.canvas import Theme, new_figure
+from pellucid.inspection.figures.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

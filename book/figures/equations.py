@@ -19,18 +19,12 @@ from book.figures.attention_equations import (
 from book.figures.complexity_figures import draw_complexity
 from book.figures.length_figures import draw_lengths
 from book.figures.position_equations import draw_positions, draw_wavelengths
+from book.figures.themes import Theme, ThemeName, theme_of, themed_style
 from book.figures.training_equations import draw_label_smoothing, draw_learning_rate
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import write_errors
 from pellucid.core.near_names import did_you_mean
-from pellucid.inspection.figures.canvas import (
-    PICTURE_SUFFIXES,
-    Theme,
-    ThemeName,
-    print_style,
-    save_picture,
-    theme_of,
-)
+from pellucid.inspection.figures.canvas import PICTURE_SUFFIXES, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +93,7 @@ def draw_equations(
     paths = []
     for name in names:
         # Saved under the style that it was drawn in: some settings are read only then.
-        with print_style(theme_of(theme)):
+        with themed_style(theme_of(theme)):
             figure = draw_figure(name, theme)
 
             with write_errors(folder):
@@ -115,7 +109,7 @@ def draw_equations(
 def draw_figure(name: FigureName, theme_name: ThemeName = "light") -> "Figure":
     """Draw one figure without saving it. Raises MissingExtraError without matplotlib."""
     theme = theme_of(theme_name)
-    with print_style(theme):
+    with themed_style(theme):
         figure = _draw(name, theme)
 
         # The layout leaves a strip at the bottom free for the legend.

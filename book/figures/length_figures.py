@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pellucid.inspection.figures.canvas import Theme, new_figure
+from book.figures.themes import Theme
+from pellucid.inspection.figures.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from book.figures.themes import Theme
 from pellucid.equations.notation.waves import wavelength
 from pellucid.equations.positions import sinusoidal_positions
-from pellucid.inspection.figures.canvas import (
-    Theme,
-    new_figure,
-)
+from pellucid.inspection.figures.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

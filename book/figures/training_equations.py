@@ -4,16 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from book.figures.themes import Theme
 from pellucid.equations.losses import distribution_cross_entropy, smooth_labels
 from pellucid.equations.notation.other_smoothings import (
     smooth_labels_excluding_label,
     smooth_labels_excluding_padding,
 )
 from pellucid.equations.schedules import transformer_learning_rate
-from pellucid.inspection.figures.canvas import (
-    Theme,
-    new_figure,
-)
+from pellucid.inspection.figures.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from book.__main__ import cli
@@ -35,16 +36,16 @@ from book.figures.equations import (
     figure_names,
 )
 from book.figures.length_figures import MEASURED, SYSTEMS
-from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
-from pellucid.equations.notation.jacobian import jacobian_statistics
-from pellucid.equations.positions import sinusoidal_positions
-from pellucid.inspection.figures.canvas import (
+from book.figures.themes import (
     THEME_NAMES,
     ThemeName,
     picture_for_page,
-    print_style,
     theme_of,
+    themed_style,
 )
+from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
+from pellucid.equations.notation.jacobian import jacobian_statistics
+from pellucid.equations.positions import sinusoidal_positions
 
 
 def _all_of(colors: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ def test_both_formats_are_written_and_are_alike_the_second_time(tmp_path: Path):
 )
 def test_the_docs_have_each_figure_as_it_is_drawn_now(name: FigureName, theme: ThemeName):
     """Word for word, and coordinates to a tenth of a point: processors differ in last digits."""
-    with print_style(theme_of(theme)):
+    with themed_style(theme_of(theme)):
         now = picture_for_page(drawn(name, theme))
     path = PICTURES / f"{name}-{theme}.svg"
     there = path.read_text(encoding="utf-8")
@@ -412,3 +413,13 @@ def test_without_matplotlib_the_figures_of_equations_name_the_extra(
         draw_equations(("masks",), tmp_path / "x")
     assert str(caught.value) == "drawing a picture needs matplotlib, which is not installed"
     assert not (tmp_path / "x").exists()
+
+
+def test_a_label_that_looks_like_an_attribute_stays_as_it_is():
+    with themed_style(theme_of("light")):
+        figure = Figure(figsize=(1, 1))
+        figure.suptitle("T")
+        figure.text(0.1, 0.1, 'x id="b" y url(#q) transform="rotate(-0 1)" 1.23456')
+        picture = picture_for_page(figure)
+    assert '>x id="b" y url(#q) transform="rotate(-0 1)" 1.23456<' in picture
+    assert "<title>T</title>" in picture
