@@ -14,7 +14,7 @@ from tiny_models import tiny_bundle
 
 import pellucid
 from pellucid.bundle import Bundle, load_bundle
-from pellucid.core.errors import PellucidError, WriteError
+from pellucid.core.errors import ConfigError, PellucidError, WriteError
 from pellucid.equations.positions import tensor2tensor_positions
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.plain import json_line, plain_capture
@@ -161,6 +161,14 @@ def test_the_modules_share_no_name():
         pattern = r"^(?:export )?(?:function|const|let|class) (\w+)"
         names += re.findall(pattern, read_asset(name), re.MULTILINE)
     assert len(names) == len(set(names)), sorted(each for each in names if names.count(each) > 1)
+
+
+def test_a_capture_takes_no_other_sentence(tmp_path: Path):
+    capture = inspect(tiny_bundle(), "a b", "c")
+    for other in ({"source": "b c"}, {"target": "d"}):
+        with pytest.raises(ConfigError, match="a capture has a sentence of its own"):
+            write_report(capture, tmp_path / "r.html", **other)
+    assert not (tmp_path / "r.html").exists()
 
 
 def test_a_written_report_is_that_of_the_model_or_of_a_saved_capture(
