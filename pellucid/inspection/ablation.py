@@ -148,7 +148,11 @@ def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
     elif mark:
         heads = changed.get_submodule(stem)
         assert isinstance(heads, MultiHeadAttention)
-        _silence(heads, int(head))
+        width = heads.value_width // heads.heads
+        weight = heads.w_o.detach().clone()
+        # The columns of W^O that multiply the head's output (EQ-81).
+        weight[:, int(head) * width : (int(head) + 1) * width] = 0.0
+        heads.w_o = nn.Parameter(weight, requires_grad=False)
     elif isinstance(unit := changed.get_submodule(part), Ssru):
         # nothing is added to cells that begin at zero, so they stay there, and so does the output
         zeros = torch.zeros_like(unit.candidate.weight)
@@ -163,14 +167,6 @@ def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
         )
 
     return changed
-
-
-def _silence(attention: MultiHeadAttention, head: int) -> None:
-    """Zero the columns of W^O that multiply the head's output (EQ-81)."""
-    width = attention.value_width // attention.heads
-    weight = attention.w_o.detach().clone()
-    weight[:, head * width : (head + 1) * width] = 0.0
-    attention.w_o = nn.Parameter(weight, requires_grad=False)
 
 
 def _measure(

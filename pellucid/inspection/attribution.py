@@ -107,11 +107,9 @@ def logit_parts(
 
     # Down the stream, because what follows a part decides how it reaches the logits. The norms
     # after a part are linear once their deviations are held, so the direction goes through them.
-    sublayers = list(_sublayers(model))
+    sublayers, last_norm, name = _stream(model)
     stream_end = sublayers[-1].stream if sublayers else f"{_side(model)}.input"
-    last_norm = _last_norm(model)
     if isinstance(last_norm, Norm):
-        name = "last_norm" if isinstance(model, DecoderOnly) else f"{_side(model)}.last_norm"
         x = values[stream_end][row]
         direction = _through(last_norm, x, direction, f"{name}.bias", parts)
 
@@ -147,7 +145,7 @@ def contributions_of(model: Attributable, values: _Values) -> Contributions | No
     prefix = torch.eye(len(values[f"{_side(model)}.input"]), dtype=torch.float64)
     read = torch.zeros(len(prefix), len(source), dtype=torch.float64)
     attended = prefix
-    for sublayer in _sublayers(model):
+    for sublayer in _stream(model)[0]:
         if not sublayer.kind.mixes_positions:
             continue
         if not _has_shares(sublayer):
@@ -216,26 +214,19 @@ def _side(model: Attributable) -> Side:
     return "encoder" if isinstance(model, EncoderOnly) else "decoder"
 
 
-def _last_norm(model: Attributable) -> nn.Module:
-    match model:
-        case Transformer():
-            return model.decoder.last_norm
-        case EncoderOnly():
-            return model.encoder.last_norm
-        case _:
-            return model.last_norm
-
-
-def _sublayers(model: Attributable) -> Iterator[_Placed]:
-    """The sublayers on the stream of the logits, in the order of computation."""
+def _stream(model: Attributable) -> tuple[list[_Placed], nn.Module, str]:
+    """The sublayers on the stream of the logits, in the order of computation, and the norm behind
+    them with the name of its parameters."""
     match model:
         case EncoderOnly():
-            yield from _placed(model.encoder.layers, "encoder", "encoder")
+            layers, norm, owner = model.encoder.layers, model.encoder.last_norm, "encoder"
         case DecoderOnly():
             # Its parameters have no name of a side: it has only one.
-            yield from _placed(model.layers, "decoder", "")
+            layers, norm, owner = model.layers, model.last_norm, ""
         case _:
-            yield from _placed(model.decoder.layers, "decoder", "decoder")
+            layers, norm, owner = model.decoder.layers, model.decoder.last_norm, "decoder"
+    placed = list(_placed(layers, _side(model), owner))
+    return placed, norm, f"{owner}.last_norm".removeprefix(".")
 
 
 def _placed(layers: nn.ModuleList, side: Side, owner: str) -> Iterator[_Placed]:
@@ -375,9 +366,8 @@ def _own_contributions(sublayer: _Placed, values: _Values) -> Tensor:
     position's own."""
     rows = []
     for row, by_key, stream, whole in _mixed(sublayer, values):
-        parts = by_key.clone()
-        parts[row] += stream
-        rows.append(token_contributions(parts, whole))
+        by_key[row] += stream
+        rows.append(token_contributions(by_key, whole))
     return torch.stack(rows)
 
 

@@ -36,7 +36,6 @@ from pellucid.inspection.sentence import (
 )
 from pellucid.model.config import TranslatorConfig, TranslatorSettings, parse_model_config
 from pellucid.model.trace import Trace
-from pellucid.text.tokenizers.interface import Tokenizer
 
 _KEY = "pellucid.capture"
 _VERSION = 1
@@ -283,14 +282,16 @@ def capture_of(opened: Opened, sentence: Sentence, only: Sequence[str]) -> Captu
     trace = Trace(*{locate(name)[0] for name in chosen})
     # One forward pass with teacher forcing: every position sees the target before it.
     logits = run(opened, sentence, trace)
-    confidences, predictions = _judge(logits, sentence, opened.target_tokenizer)
+    # In float64, so that a probability near 1 is not rounded to 1.
+    probabilities = logits.softmax(-1, dtype=torch.float64).cpu()  # (target, vocabulary)
+    rows = range(len(sentence.target_ids))
 
     return Capture(
         sentence=sentence,
         config=opened.model.config,
         entries=_entries(chosen, parts, trace.values, sentence),
-        confidences=confidences,
-        predictions=predictions,
+        confidences=tuple(probabilities[rows, list(sentence.target_ids)].tolist()),
+        predictions=likeliest(probabilities, opened.target_tokenizer, PREDICTION_COUNT),
     )
 
 
@@ -326,13 +327,3 @@ def _alone(tensor: Tensor) -> Tensor:
     tensor = tensor.detach().cpu().contiguous()
     is_part = tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size()
     return tensor.clone() if is_part else tensor
-
-
-def _judge(
-    logits: Tensor, sentence: Sentence, tokenizer: Tokenizer
-) -> tuple[tuple[float, ...], tuple[tuple[Prediction, ...], ...]]:
-    # In float64, so that a probability near 1 is not rounded to 1.
-    probabilities = logits.softmax(-1, dtype=torch.float64).cpu()  # (target, vocabulary)
-    rows = range(len(sentence.target_ids))
-    confidences = tuple(probabilities[rows, list(sentence.target_ids)].tolist())
-    return confidences, likeliest(probabilities, tokenizer, PREDICTION_COUNT)

@@ -12,7 +12,8 @@ _HEADER_STYLE = "text-align:left;font-weight:normal;opacity:.75"
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of strings."""
-    return f"<table><thead>{_row(header, 'th')}</thead><tbody>{_rows(rows)}</tbody></table>"
+    body = "".join(_row(row, "td") for row in rows)
+    return f"<table><thead>{_row(header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def html_matrix(
@@ -50,10 +51,6 @@ def _cell(value: float, largest: float) -> str:
     share = 0.0 if largest == 0.0 or not abs(value) <= largest else abs(value) / largest
     color = "38,110,190" if value >= 0 else "200,70,40"
     return f'<td style="background:rgba({color},{0.7 * share:.2f})">{value:.3g}</td>'
-
-
-def _rows(rows: Sequence[Sequence[str]]) -> str:
-    return "".join(_row(row, "td") for row in rows)
 
 
 def _row(cells: Sequence[str], tag: str) -> str:

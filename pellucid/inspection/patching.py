@@ -78,7 +78,14 @@ def patch(
     sentence_a = read_sentence(inside, source_a, target)
     # The ids and not the text of A's target: a tokenizer need not cut its own output in the same
     # way.
-    sentence_b = _with_target_of(sentence_a, read_sentence(inside, source_b, sentence_a.text))
+    read_b = read_sentence(inside, source_b, sentence_a.text)
+    sentence_b = dataclasses.replace(
+        sentence_a,
+        source=read_b.source,
+        source_ids=read_b.source_ids,
+        source_tokens=read_b.source_tokens,
+        warnings=read_b.warnings,
+    )
     donor = Trace(*{locate(name)[0] for name in chosen})
     logits_a = run(inside, sentence_a, donor)
 
@@ -98,18 +105,6 @@ def patch(
         logits_a=logits_a,
         logits_b=run(inside, sentence_b, UNWATCHED),
         logits=run(inside, sentence_b, receiver),
-    )
-
-
-def _with_target_of(giver: Sentence, sentence: Sentence) -> Sentence:
-    """``sentence`` with the very token ids of the giver's target."""
-    return dataclasses.replace(
-        sentence,
-        text=giver.text,
-        target_input_ids=giver.target_input_ids,
-        target_ids=giver.target_ids,
-        target_input_tokens=giver.target_input_tokens,
-        target_tokens=giver.target_tokens,
     )
 
 

@@ -230,14 +230,13 @@ def why(
     infinity; otherwise as ``inspect`` does.
     """
     model, tokenizer, sentence = _read(opened, source, target)
-    passed = _run(model, sentence)
+    passed = _run(model, tokenizer, sentence)
     if not passed.logits.isfinite().all():
         raise PellucidError(
-            "a word is explained where the model gives each token a probability, got NaN or infinity",
+            "explaining needs a model that gives each token a probability, got NaN or infinity",
             hint="its weights may hold NaN or infinity; pellucid inspect --json shows where",
         )
-    row, word_id, rival_id = _choose(sentence, passed.logits, tokenizer, position, word, rival)
-    return _explain(passed, sentence, tokenizer, row, word_id, rival_id)
+    return _explain(passed, *_choose(sentence, passed.logits, tokenizer, position, word, rival))
 
 
 def explain_all(opened: Opened, sentence: Sentence, count: int) -> tuple[tuple[Why, ...], ...]:
@@ -250,17 +249,12 @@ def explain_all(opened: Opened, sentence: Sentence, count: int) -> tuple[tuple[W
         return ()
 
     opened.before_pass()
-    passed = _run(model, sentence)
+    passed = _run(model, opened.target_tokenizer, sentence)
     explained = []
     for row, word_id in enumerate(sentence.target_ids):
         opened.before_pass()
         rivals = _likeliest_others(passed.logits[row], word_id, count)
-        explained.append(
-            tuple(
-                _explain(passed, sentence, opened.target_tokenizer, row, word_id, rival_id)
-                for rival_id in rivals
-            )
-        )
+        explained.append(tuple(_explain(passed, row, word_id, rival) for rival in rivals))
     return tuple(explained)
 
 
@@ -269,13 +263,15 @@ class _Pass:
     """One pass of a model with what attribution reads of it."""
 
     model: Attributable
+    tokenizer: Tokenizer
+    sentence: Sentence
     values: Mapping[str, Tensor]
     logits: Tensor
     """(position, vocabulary), in float64."""
     contributions: Contributions | None
 
 
-def _run(model: Attributable, sentence: Sentence) -> _Pass:
+def _run(model: Attributable, tokenizer: Tokenizer, sentence: Sentence) -> _Pass:
     trace = wanted_names(model)
     device = next(model.parameters()).device
     with torch.no_grad(), without_dropout(model):
@@ -284,16 +280,24 @@ def _run(model: Attributable, sentence: Sentence) -> _Pass:
         else:
             logits = model(torch.tensor([sentence.target_input_ids], device=device), trace)
     values = kept_values(trace)
-    return _Pass(model, values, logits[0].double().cpu(), contributions_of(model, values))
+    logits, contributions = logits[0].double().cpu(), contributions_of(model, values)
+    return _Pass(model, tokenizer, sentence, values, logits, contributions)
 
 
-def _explain(
-    passed: _Pass, sentence: Sentence, tokenizer: Tokenizer, row: int, word_id: int, rival_id: int
-) -> Why:
+def _explain(passed: _Pass, row: int, word_id: int, rival_id: int) -> Why:
     logits, contributions = passed.logits[row], passed.contributions
-    word, rival = _candidates(logits, (word_id, rival_id), tokenizer)
+    probabilities = logits.softmax(-1)
+    word, rival = (
+        Candidate(
+            STOP_MARK if id_ == EOS_ID else passed.tokenizer.tokens([id_])[0],
+            id_,
+            float(logits[id_]),
+            float(probabilities[id_]),
+        )
+        for id_ in (word_id, rival_id)
+    )
     return Why(
-        sentence=sentence,
+        sentence=passed.sentence,
         position=row,
         word=word,
         rival=rival,
@@ -371,19 +375,6 @@ def _marked(ids: Sequence[int], tokenizer: Tokenizer, model: Attributable) -> tu
     marks = {BOS_ID: start, EOS_ID: STOP_MARK}
     tokens = tokenizer.tokens(ids)
     return tuple(marks.get(id_, token) for id_, token in zip(ids, tokens, strict=True))
-
-
-def _candidates(logits: Tensor, ids: Sequence[int], tokenizer: Tokenizer) -> tuple[Candidate, ...]:
-    probabilities = logits.softmax(-1)
-    return tuple(
-        Candidate(
-            STOP_MARK if id_ == EOS_ID else tokenizer.tokens([id_])[0],
-            id_,
-            float(logits[id_]),
-            float(probabilities[id_]),
-        )
-        for id_ in ids
-    )
 
 
 def _choose(

@@ -30,11 +30,13 @@ from pellucid.inspection.report.steps import (
 )
 
 
-def _head_symbol(letter: str, place: SublayerPlace, part: str, meaning: str) -> Symbol:
+def _head_symbol(
+    key: str, place: SublayerPlace, part: str, meaning: str, letter: Node | None = None
+) -> Symbol:
     """The symbol of a matrix that each head has."""
     # The page fills in the number of the chosen head.
     name = f"{place.name}.heads.{HEAD}.{part}"
-    return Symbol(letter, sub(letter, HEAD), meaning, matrix=name)
+    return Symbol(key, letter or sub(key, HEAD), meaning, matrix=name)
 
 
 def is_masked(place: SublayerPlace) -> bool:
@@ -60,14 +62,11 @@ def attention_steps(place: SublayerPlace) -> tuple[Step, ...]:
     scores = _head_symbol("S", place, "scores", "scaled scores")
     # S with a mark and not a letter of its own: masking changes which scores count, not their
     # values.
-    masked = dataclasses.replace(
-        _head_symbol("M", place, "masked_scores", "masked scores"),
-        letter=subsup("S", HEAD, words("masked")),
+    masked = _head_symbol(
+        "M", place, "masked_scores", "masked scores", subsup("S", HEAD, words("masked"))
     )
     weights = _head_symbol("A", place, "weights", "attention weights")
-    head = dataclasses.replace(
-        _head_symbol("H", place, "output", "output of this head"), letter=sub("head", HEAD)
-    )
+    head = _head_symbol("H", place, "output", "output of this head", sub("head", HEAD))
 
     return (
         _projection(place, "query", "Queries", query, place.entered),

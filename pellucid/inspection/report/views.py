@@ -59,6 +59,7 @@ class SentenceViews:
     saliency_points: int
     """Points of the integral of ``saliency``."""
     heads: Sequence[HeadRank]
+    """Those that align best; empty without attention or without target tokens."""
     search: dict[str, Any] | None
     """The tree as JSON; None if the target was given, or the search has no tree."""
     why: Sequence[Sequence[Why]] = ()
@@ -73,7 +74,7 @@ def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Sente
         rollout=rollout_of(capture) if has_rollout(capture.config) else None,
         saliency=saliency_of(opened, capture.sentence, "integrated_gradients", steps),
         saliency_points=steps,
-        heads=_ranked(capture),
+        heads=rank_heads([capture])[:_RANKED] if capture.config.cross_attentions else [],
         search=_explain(opened, capture) if with_search else None,
         why=explain_all(opened, capture.sentence, _rival_count(capture)),
     )
@@ -95,13 +96,6 @@ def _rival_count(capture: Capture) -> int:
     rows, sources = len(capture.target_tokens), len(capture.source_tokens)
     numbers = config.decoder_layers * config.heads * (rows + sources) * rows
     return min(_RIVALS, _MOST_ATTENDED // max(1, numbers))
-
-
-def _ranked(capture: Capture) -> list[HeadRank]:
-    """The heads that align best; empty without attention or without target tokens."""
-    if not capture.config.cross_attentions:
-        return []
-    return rank_heads([capture])[:_RANKED]
 
 
 def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
@@ -160,10 +154,7 @@ def view_content(views: SentenceViews) -> dict[str, Any]:
             }
             for layer in views.lens.layers
         ],
-        "ranks": [
-            {"name": rank.name, "agreement": rank.agreement, "entropy": rank.entropy}
-            for rank in views.heads
-        ],
+        "ranks": [dataclasses.asdict(rank) for rank in views.heads],
         "saliency_points": views.saliency_points,
         "has_rollout": views.rollout is not None,
         "search": views.search,
