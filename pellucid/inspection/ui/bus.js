@@ -1,6 +1,6 @@
 // The line from the end of the encoder to what reads it in the decoder.
 
-import { make, makeSvg } from "./dom.js";
+import { make, makeSvg, onceAFrame } from "./dom.js";
 
 const CORNER = 8;
 
@@ -40,16 +40,7 @@ export function makeBus() {
     label.style.top = `${level - 21}px`;
   };
   const follow = (towers) => {
-    let isDue = false;
-    const soon = () => {
-      if (isDue) return;
-      isDue = true;
-      requestAnimationFrame(() => {
-        isDue = false;
-        draw(towers);
-      });
-    };
-    const observer = new ResizeObserver(soon);
+    const observer = new ResizeObserver(onceAFrame(() => draw(towers)));
     observer.observe(towers);
     for (const part of towers.querySelectorAll(".column, .card-slot")) observer.observe(part);
   };

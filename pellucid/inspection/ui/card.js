@@ -4,7 +4,7 @@ import { digits, make } from "./dom.js";
 import { forgetPictures } from "./heatmap.js";
 import { makeInspector } from "./inspector.js";
 import { ofHead } from "./plan.js";
-import { stepView } from "./steps.js";
+import { headRadios, stepView } from "./steps.js";
 
 /**
  * The card for a place in the towers. `acts` has `open(name, detail)` and `close()`; `extra(place, matrix)` may give an
@@ -69,16 +69,11 @@ function cardTop(place, step, acts) {
   return make("div", { class: "card-top" }, list, heads, close);
 }
 
-function cardHeads(place, step, acts) {
-  const choice = make("fieldset", { class: "card-heads" }, make("legend", {}, "Head"));
-  for (let head = 0; head < place.column.page.head_count; head += 1) {
-    const input = make("input", { type: "radio", name: `head-of-${place.column.name}`, checked: head === (place.head ?? 0) });
-    input.addEventListener("change", () =>
-      acts.open(`${place.column.name}.heads.${head}`, { from: place.column.name, head, step: step.name, focus: `input:nth-of-type(1)` }),
-    );
-    choice.append(make("label", {}, input, make("span", {}, String(head))));
-  }
-  return choice;
+function cardHeads({ column, head: shown }, step, acts) {
+  const { name, page } = column;
+  return headRadios(page.head_count, shown ?? 0, { name: `head-of-${name}`, style: "card-heads" }, (head) =>
+    acts.open(`${name}.heads.${head}`, { from: name, head, step: step.name, focus: `input:nth-of-type(1)` }),
+  );
 }
 
 function cardSteps(place, step, acts) {

@@ -106,6 +106,19 @@ export function formula(tree, head, display = "inline") {
   return math;
 }
 
+/** A function that calls `act` before the next frame, once however often it is called until then. */
+export function onceAFrame(act) {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    requestAnimationFrame(() => {
+      isDue = false;
+      act();
+    });
+  };
+}
+
 /** A number with four digits that count, minus sign and all. */
 export function digits(value) {
   if (value === -Infinity) return "−∞";

@@ -253,8 +253,7 @@ export function mountExplorer(element, provider, options = {}) {
     const matrix = card.name ? now.state.matrix(card.name) : null;
     if (!matrix) return null;
     const row = Math.min(now.picked ?? Math.min(1, matrix.rows - 1), matrix.rows - 1);
-    const values = [...matrix.row(row)].map((value) => (Number.isFinite(value) ? Math.abs(value) : -1));
-    return [row, values.indexOf(Math.max(...values))];
+    return [row, matrix.farthest(row)];
   }
 
   function paint(state) {

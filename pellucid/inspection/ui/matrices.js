@@ -49,6 +49,12 @@ export class Matrix {
     return this.values.subarray(row * this.columns, (row + 1) * this.columns);
   }
 
+  /** The column of the finite number of a row that is farthest from 0. */
+  farthest(row) {
+    const sizes = [...this.row(row)].map((value) => (Number.isFinite(value) ? Math.abs(value) : -1));
+    return sizes.indexOf(Math.max(...sizes));
+  }
+
   /** All numbers, row after row. */
   all() {
     this.values ??= unpack(this.data);

@@ -6,7 +6,7 @@
 import { make } from "./dom.js";
 import { makeInspector } from "./inspector.js";
 import { openMatrices } from "./matrices.js";
-import { stepView } from "./steps.js";
+import { headRadios, stepView } from "./steps.js";
 
 /** The stepper over `scenes`; `onClose` is called by its button. Gives its element and `open(name)`. */
 export function scenesView(scenes, { onClose }) {
@@ -24,6 +24,11 @@ export function scenesView(scenes, { onClose }) {
   function go(at, focus) {
     now.at = at;
     draw(focus);
+  }
+
+  function chooseHead(head) {
+    now.head = head;
+    draw(".card-heads input:checked");
   }
 
   function draw(focus = null) {
@@ -59,7 +64,7 @@ export function scenesView(scenes, { onClose }) {
         "div",
         { class: "card-top" },
         sceneSteps(places, now, go),
-        page.head_count > 1 ? sceneHeads(page, head, (each) => { now.head = each; draw(".card-heads input:checked"); }) : null,
+        page.head_count > 1 ? headRadios(page.head_count, head, { name: "head-of-scene", style: "card-heads" }, chooseHead) : null,
       ),
       body.element,
       make(
@@ -85,8 +90,7 @@ const scenePlaces = (scene) => scene.pages.flatMap((page) => page.steps.map((ste
 function sceneCell(context, step, head) {
   const matrix = context.matrix(step.symbols.at(-1).matrix.replaceAll("{head}", String(head)));
   const row = Math.min(1, matrix.rows - 1);
-  const values = [...matrix.row(row)].map((value) => (Number.isFinite(value) ? Math.abs(value) : -1));
-  return [row, values.indexOf(Math.max(...values))];
+  return [row, matrix.farthest(row)];
 }
 
 function sceneButton(text, name, act, attributes = {}) {
@@ -128,14 +132,4 @@ function sceneSteps(places, now, go) {
     list.append(make("li", {}, sceneButton(place.step.title, "", () => go(index, `[data-step="${place.step.name}"]`), attributes)));
   });
   return list;
-}
-
-function sceneHeads(page, shown, choose) {
-  const choices = make("fieldset", { class: "card-heads" }, make("legend", {}, "Head"));
-  for (let head = 0; head < page.head_count; head += 1) {
-    const input = make("input", { type: "radio", name: "head-of-scene", checked: head === shown });
-    input.addEventListener("change", () => choose(head));
-    choices.append(make("label", {}, input, make("span", {}, String(head))));
-  }
-  return choices;
 }

@@ -3,7 +3,7 @@
 // A browser composes each canvas of a page by itself. Without a graphics card a hundred of them, one for each
 // picture, took longer to compose after an edit than the model took to compute.
 
-import { make } from "./dom.js";
+import { make, onceAFrame } from "./dom.js";
 
 const MOST_PIXELS = 1 << 24; // beyond, a sheet is drawn more coarsely: a browser limits a canvas, too
 
@@ -44,22 +44,12 @@ export function makeSheet(flow, pictures) {
     }
   }
 
-  let isDue = false;
-  const soon = () => {
-    if (isDue) return;
-    isDue = true;
-    requestAnimationFrame(() => {
-      isDue = false;
-      draw();
-    });
-  };
-
   // told after a layout and before it is seen, so that no frame shows a picture beside its box
   new ResizeObserver(draw).observe(flow);
   printAlone(flow, pictures);
   return {
     element: canvas,
-    soon,
+    soon: onceAFrame(draw),
     /** Follow the boxes inside these elements, too, while they grow and shrink. */
     follow(elements) {
       const observer = new ResizeObserver(draw);

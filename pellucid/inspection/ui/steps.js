@@ -192,6 +192,17 @@ function predictedWord(word, probability, isSaid) {
   );
 }
 
+/** A choice among the heads of a page; `choose(head)` when one is taken. */
+export function headRadios(count, shown, { name, style }, choose) {
+  const choice = make("fieldset", { class: style }, make("legend", {}, "Head"));
+  for (let head = 0; head < count; head += 1) {
+    const input = make("input", { type: "radio", name, value: head, checked: head === shown });
+    input.addEventListener("change", () => choose(head));
+    choice.append(make("label", {}, input, make("span", {}, String(head))));
+  }
+  return choice;
+}
+
 /** A wide table in a frame that scrolls by itself and can be reached with the keyboard. */
 export function scrolling(table, label) {
   return make("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": label }, table);

@@ -5,7 +5,7 @@
 // needs no inline styles or scripts and asks for nothing. `renderReport(element, data, { hash: false })`
 // leaves the address alone.
 
-import { make, plainKey } from "../ui/dom.js";
+import { make, onceAFrame, plainKey } from "../ui/dom.js";
 import { forgetPictures } from "../ui/heatmap.js";
 import { beamPage } from "./beam.js";
 import { lensPage, rolloutPage, saliencyPage } from "./views.js";
@@ -13,7 +13,7 @@ import { allHeads } from "./heads.js";
 import { makeInspector } from "../ui/inspector.js";
 import { openMatrices } from "../ui/matrices.js";
 import { overview } from "./overview.js";
-import { pageSteps } from "../ui/steps.js";
+import { headRadios, pageSteps } from "../ui/steps.js";
 
 /** Fill `root` with the report; returns a function that shows a page by its name. */
 export function renderReport(root, report, options = {}) {
@@ -131,9 +131,7 @@ function navigation(report, views) {
 
 /** Marks in the side bar which step of the page is being read, and keeps that mark in sight. */
 function followScroll(root, main, nav) {
-  let isDue = false;
-  const follow = () => {
-    isDue = false;
+  const soon = onceAFrame(() => {
     if (!root.isConnected) return;
     const line = window.innerHeight / 3;
     const steps = [...main.querySelectorAll(".step")];
@@ -148,11 +146,7 @@ function followScroll(root, main, nav) {
       else each.removeAttribute("aria-current");
     }
     keepInSight(nav, link ?? nav.querySelector("a[aria-current]"));
-  };
-  const soon = () => {
-    if (!isDue) requestAnimationFrame(follow);
-    isDue = true;
-  };
+  });
   window.addEventListener("scroll", soon, { passive: true });
   window.addEventListener("resize", soon, { passive: true });
   new MutationObserver(soon).observe(main, { childList: true });
@@ -195,6 +189,11 @@ function show(context, views, state, main, nav) {
       if (wide.scrollWidth > wide.clientWidth) wide.setAttribute("tabindex", "0");
     }
   };
+  const choose = (head) => {
+    state.head = head;
+    forgetPictures();
+    draw();
+  };
   if (view.headCount && state.head >= view.headCount) state.head = 0;
   main.replaceChildren(
     make(
@@ -203,7 +202,7 @@ function show(context, views, state, main, nav) {
       make("h2", { tabindex: "-1" }, view.title),
       view.about ? make("p", { class: "lead" }, view.about) : null,
     ),
-    view.headCount > 1 ? headChoice(view, state, draw) : "",
+    view.headCount > 1 ? headRadios(view.headCount, state.head, { name: "head", style: "heads" }, choose) : "",
     body,
     pageLinks(views, state.at),
     make(
@@ -224,21 +223,6 @@ function show(context, views, state, main, nav) {
     link.setAttribute("aria-current", "page");
     showSteps(nav, link, context.report.pages.find((page) => page.name === view.name));
   }
-}
-
-function headChoice(view, state, draw) {
-  const choice = make("fieldset", { class: "heads" }, make("legend", {}, "Head"));
-  for (let head = 0; head < view.headCount; head += 1) {
-    const input = make("input", { type: "radio", name: "head", value: String(head) });
-    input.checked = head === state.head;
-    input.addEventListener("change", () => {
-      state.head = head;
-      forgetPictures();
-      draw();
-    });
-    choice.append(make("label", {}, input, make("span", {}, String(head))));
-  }
-  return choice;
 }
 
 function stepLinks(page) {
