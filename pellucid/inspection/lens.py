@@ -4,6 +4,7 @@ import dataclasses
 import re
 
 import torch
+from torch.nn import functional
 
 from pellucid.inspection.parts import parts_of
 from pellucid.inspection.sentence import (
@@ -14,12 +15,12 @@ from pellucid.inspection.sentence import (
     likeliest,
     log_probabilities,
     open_model,
-    read_out,
     read_sentence,
     run,
 )
 from pellucid.model.config import RnnAttentionConfig, TranslatorConfig
 from pellucid.model.trace import Trace
+from pellucid.model.transformer import Transformer
 
 _LAYER = re.compile(r"decoder\.layers\.\d+\.(output|hidden)")
 """The hidden states after a layer of the decoder."""
@@ -60,7 +61,8 @@ def logit_lens(opened: Openable, source: str, target: str | None = None, *, coun
 
 def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
     """The lens of a tokenized sentence."""
-    names = _states(opened.model.config)
+    model = opened.model
+    names = _states(model.config)
     trace = Trace(*names)
     run(opened, sentence, trace)
 
@@ -69,7 +71,10 @@ def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
     for name in names:
         opened.before_pass()
         with torch.no_grad():
-            logits = read_out(opened.model, trace.values[name][0]).double()  # (target, vocabulary)
+            hidden = trace.values[name][0]
+            if isinstance(model, Transformer):
+                hidden = model.decoder.last_norm(hidden)  # the identity in a post-norm model
+            logits = functional.linear(hidden, model.output_weight, model.output_bias).double()
         layers.append(
             LensLayer(
                 name=name,

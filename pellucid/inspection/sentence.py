@@ -24,7 +24,6 @@ from pellucid.decoding.warnings import Warnings
 from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
-from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers.interface import Tokenizer
 
 START_MARK = "<s>"
@@ -236,11 +235,3 @@ def log_probabilities(logits: Tensor, sentence: Sentence) -> Tensor:
     labels = torch.tensor(sentence.target_ids, device=logits.device)
     index = labels.expand(logits.shape[:-1]).unsqueeze(-1)  # (..., target, 1)
     return logits.log_softmax(-1).gather(-1, index).squeeze(-1)
-
-
-def read_out(model: Seq2Seq, hidden: Tensor) -> Tensor:
-    """The logits of hidden states of the decoder: last norm, then the output layer."""
-    if isinstance(model, Transformer):
-        # The identity in a post-norm model.
-        hidden = model.decoder.last_norm(hidden)
-    return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias)

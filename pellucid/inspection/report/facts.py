@@ -111,6 +111,7 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> list[Fact]:
 
 def _embeddings(config: TranslatorConfig) -> list[Fact]:
     choices = choices_of(config)
+    scaled = _of(part("embedding", choices - {"embedding=mlp", "start_symbol=zero"}))
     return [
         _switch(
             "Shared embeddings",
@@ -124,11 +125,7 @@ def _embeddings(config: TranslatorConfig) -> list[Fact]:
             "The matrix of the last linear map is the target embedding, transposed.",
             "The last linear map has a matrix of its own.",
         ),
-        _fact(
-            "Scaled embeddings",
-            _yes(config.scale_embeddings),
-            _of(part("embedding", choices - {"embedding=mlp", "start_symbol=zero"})),
-        ),
+        _switch("Scaled embeddings", config.scale_embeddings, scaled, scaled),
         _switch(
             "Output bias",
             config.output_bias,
@@ -144,12 +141,8 @@ def _of(described: Part) -> str:
     return f"{described.meaning.removesuffix('.')}{names}."
 
 
-def _yes(switch: bool) -> str:
-    return "yes" if switch else "no"
-
-
 def _switch(name: str, switch: bool, meaning_on: str, meaning_off: str) -> Fact:
-    return _fact(name, _yes(switch), meaning_on if switch else meaning_off)
+    return _fact(name, "yes" if switch else "no", meaning_on if switch else meaning_off)
 
 
 def _fact(name: str, value: str, meaning: str) -> Fact:

@@ -104,9 +104,9 @@ def product_step(
     factors: tuple[Symbol, Symbol, Symbol | None],
     *explanations: str,
 ) -> Step:
-    """The step that multiplies hidden states with a learned matrix and adds a bias, if any.
+    """The step of a linear map.
 
-    ``factors`` are the three.
+    ``factors`` are the hidden states, the learned matrix, and the bias, which may be None.
     """
     rows, weight, bias = factors
     right: list[Node | str] = [use(rows), use(weight)]
