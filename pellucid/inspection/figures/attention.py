@@ -196,9 +196,9 @@ def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
     for title, cells in changes.items():
         # NaN where nothing was measured: a study may be of some parts only.
         measured = sorted(columns[title])
-        table = np.full((max(layer for layer, _ in cells) + 1, len(measured)), np.nan)
-        for (layer, column), change in cells.items():
-            table[layer, measured.index(column)] = change
+        table = np.full((max(row for row, _ in cells) + 1, len(measured)), np.nan)
+        for (row, column), change in cells.items():
+            table[row, measured.index(column)] = change
         tables[title] = (table, [columns[title][column] for column in measured])
 
     return tables

@@ -112,7 +112,7 @@ def product_step(
     right: list[Node | str] = [use(rows), use(weight)]
     # What the page needs to redo one value: row of the left times column of the right.
     how = {"kind": "product", "left": rows.key, "right": weight.key}
-    symbols = (rows, weight, result)
+    symbols: tuple[Symbol, ...] = (rows, weight, result)
     if bias is not None:
         right += ["+", use(bias)]
         how["bias"] = bias.key
