@@ -198,7 +198,7 @@ class _Placed:
 
 
 def kept_values(trace: Trace) -> dict[str, Tensor]:
-    """What a trace of ``wanted_names`` kept of one sentence, in float64 on the CPU."""
+    """The values that a trace of ``wanted_names`` kept of one sentence, in float64 on the CPU."""
     # Positions have no batch axis; everything else has one of a single sentence.
     return {
         name: _double(value if name.endswith(".positions") else value[0])

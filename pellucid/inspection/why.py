@@ -449,7 +449,7 @@ def _readings(
 
     glued = _glued(spaced, tokenizer)
     is_mark = _is_mark(word)
-    is_apart = tokenizer.tokens(spaced[:1]) == [SPACE]  # no token of its own has the space
+    is_split = tokenizer.tokens(spaced[:1]) == [SPACE]  # no token of its own has the space
 
     def reading(row: int, id_: int) -> list[int]:
         [token] = tokenizer.tokens([id_])
@@ -457,7 +457,7 @@ def _readings(
             return glued
         if is_mark and row > 0 and id_ != spaced[0]:
             is_likelier = bool(logits[row, glued[0]] > logits[row, spaced[0]])
-            return glued if is_apart or is_likelier else spaced
+            return glued if is_split or is_likelier else spaced
         return spaced
 
     return [reading(row, id_) for row, id_ in enumerate(generated)]

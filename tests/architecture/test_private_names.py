@@ -20,6 +20,7 @@ NEEDED = {
     "_foreach_norm": "torch",
     # the public one is refused where autograd has dropped the mark of a coalesced tensor
     "_indices": "torch:Tensor()",
+    "_values": "torch:Tensor()",
     # nothing public tells whether a module has hooks
     "_forward_hooks": "torch.nn:Identity()",
     "_forward_pre_hooks": "torch.nn:Identity()",

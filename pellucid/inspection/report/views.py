@@ -59,7 +59,7 @@ class SentenceViews:
     saliency_points: int
     """Points of the integral of ``saliency``."""
     heads: Sequence[HeadRank]
-    """Those that align best; empty without attention or without target tokens."""
+    """The heads that align best; empty without attention or without target tokens."""
     search: dict[str, Any] | None
     """The tree as JSON; None if the target was given, or the search has no tree."""
     why: Sequence[Sequence[Why]] = ()
