@@ -140,8 +140,8 @@ _OPENED = re.compile(r"[.!?…]\s+[\"'“„«‘‚]$")
 """Between two sentences, without a space behind it."""
 
 
-_MAY_BEGIN = re.compile(r"(?<=[^.][.?!])\s+(?=[^\W\d_])(.)")
-"""The first letter behind an end of a sentence, but not behind an ellipsis."""
+_MAY_BEGIN = re.compile(r"(?<=[^.][.?!])\s+(?=[^\W_])(.)")
+"""The first letter or digit behind an end of a sentence, but not behind an ellipsis."""
 _SPACES_BEFORE_A_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
 """Possessive, and from the start of a run of spaces only, so that it takes linear time."""
 
@@ -157,11 +157,11 @@ def _segment(line: str, language: str) -> Iterable[str]:
     sentencex 1.0.32 panics, which no ``except Exception`` catches, where a capital letter, a space
     of more than one byte (a no-break space, say) and a full stop follow one another. Such a space
     is shown to it as one of ASCII, which changes no number of characters. In languages that need
-    one, each word that may begin a sentence is shown with a capital.
+    one, each word or number that may begin a sentence is shown with a capital.
     """
     shown = line
     if language in NEED_CAPITALS:
-        shown = _MAY_BEGIN.sub(lambda found: found[0][:-1] + found[1].upper()[0], shown)
+        shown = _MAY_BEGIN.sub(lambda found: found[0][:-1] + _capital(found[1]), shown)
     if not line.isascii():
         shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), shown)
 
@@ -180,6 +180,10 @@ def _segment(line: str, language: str) -> Iterable[str]:
             yield line[begin : start + end]
             begin = start + end
         start = begin
+
+
+def _capital(first: str) -> str:
+    return first.upper()[0] if first.isalpha() else "A"
 
 
 def _with_ascii_spaces(blank: str) -> str:
