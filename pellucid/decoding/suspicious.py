@@ -85,6 +85,8 @@ _THAI, _BUDDHIST_YEAR = re.compile("[\u0e00-\u0e7f]"), re.compile(r"(?<!\d)2[45]
 _BUDDHIST_ERA = 543
 _MIXED = re.compile(r"(?<![\d/])(\d+)(?:\s?([½¼¾])| ([13]/[24])(?![\d/]))")
 _FRACTIONS = {"½": ".5", "1/2": ".5", "¼": ".25", "1/4": ".25", "¾": ".75", "3/4": ".75"}
+_REFERENCE = re.compile(r"\[\d{1,3}\]")
+"""The number of a note or a source, which is never spelled out."""
 _BARE_POINT = re.compile(r"(?<![\w.,])[.,](?=\d)")
 """The point of ``.5``, which is 0.5."""
 _HALF = re.compile(r"\b(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)", re.IGNORECASE)
@@ -367,7 +369,10 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     new = _only_in(theirs, known, _LEAST_DIGITS)
     if new:
         return f"the translation has {_named(new)}, which the text does not have"
-    return None
+
+    written = set(map(_all_digits_of, re.findall(r"\d+", text)))
+    lost = [each for each in _REFERENCE.findall(source) if _all_digits_of(each) not in written]
+    return f"{_named(lost)} of the text is not in the translation" if lost else None
 
 
 def _with_plain_numbers(text: str, other: str) -> str:

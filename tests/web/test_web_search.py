@@ -296,6 +296,8 @@ def test_the_page_judges_translations_as_python_does(browser: Browser):
             "_",
             "Ⅷ",
             "é",
+            "[1]",
+            "[25]",
             "2.5",
             "25",
             "0,5",

@@ -43,6 +43,8 @@ const BUDDHIST_YEAR = /(?<!\p{Nd})2[45]\p{Nd}\p{Nd}(?!\p{Nd})/gu;
 const BUDDHIST_ERA = 543;
 const MIXED = new RegExp(`(?<![\\p{Nd}/])(\\p{Nd}+)(?:${SPACE}?([½¼¾])| ([13]/[24])(?![\\p{Nd}/]))`, "gu");
 const FRACTIONS = { "½": ".5", "1/2": ".5", "¼": ".25", "1/4": ".25", "¾": ".75", "3/4": ".75" };
+// the number of a note or a source, which is never spelled out
+const REFERENCE = /\[\p{Nd}{1,3}\]/gu;
 // the point of .5, which is 0.5
 const BARE_POINT = /(?<![\p{L}\p{N}_.,])[.,](?=\p{Nd})/gu;
 const GROUPED = /(?<=\p{Nd})[^\p{L}\p{N}_](?=\p{Nd}{3})/gu;
@@ -174,7 +176,10 @@ function changedNumbers(source, text) {
   const missing = onlyIn(ours, theirs, LEAST_DIGITS);
   if (missing.length > 0) return `${named(missing)} of the text is not in the translation`;
   const fresh = onlyIn(theirs, ours, LEAST_DIGITS);
-  return fresh.length > 0 ? `the translation has ${named(fresh)}, which the text does not have` : null;
+  if (fresh.length > 0) return `the translation has ${named(fresh)}, which the text does not have`;
+  const written = new Set(partsOf(text).map(allDigitsOf));
+  const lost = (source.match(REFERENCE) ?? []).filter((each) => !written.has(allDigitsOf(each)));
+  return lost.length > 0 ? `${named(lost)} of the text is not in the translation` : null;
 }
 
 /** The text with mixed fractions as decimals, and numbers in words of Chinese and years of other eras as `other` has them, if it does. */
