@@ -69,11 +69,15 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     pieces = [piece for line in lines_of(text, language) for piece in _cut(line, language, known)]
 
     # White space before the first piece with words belongs to it, other white space to the piece
-    # in front of it.
+    # in front of it; so do marks that are not seen, such as the end of a direction.
     begins = itertools.accumulate(map(len, pieces), initial=0)
-    spoken = [begin for begin, piece in zip(begins, pieces, strict=False) if not piece.isspace()]
+    spoken = [begin for begin, piece in zip(begins, pieces, strict=False) if _is_seen(piece)]
     bounds = itertools.pairwise([0, *spoken[1:], len(text)])
     return [_sentence(text[begin:end], begin) for begin, end in bounds]
+
+
+def _is_seen(piece: str) -> bool:
+    return any(each.isprintable() and not each.isspace() for each in piece)
 
 
 def _sentence(piece: str, start: int) -> Sentence:
