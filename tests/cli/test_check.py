@@ -133,6 +133,14 @@ def test_files_that_are_mostly_in_other_languages_are_not_usable(tmp_path):
     assert pellucid("check", "a.en", "a.de", "--languages", "de-en", folder=tmp_path).code == 0
 
 
+def test_blank_lines_at_the_end_of_a_side_are_to_be_taken_away(files):
+    with (files / "a.en").open("ab") as end:
+        end.write(b"\n\n")
+    said = pellucid("check", "a.fr", "a.en", folder=files)
+    assert said.code == 65
+    assert said.out.endswith("; take away the blank lines at the end of the target\n")
+
+
 def test_a_lost_line_ends_with_65(files):
     lines = (files / "a.en").read_bytes().split(b"\n")
     (files / "a.en").write_bytes(b"\n".join(lines[:120] + lines[121:]))
