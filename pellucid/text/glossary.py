@@ -346,8 +346,8 @@ _UNREAD = dict.fromkeys(
         *(*range(0x0591, 0x05BE), 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7),
     )
 )
-"""Those, and the vowel signs of Arabic and Hebrew with the stroke that stretches a word, which most
-texts leave out."""
+"""Joiners, and the vowel signs of Arabic and Hebrew with the stroke that stretches a word, which
+most texts leave out."""
 _TONOS = str.maketrans("άέήίόύώΐΰΆΈΉΊΌΎΏ", "αεηιουωϊϋΑΕΗΙΟΥΩ")
 """The accents of Greek, which no word in capitals has."""
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")

@@ -689,7 +689,7 @@ def _is_stop_end(place: Place) -> bool:
 
 
 _UNIT_LETTER = re.compile(r"\d\s?[a-zа-я]\.$")
-"""Such as that of a meter."""
+"""The letter of a unit behind its number, such as that of meters."""
 
 
 def _is_answer(place: Place) -> bool:
