@@ -144,6 +144,11 @@ def _verdict(diagnosis: "Diagnosis") -> Verdict:
 
 def _advice(diagnosis: "Diagnosis") -> str:
     """Return advice about the findings, as the end of the verdict."""
+    counts = {"source": diagnosis.source_lines, "target": diagnosis.target_lines}
+    fewest, most = sorted(counts.values())
+    if fewest < most and diagnosis.findings["empty"].rows.mask(fewest, most).all():
+        longer = max(counts, key=lambda side: counts[side])
+        return f"; take away the blank lines at the end of the {longer}"
     if diagnosis.source_lines != diagnosis.target_lines or diagnosis.misalignment is not None:
         return "; put the lines right first, --fix cannot know which belong together"
     from pellucid.text.check.check import KEPT_KINDS

@@ -481,6 +481,19 @@ def score(
     check_lines({"source lines": sources, "target lines": targets})
     # Only torch gives probabilities of given words.
     translator = open_translator(bundle, search, engine={"engine": "torch"}, others=others)
+    if problem := other_languages(translator, source, target):
+        _log.warning("%s", problem)
+    blank = [
+        number
+        for number, pair in enumerate(zip(sources, targets, strict=True), start=1)
+        if not all(map(str.strip, pair))
+    ]
+    if blank:
+        _log.warning(
+            "%s a blank side, which is scored as an empty text; the first is line %d",
+            "1 line has" if len(blank) == 1 else f"{len(blank):,} lines have",
+            blank[0],
+        )
     log_probs: list[float] = []
     token_count = 0
 

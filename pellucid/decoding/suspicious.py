@@ -61,14 +61,34 @@ _LONGEST_SHOWN = 30
 """Characters of each of them."""
 
 _BROKEN = "\ufffd"
-_NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009 ]\d+)*")
-_WHOLE = re.compile(r"\d+|\d{1,3}(?:[.,'’\u00a0\u202f\u2009 ]\d{3})+")
+_NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009\u066b\u066c ]\d+)*")
+_WHOLE = re.compile(r"\d+|\d{1,3}(?:[.,'’\u00a0\u202f\u2009\u066c ]\d{3})+")
 _DATE = re.compile(r"\d{1,2}([./])\d{1,2}\1\d{4}\.?|(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.")
 _CLOCK = re.compile(r"(\d{1,2})(?:[.:](\d{2}))?")
 _OTHER_SCALES = re.compile(
     "[\u0900-\u0dff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\\b(?:lakh|crore)", re.IGNORECASE
 )
 """Letters and words of languages that have words for a hundred thousand or for ten thousand."""
+_OTHER_UNITS = re.compile("[万萬亿億만억\u0900-\u0dff]|\\b(?:lakh|crore)", re.IGNORECASE)
+"""The same without letters of Chinese, Japanese and Korean that are in other words too."""
+_DECIMAL = re.compile(r"\d+[.,\u066b]\d{1,2}")
+_CHINESE_DIGITS = "〇一二三四五六七八九"
+_CHINESE_UNITS = {"十": 10, "百": 100, "千": 1000}
+_CHINESE_NUMBER = re.compile(f"[{_CHINESE_DIGITS}○零两兩十百千萬万億亿]{{2,20}}")
+"""A number in words or digits; no longer one is written so."""
+_ERAS = {
+    **{"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018},
+    **{"民國": 1911, "民国": 1911},
+}
+_ERA_YEAR = re.compile(rf"({'|'.join(_ERAS)})\s?(\d{{1,3}}|元)\s?年")
+_THAI, _BUDDHIST_YEAR = re.compile("[\u0e00-\u0e7f]"), re.compile(r"(?<!\d)2[45]\d\d(?!\d)")
+_BUDDHIST_ERA = 543
+_MIXED = re.compile(r"(?<![\d/])(\d+)(?:\s?([½¼¾])| ([13]/[24])(?![\d/]))")
+_FRACTIONS = {"½": ".5", "1/2": ".5", "¼": ".25", "1/4": ".25", "¾": ".75", "3/4": ".75"}
+_REFERENCE = re.compile(r"\[\d{1,3}\]")
+"""The number of a note or a source, which is never spelled out."""
+_BARE_POINT = re.compile(r"(?<![\w.,])[.,](?=\d)")
+"""The point of ``.5``, which is 0.5."""
 _HALF = re.compile(r"\b(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)", re.IGNORECASE)
 """The word for a half: half past 3 is ``halb 4`` in German."""
 _Number = tuple[str, str]
@@ -317,8 +337,11 @@ def _repeats(tokens: Sequence[str]) -> bool:
 
 def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     """Describe the numbers that a translation lost or made up; None if there are none."""
+    is_read_out = not any(map(str.isalpha, source + demanded)) and any(map(str.isalpha, text))
+    source = _with_plain_numbers(source, text)
+    text = _with_plain_numbers(text, source)
     ours, theirs = _numbers(source), _numbers(text)
-    if ours and not any(map(str.isalpha, source + demanded)) and any(map(str.isalpha, text)):
+    if ours and is_read_out:
         return "the text has no letters, and the translation has some"
     if not ours and not theirs:
         return None
@@ -328,7 +351,10 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
         functools.partial(_only_in, least=_LEAST_CHANGED),
         _digit_only_in,
         _scaled_only_in,
+        _pointed_only_in,
     ]
+    if _OTHER_UNITS.search(source + text):
+        ways.remove(_pointed_only_in)
     if _OTHER_SCALES.search(source + text):
         ways.remove(_scaled_only_in)
     if _HALF.search(source) and _HALF.search(text):
@@ -343,7 +369,47 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     new = _only_in(theirs, known, _LEAST_DIGITS)
     if new:
         return f"the translation has {_named(new)}, which the text does not have"
-    return None
+
+    written = set(map(_all_digits_of, re.findall(r"\d+", text)))
+    lost = [each for each in _REFERENCE.findall(source) if _all_digits_of(each) not in written]
+    return f"{_named(lost)} of the text is not in the translation" if lost else None
+
+
+def _with_plain_numbers(text: str, other: str) -> str:
+    """The text with mixed fractions as decimals, and with numbers in words of Chinese and years of
+    other eras as ``other`` has them, if it does."""
+    text = _MIXED.sub(lambda found: found[1] + _FRACTIONS[found[2] or found[3]], text)
+    text = _BARE_POINT.sub("0.", text)
+    numbers = set(re.findall(r"\d+", re.sub(r"(?<=\d)[^\d\w](?=\d{3})", "", other)))
+    if not numbers:
+        return text
+
+    def known(found: re.Match[str], number: int) -> str:
+        return f" {number} " if str(number) in numbers else found[0]
+
+    text = _ERA_YEAR.sub(
+        lambda found: known(found, _ERAS[found[1]] + int(found[2].replace("元", "1"))), text
+    )
+    text = _CHINESE_NUMBER.sub(lambda found: known(found, _chinese_value(found[0])), text)
+    if _THAI.search(text):
+        text = _BUDDHIST_YEAR.sub(lambda found: known(found, int(found[0]) - _BUDDHIST_ERA), text)
+    return text
+
+
+def _chinese_value(written: str) -> int:
+    """The number that words or digits of Chinese name: ``三百六十五`` is 365, ``二〇二四`` 2024."""
+    total = part = digit = 0
+    for letter in written:
+        if letter in _CHINESE_UNITS:
+            part += max(digit, 1) * _CHINESE_UNITS[letter]
+            digit = 0
+        elif letter in "萬万億亿":
+            total = (total + part + digit) * (10**4 if letter in "萬万" else 10**8)
+            part = digit = 0
+        else:
+            value = 2 if letter in "两兩" else max(0, _CHINESE_DIGITS.find(letter))
+            digit = 10 * digit + value  # ○ and 零 are other zeros
+    return total + part + digit
 
 
 def _numbers(text: str) -> list[_Number]:
@@ -405,6 +471,26 @@ def _scaled_only_in(numbers: Sequence[_Number], others: Sequence[_Number]) -> li
         for written, value in values.items()
         if value not in known
         and any((len(value) - length) % 3 for length in lengths.get(value.rstrip("0"), ()))
+    ]
+
+
+def _pointed_only_in(numbers: Sequence[_Number], others: Sequence[_Number]) -> list[str]:
+    """The numbers of which the other text has one with the same digits, and one of the two has a
+    decimal point: 2.5 and 25."""
+    known = {(digits, is_pointed) for _, digits, is_pointed in _by_point(others)}
+    return [
+        written
+        for written, digits, is_pointed in _by_point(numbers)
+        if (digits, is_pointed) not in known and (digits, not is_pointed) in known
+    ]
+
+
+def _by_point(numbers: Sequence[_Number]) -> list[tuple[str, str, bool]]:
+    """Numbers as they are written, their digits, and whether they have a decimal point."""
+    return [
+        (each, _all_digits_of(each).lstrip("0"), not each.isdecimal())
+        for each, digits in numbers
+        if digits and (each.isdecimal() or _DECIMAL.fullmatch(each))
     ]
 
 

@@ -47,7 +47,7 @@ class GuessedText:
                 hint="iconv -f LATIN1 -t UTF-8 converts it, or whatever it is in",
             ) from None
 
-        self._name = self._encoding.replace("cp", "Windows-")
+        self._name = self._encoding.replace("cp", "Windows-").replace("iso8859-", "ISO 8859-")
         if self._encoding != self._name:
             self.notes.append(
                 f"it is not UTF-8 and was read as {self._name}; if that is wrong, convert it:"
@@ -75,8 +75,25 @@ def _encoding_of(data: bytes, what: str, language: str) -> tuple[str, bytes]:
     except DataError:
         if not page or 0 in data[:SAMPLE] or not _looks_like(data[:SAMPLE], page):
             raise
-        return page, b""
+        return ("iso8859-2" if _is_latin_2(data[:SAMPLE], code) else page), b""
+    if found == _WESTERN and _is_latin_2(data[:SAMPLE], code):
+        return "iso8859-2", mark
     return (page if page and found == _WESTERN else found), mark
+
+
+_OF_LATIN_2 = {
+    "pl": b"\xb1\xb6\xbc\xa1\xa6\xac",
+    **dict.fromkeys(("cs", "hr", "sk", "sl"), b"\xb9\xa9"),
+}
+"""The bytes of ą, ś and ź, or of š, in ISO 8859-2; in Windows-1250 they are signs or letters that
+the language does not have."""
+
+
+def _is_latin_2(content: bytes, code: str) -> bool:
+    """Whether a text of a code page of Central Europe is in ISO 8859-2 rather than Windows-1250,
+    which has letters between 0x80 and 0x9F."""
+    has_own = any(byte in content for byte in _OF_LATIN_2.get(code, b""))
+    return has_own and not any(0x80 <= byte < 0xA0 for byte in content)
 
 
 def _looks_like(content: bytes, page: str) -> bool:

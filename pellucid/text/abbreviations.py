@@ -8,6 +8,7 @@ languages with Latin letters. A word in lower case may begin a sentence with a c
 
 _BEFORE_WORDS: _Words = {
     "": "Mr Mrs Ms Dr Prof Dipl Ing bzgl",
+    "af": "mnr mev mej dr prof ds adv bv d.w.s o.a m.a.w t.o.v ong nl Mnr Mev Mej Ds Adv",
     "ar": "د أ م ا أ.د ص ج ه م.م",
     "bg": (
         "г-н г-жа проф д-р доц инж ул бул гр с напр вкл т.нар ок св полк акад пл кв бл т.е Проф "
@@ -31,7 +32,7 @@ _BEFORE_WORDS: _Words = {
         "näml o.g offz orth phil preuß rd röm schweiz sog St staatl stellv städt Tab Tel techn "
         "teilw u.a u.U ungef urspr verh verw Verf vgl vglw wg zw zzgl z.B z.T z.Zt zus zgl griech "
         "lat engl frz dt österr ev evang abzgl abz bez Bd Bde Ew ehem Vors Wwe Präs Reg Sekr Stv "
-        "Min.-Präs amtl ärztl bayer vsl zuz zzt"
+        "Min.-Präs mult amtl ärztl bayer vsl zuz zzt"
     ),
     "el": "κ κα κος κ.κ δηλ π.χ βλ Δρ Αγ αγ καθ αρχ λεωφ οδ πρβλ λ.χ εκδ επιμ μτφρ στρ υπ αριθμ",
     "en": (
@@ -141,63 +142,69 @@ _BEFORE_WORDS: _Words = {
 _BEFORE_NUMBERS: _Words = {
     "": "nr fig figs p pp pag pg approx ca max tel v vv",
     "ar": "ص ج ت م ق رقم ه",
-    "bg": "стр т бр чл ал ок г",
-    "ca": "pàg núm art cap vol aprox",
-    "cs": "č str s sv čl odst kap obr tab cca roč r min tř písm př Sb vyd",
-    "da": "s kl stk bd pct kap art pkt tlf årg",
+    "af": "bl art par hfst",
+    "bg": "стр т бр чл ал ок г ет ап вх",
+    "ca": "pàg núm art cap vol aprox màx mín",
+    "cs": "č str s sv čl odst kap obr tab cca roč r min tř písm př Sb vyd obj příl vyhl ust",
+    "da": "s kl stk bd pct kap art pkt tlf årg afsn maks jan feb apr aug sept okt nov dec",
     "de": (
         "Nr S Bd Bde Abs Art Kap Abb Tab Str Ziff Rn Rdnr Rz Anm Aufl Jg Tel Zi min Pkt lit Beil "
-        "Fig Bl Lfd Kl Stk Ver"
+        "Fig Bl Lfd Kl Stk Ver Abt Ausg Kat Vers Jan Feb Febr Mär Apr Aug Sept Okt Nov Dez"
     ),
-    "el": "σελ αρ τ άρθ αριθ τηλ εικ πίν κεφ παρ περ σ έτ",
+    "el": "σελ αρ τ άρθ άρθρ αριθ τηλ εικ πίν κεφ παρ περ εδ σ έτ",
     "en": (
         "no nos vol vols ch chap sec sect min est avg col eq eqs op ed tab ext fl para rm ver vs c "
-        "b r jan feb mar apr jun jul aug sep sept oct nov dec ref refs No Nos"
+        "b r jan feb mar apr jun jul aug sep sept oct nov dec ref refs encl "
+        "encls apt bldg No Nos"
     ),
     "es": (
         "pág págs núm núms n art arts cap vol aprox máx mín t inc párr ed fol c ene feb abr jun "
-        "jul ago sept oct nov dic No"
+        "jul ago sept oct nov dic apdo depto dpto No"
     ),
     "et": "lk lg kd u tab",
     "eu": "or zk art",
     "fa": "ص ج ش س",
-    "fi": "s n nro klo ks os kpl taul mom ed min",
+    "fi": "s n nro klo ks os kpl taul mom ed min art",
     "fr": "n no art vol chap t éd env col ch tél al § janv févr avr juil sept oct nov déc num",
     "he": "עמ מס ס",
     "hi": "सं पृ रु क्र ई",
     "hr": "br str čl st god sl tab sv r min cca toč",
-    "hu": "kb old sz u min ld fsz em pl köt évf cca vö",
+    "hu": "kb old sz u min ld fsz em pl köt évf cca vö bek",
     "id": "no hal hlm tgl pk vol ps ay th No",
     "is": "bls kl gr mgr u.þ.b",
-    "it": "pagg n nn art artt cap vol min sec t gen feb apr giu lug ago sett ott nov dic par lett",
+    "it": (
+        "pagg n nn art artt cap vol min sec t gen feb apr giu lug ago sett ott nov dic par lett "
+        "all prot fasc"
+    ),
     "lt": "psl t str kab val pav lent d sk",
     "lv": "lpp l plkst tab att",
     "mk": "бр стр чл ст т год",
     "nl": "nrs blz hfst afb min bd jrg bijl jan feb apr aug sept okt nov dec",
-    "no": "s kl bd kap art pkt tlf årg",
-    "pl": "s str ok godz art ust par pkt poz t rys tab r min vol lok ul rozdz cz ks l",
+    "no": "s kl bd kap art pkt tlf årg avsn maks jan feb apr aug sept okt nov des",
+    "pl": "s str ok godz art ust par pkt poz t rys tab r min vol lok ul rozdz cz ks l dn zał",
     "pt": (
         "pág págs n núm art arts cap vol aprox máx mín t inc séc km jan fev abr jun jul ago set "
-        "out nov dez"
+        "out nov dez al par"
     ),
-    "ro": "art alin vol cap min aprox lit sec ian feb apr aug sept oct dec",
-    "ru": "стр с т рис табл гл п пп ст ч тел ок прибл макс мин вып разд кв д корп оф абз",
-    "sk": "č str s čl ods kap obr tab cca r min písm",
+    "ro": "art alin vol cap min aprox lit sec ian feb apr aug sept oct dec ap bl sc et pct",
+    "ru": "стр с т рис табл гл п пп ст ч тел ок прибл макс мин вып разд кв д корп оф абз род прил",
+    "sk": "č str s čl ods kap obr tab cca r min písm obj príl vyhl ust",
     "sl": "št str čl odst pogl sl tab r min ok cca",
     "sq": "fq f neni",
     "sr": "br str čl st god бр стр чл ст год макс мин сл таб ок",
-    "sv": "s kl kap st art tab bd sid jan febr aug sept okt nov dec",
+    "sv": "s kl kap st art tab bd sid jan febr aug sept okt nov dec enl prop mom",
     "th": (
         "พ.ศ ค.ศ จ.ศ ร.ศ ฮ.ศ โทร น มาตรา ม.ค ก.พ มี.ค เม.ย พ.ค มิ.ย ก.ค ส.ค ก.ย ต.ค พ.ย ธ.ค ม ป ข้อ"
     ),
     "tr": "No no s sf sy c m md bkz M.Ö M.S böl şek tab maks min",
-    "uk": "стор с т рис табл гл п ст ч тел бл макс мін вип розд буд кв",
+    "uk": "нар дод стор с т рис табл гл п ст ч тел бл макс мін вип розд буд кв",
     "vi": "Q P tr t ĐT T Đ k",
 }
 """Words behind which a number belongs to the same sentence."""
 
 _LIST_ENDS: _Words = {
     "": "etc",
+    "af": "ens",
     "bg": "др и.др т.н и.т.н",
     "bs": "itsl",
     "cs": "atd apod aj",
@@ -217,7 +224,7 @@ _LIST_ENDS: _Words = {
     "mk": "итн др сл",
     "nl": "enz e.d e.a",
     "no": "osv m.m mv m.v m.fl o.l",
-    "pl": "itd itp",
+    "pl": "itd itp in",
     "ro": "ş.a ș.a",
     "ru": "т.д т.п др пр",
     "sk": "atď apod pod",
@@ -252,7 +259,7 @@ _UNITS: _Words = {
     "et": "a saj eKr pKr m.a.j e.m.a milj mln mld min sek tk eur",
     "eu": "K.a K.o m.e",
     "fi": "eKr jKr milj mrd min sek v kpl vs tuh s.l",
-    "fr": "J.-C J.C av.J.-C S.A min sec h s ap St Ste",
+    "fr": "J.-C J.C av.J.-C S.A min sec h s ap pers St Ste",
     "hr": "god g st n.e pr.Kr po.Kr min sek tis mil mlrd kn",
     "hu": "e.u d.u i.e i.sz Kr.e Kr.u mp évf Ft Kft Rt Zrt Bt",
     "is": "f.Kr e.Kr kr millj m.kr",
@@ -262,7 +269,7 @@ _UNITS: _Words = {
     "mk": "г год н.е пр.н.е мил",
     "nl": "n.Chr v.Chr mln mld min sec p.j B.V N.V",
     "no": "kr mill mrd årh e.Kr f.Kr min sek pst moh",
-    "pl": "r rr w ww n.e p.n.e tys mln mld zł gr godz min sek m.n.p.m szt egz",
+    "pl": "r rr w ww n.e p.n.e tys mln mld zł gr godz min sek m.n.p.m szt egz bm br os prac",
     "pt": "a.C d.C a.m p.m S.A min seg h Ltda Cia",
     "ro": "î.Hr d.Hr e.n î.e.n î.Chr d.Chr mil mld min sec",
     "ru": (

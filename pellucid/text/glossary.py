@@ -339,6 +339,17 @@ _DASH = re.compile(r"(?<=\S)[\u2012\u2013\u2212](?=\S)")
 """A dash that stands for a hyphen, with no space on either side."""
 _JOINERS = "\u200c\u200d"
 """Joiners, which are between the letters of a word."""
+_UNREAD = dict.fromkeys(
+    (
+        *map(ord, _JOINERS),
+        *(0x0640, *range(0x064B, 0x0653), 0x0670),
+        *(*range(0x0591, 0x05BE), 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7),
+    )
+)
+"""Joiners, and the vowel signs of Arabic and Hebrew with the stroke that stretches a word, which
+most texts leave out."""
+_TONOS = str.maketrans("άέήίόύώΐΰΆΈΉΊΌΎΏ", "αεηιουωϊϋΑΕΗΙΟΥΩ")
+"""The accents of Greek, which no word in capitals has."""
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
 
 
@@ -366,7 +377,7 @@ def _tokens(text: str) -> list[_Token]:
         start, end = (normalized.positions[at] for at in each.span())
         is_letter = decoded[start] in _LETTERS
         touches = bool(found) and found[-1].end == given[start]
-        word = each[0].translate(dict.fromkeys(map(ord, _JOINERS))) or each[0]
+        word = each[0].translate(_UNREAD) or each[0]
         found.append(
             _Token(word, given[start], given[end], touches and (is_letter or start == behind))
         )
@@ -429,19 +440,21 @@ def _folded(word: str) -> str:
 
 def _key(word: str) -> str:
     """A text that is equal for all words that may be read as one another."""
-    return _folded(word).replace("ß", "ss").replace("ı", "i")
+    return _folded(word).replace("ß", "ss").replace("ı", "i").translate(_TONOS)
 
 
 def _is_read_as(own: str, wanted: str, *, whole: bool) -> bool:
     """Whether a word of a text is the wanted one, or begins with it, in any case.
 
-    In capitals ß is SS, and I is a capital of ı too, as Turkish and Azerbaijani have it.
+    In capitals ß is SS, I is a capital of ı too, as Turkish and Azerbaijani have it, and Greek has
+    no accents.
     """
-    has_spellings = (
-        own.isupper()
-        or wanted.isupper()
-        or not (_key(own) in _OTHER_WITH_SS or (not whole and _key(wanted) in _OTHER_STEMS_WITH_SS))
-    )
+    is_loud = own.isupper() or wanted.isupper()
+    is_other = _key(own) in _OTHER_WITH_SS
+    is_other = is_other or (not whole and _key(wanted) in _OTHER_STEMS_WITH_SS)
+    has_spellings = is_loud or not is_other
+    if is_loud and len(own) > 1:  # the letter Η is the article, and ή is the word "or"
+        own, wanted = own.translate(_TONOS), wanted.translate(_TONOS)
     return any(
         _begins(mine, theirs, whole=whole)
         for mine in _readings(own, has_spellings=has_spellings)

@@ -27,8 +27,8 @@ HAVE_ORDINALS = frozenset(
     )
 )
 """Languages that write an ordinal number as a number with a full stop."""
-NEED_CAPITALS = frozenset(("ca", "cs", "da", "de", "fi", "sk"))
-"""Languages in which sentencex ends no sentence before a word in lower case."""
+NEED_CAPITALS = frozenset(("ca", "cs", "da", "de", "fi", "kk", "kl", "lb", "oc", "rm", "sk"))
+"""Languages in which sentencex ends no sentence before a word in lower case or a number."""
 _HAVE_DATES = HAVE_ORDINALS | {"ko"}
 """Languages that write a date as numbers with a full stop and a space: ``2020. 5. 12.``."""
 NEARBY = 64
@@ -168,15 +168,19 @@ def is_wrong_end(place: Place) -> bool:
         return True
     if not place.left.endswith("."):
         return place.next_letter.islower() and (place.left[-1] in _BEHIND or _is_uttered(place))
+    if place.left.endswith("..") and place.next_letter.islower():
+        return True  # a pause, also behind the mark of a question: ``?..`` in Russian
     if _is_before_word(place):
         return True
 
     before = place.left[-2:-1]
     if before.isdigit() or (before and before in "IVXLCDM"):
+        if place.right[0].isdigit() and _is_before_digits(place):
+            return True
         is_date = _is_ordinal_before(place) or _is_in_a_date(place)
         if is_date or before.isdigit():
             return is_date
-    if _NUMBER.match(place.right) and _is_before_number(place):
+    if _NUMBER.match(place.right) and (_is_before_number(place) or _is_before_digits(place)):
         return True
     if place.next_letter.islower():
         return _is_abbreviation(place)
@@ -238,7 +242,8 @@ def _is_ordinal_before(place: Place) -> bool:
     if language not in HAVE_ORDINALS:
         return False
     is_short = _SHORT_ORDINAL.search(left) is not None
-    if is_short and _RANGE.match(place.right):
+    is_paragraph = language == "hu" and place.right[0] == "§"
+    if is_short and (is_paragraph or _RANGE.match(place.right)):
         return True
     if place.next_letter.islower():
         return bool(_ORDINAL.search(left) or _ROMAN.search(left))
@@ -249,8 +254,8 @@ def _is_ordinal_before(place: Place) -> bool:
     word = place.next_word
     if not word[:1].isupper() or word.lower() in starts(language):
         return False
-    is_world_war = language == "tr" and word == "Dünya" and is_short
-    return is_world_war or _ROMAN_OF_NEXT.search(left) is not None
+    is_title = language == "tr" and word.startswith(("Dünya", "Yüzyıl")) and is_short
+    return is_title or _ROMAN_OF_NEXT.search(left) is not None
 
 
 _DAY = re.compile(r"(?<!\d)\d{1,2}\.$")
@@ -277,6 +282,9 @@ def _is_in_a_date(place: Place) -> bool:
 _NUMBER = re.compile(r"[(\[~±<>§#№+-]?\s?(?:\d|(?!I\b)[IVXLC]{1,8}\b(?!['’]))")
 """A numeral with an apostrophe is a word of French: ``C'est``."""
 _BEHIND_A_NUMBER = re.compile(r"\d\.?\s?[^\W\d_]+\.$")
+_BOOK = re.compile(r"\b[A-ZÀ-ÞΑ-ΩА-Я][^\W\d_]{1,5}\.$")
+_VERSE = re.compile(r"\d{1,3}:\d{1,3}(?!\s?(?:Uhr|h\b|[ap]\.?\s?m))")
+"""A book of the Bible and a chapter with its verse: ``1 Cor. 13:4``."""
 _LETTER_ALONE = re.compile(r"(?:^|[\s(\[])[^\W\d_]\.$")
 
 
@@ -285,12 +293,38 @@ def _is_before_number(place: Place) -> bool:
     left = place.left[-24:]
     if _BEHIND_A_NUMBER.search(left) and place.is_behind(units(place.language)):
         return False
+    if _BOOK.search(left) and _VERSE.match(place.right):
+        return True
     if left.endswith(" ."):  # of a tokenized text
         return not before_numbers(place.language).isdisjoint(left[:-2].split()[-1:])
     is_letter = left[-2:-1].islower() and _LETTER_ALONE.search(left) is not None
     return (is_letter and place.right[0].isdigit()) or place.is_behind_number_word(
         before_numbers(place.language)
     )
+
+
+_SHORTENED = re.compile("(?:str|nr|insg|insges|schn|[dgnt]l|ährl|schl)$")
+"""Ends of abbreviations of German, such as ``Goethestr.`` and ``jährl.``."""
+_AMOUNT_OF = re.compile(r"\d+(?:[.,:]\d+)*\s?[%€$£]?\s?[^\W\d_]{2}")
+
+
+def _is_before_digits(place: Place) -> bool:
+    """Whether a number in digits goes on behind what may be an abbreviation.
+
+    In languages that need capitals a sentence ends there only behind a whole word or a year, and
+    the next one has a word behind its number.
+    """
+    language, word = place.language, place.last_words[0]
+    if language not in NEED_CAPITALS or not place.right[0].isdigit():
+        return False
+    if not _AMOUNT_OF.match(place.right):
+        return True
+    if re.fullmatch(r"\d{4}", word) or word in real_words(language):
+        return False
+    lists = (before_words, before_numbers, units)
+    is_known = any(place.is_behind(words(code)) for words in lists for code in (language, "en"))
+    is_word = word.isalpha() and len(word) > 2 and not _has_no_vowel(word)
+    return is_known or not is_word or _SHORTENED.search(word) is not None
 
 
 _BEHIND = frozenset(")]\"'”“’‘»«›‹")
@@ -315,12 +349,15 @@ _INVERTED = re.compile(
 
 
 def _is_uttered(place: Place) -> bool:
-    """Whether a verb in lower case says who utters a question or an exclamation."""
-    is_loud = place.left.endswith(("?", "!"))
-    return is_loud and (_INVERTED.match(place.right) is not None or place.next_word in _VERBS)
+    """Whether a verb in lower case, or one behind a dash, says who utters a question."""
+    if not place.left.endswith(("?", "!")):
+        return False
+    is_behind_dash = place.right[0] in "–—" and not place.is_informal
+    is_verb = _INVERTED.match(place.right) is not None or place.next_word in _VERBS
+    return is_behind_dash or is_verb
 
 
-_VOWELS = frozenset("aeiouyæøœıəɨаеёиоуыэюяєіїўъαεηιουω")
+_VOWELS = frozenset("aeiouyæøœıəɨаеёиоуыэюяєіїўъәөүұαεηιουω")
 
 
 def _is_abbreviation(place: Place) -> bool:
@@ -479,7 +516,7 @@ def _is_joined_to(first: str, right: str, *, is_behind_digit: bool) -> bool:
         return re.match(_NOTE, right) is not None
     if first in "–—":
         return is_behind_digit
-    return first.isdigit() or first in ")]},;:-/%&=_+#@*~^" or bool(re.match(_SUPERSCRIPT, first))
+    return first.isdigit() or first in ")]},;:-/%&=_+#@*~^…" or bool(re.match(_SUPERSCRIPT, first))
 
 
 def _token(place: Place) -> str:
@@ -542,6 +579,7 @@ _PART_BEHIND = re.compile(rf"{_LETTER}{{1,3}}\.")
 
 # ---- ends that sentencex misses ----
 
+_QUOTED_ENDS = "(?:[”“»«\"'’]|\\s[»“](?=\\s))*"
 _POSSIBLE = re.compile(
     rf"(?P<khmer>[។៕]+[{_CLOSING}]*\s*)"
     r"|(?P<tibetan>༎\s*|།\s*།\s*|།\s+)"
@@ -549,10 +587,13 @@ _POSSIBLE = re.compile(
     rf"|(?P<bracket>[{_STOPS}][”’\"']?(?:[)\]}}][”’\"']?\s+|）))"
     rf"|(?P<note>[{_STOPS}][{_CLOSING}]*(?:\d{{1,3}}(?:[,–-]\d{{1,3}})*"
     rf"|{_SUPERSCRIPT}{{1,3}}[⁾)]?|{_NOTE}{{1,5}})\s+)"
+    rf"|(?P<pause>…{_QUOTED_ENDS}\s+)"
     r"|(?P<stop>\.\s+)"
     r"|(?P<loud>[?!]\s+)"
 )
 _ANY_STOP = re.compile(rf"[{_STOPS}༎|]")
+_PAUSE = re.compile(rf"(?:[{_IN_WORD},;][”»\"'’]*\s?|[?!])…+{_QUOTED_ENDS}$")
+"""An ellipsis behind a word. sentencex ends a sentence behind three full stops only."""
 _TIBETAN_ENDS = re.compile("(?:^|[་༌ ])(?:ཡིན|རེད|ཡོད|འདུག|མེད|མིན|སོང|བྱུང|[གངདནབམའརལསཏ]ོ|[^་༌ ]*འོ)[་༌]?།$")
 """Final verbs and particles of Tibetan, whose mark stands behind clauses and in lists too."""
 
@@ -583,6 +624,10 @@ def is_missed_end(place: Place, kind: str) -> bool:
             return _can_begin(place) and _is_note_end(place)
         case "small":
             return place.is_informal and not is_wrong_end(place)
+        case "pause":
+            is_english_i = place.language == "en" and re.match(r"I\b", place.right)
+            is_behind_word = _PAUSE.search(place.left) is not None
+            return is_behind_word and place.next_letter.isupper() and not is_english_i
         case "stop":
             return _is_before_amount(place) or _is_stop_end(place)
         case "loud":
@@ -635,11 +680,16 @@ def _is_stop_end(place: Place) -> bool:
         return True
     if place.last_words[0] in real_words(language) or _is_answer(place):
         return place.right[:1].isalpha() and not _NUMBER.match(place.right)
-    if not is_end and not (place.begins_sentences and place.is_behind(units(language))):
+    is_unit = place.is_behind(units(language)) or _UNIT_LETTER.search(place.left[-8:]) is not None
+    if not is_end and not (place.begins_sentences and is_unit):
         return False
     if place.left.rfind("(") > place.left.rfind(")"):
         return False
     return place.begins_sentences or (language != "de" and place.next_word[:1].isupper())
+
+
+_UNIT_LETTER = re.compile(r"\d\s?[a-zа-я]\.$")
+"""The letter of a unit behind its number, such as that of meters."""
 
 
 def _is_answer(place: Place) -> bool:

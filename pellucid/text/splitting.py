@@ -69,11 +69,15 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     pieces = [piece for line in lines_of(text, language) for piece in _cut(line, language, known)]
 
     # White space before the first piece with words belongs to it, other white space to the piece
-    # in front of it.
+    # in front of it; so do marks that are not seen, such as the end of a direction.
     begins = itertools.accumulate(map(len, pieces), initial=0)
-    spoken = [begin for begin, piece in zip(begins, pieces, strict=False) if not piece.isspace()]
+    spoken = [begin for begin, piece in zip(begins, pieces, strict=False) if _is_seen(piece)]
     bounds = itertools.pairwise([0, *spoken[1:], len(text)])
     return [_sentence(text[begin:end], begin) for begin, end in bounds]
+
+
+def _is_seen(piece: str) -> bool:
+    return any(each.isprintable() and not each.isspace() for each in piece)
 
 
 def _sentence(piece: str, start: int) -> Sentence:
@@ -140,8 +144,8 @@ _OPENED = re.compile(r"[.!?…]\s+[\"'“„«‘‚]$")
 """Between two sentences, without a space behind it."""
 
 
-_MAY_BEGIN = re.compile(r"(?<=[^.][.?!])\s+(?=[^\W\d_])(.)")
-"""The first letter behind an end of a sentence, but not behind an ellipsis."""
+_MAY_BEGIN = re.compile(r"(?<=[^.][.?!])\s+(?=[^\W_])(.)")
+"""The first letter or digit behind an end of a sentence, but not behind an ellipsis."""
 _SPACES_BEFORE_A_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
 """Possessive, and from the start of a run of spaces only, so that it takes linear time."""
 
@@ -157,11 +161,11 @@ def _segment(line: str, language: str) -> Iterable[str]:
     sentencex 1.0.32 panics, which no ``except Exception`` catches, where a capital letter, a space
     of more than one byte (a no-break space, say) and a full stop follow one another. Such a space
     is shown to it as one of ASCII, which changes no number of characters. In languages that need
-    one, each word that may begin a sentence is shown with a capital.
+    one, each word or number that may begin a sentence is shown with a capital.
     """
     shown = line
     if language in NEED_CAPITALS:
-        shown = _MAY_BEGIN.sub(lambda found: found[0][:-1] + found[1].upper()[0], shown)
+        shown = _MAY_BEGIN.sub(lambda found: found[0][:-1] + _capital(found[1]), shown)
     if not line.isascii():
         shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), shown)
 
@@ -180,6 +184,10 @@ def _segment(line: str, language: str) -> Iterable[str]:
             yield line[begin : start + end]
             begin = start + end
         start = begin
+
+
+def _capital(first: str) -> str:
+    return first.upper()[0] if first.isalpha() else "A"
 
 
 def _with_ascii_spaces(blank: str) -> str:

@@ -119,6 +119,28 @@ def test_other_languages_are_found_and_dropped_where_languages_are_named(files):
     assert (wrong.code, "is not two languages with a hyphen" in wrong.err) == (2, True)
 
 
+def test_files_that_are_mostly_in_other_languages_are_not_usable(tmp_path):
+    german = ["Das Kind schläft seit drei Stunden.", "Wir haben gestern im Garten gearbeitet."]
+    english = ["The child has been sleeping for hours.", "We worked in the garden yesterday."]
+    (tmp_path / "a.en").write_text("\n".join(german) + "\n")
+    (tmp_path / "a.de").write_text("\n".join(english) + "\n")
+    said = pellucid("check", "a.en", "a.de", "--languages", "en-de", folder=tmp_path)
+    assert said.code == 65
+    assert (
+        "training would go wrong: 2 pairs are in other languages; are source and target exchanged?"
+        in said.out
+    )
+    assert pellucid("check", "a.en", "a.de", "--languages", "de-en", folder=tmp_path).code == 0
+
+
+def test_blank_lines_at_the_end_of_a_side_are_to_be_taken_away(files):
+    with (files / "a.en").open("ab") as end:
+        end.write(b"\n\n")
+    said = pellucid("check", "a.fr", "a.en", folder=files)
+    assert said.code == 65
+    assert said.out.endswith("; take away the blank lines at the end of the target\n")
+
+
 def test_a_lost_line_ends_with_65(files):
     lines = (files / "a.en").read_bytes().split(b"\n")
     (files / "a.en").write_bytes(b"\n".join(lines[:120] + lines[121:]))
@@ -218,6 +240,15 @@ def test_unrelated_files_are_called_unrelated(files):
     with pytest.raises(DataError, match="do not resemble each other anywhere") as caught:
         list(iterate_pairs(PairFiles((files / "a.fr",), (files / "b.en",))))
     assert "look whether these are the two sides of one text" in caught.value.hint
+
+
+def test_lines_that_are_not_translated_yet_make_no_unrelated_file(files):
+    for name, blank in (("a.fr", 3), ("a.en", 4)):
+        lines = (files / name).read_text().splitlines()
+        lines = ["  " if row % blank == 1 else line for row, line in enumerate(lines)]
+        (files / name).write_text("\n".join(lines) + "\n")
+    report = json.loads(pellucid("check", "a.fr", "a.en", "--json", folder=files).out)
+    assert (report["unrelated"], report["verdict"]) == (False, "usable")
 
 
 def test_unrelated_sides_are_called_unrelated_in_every_format(files):

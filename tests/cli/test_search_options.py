@@ -190,6 +190,8 @@ def test_scoring_says_how_likely_each_line_and_the_whole_text_is(tiny_run: Path,
     expected = library.load(tiny_run).score(LINES, targets.read_text("utf-8").split("\n")[:-1])
     plain = pellucid("score", tiny_run, sources, targets)
     assert plain.code == 0
+    blank = "1 line has a blank side, which is scored as an empty text; the first is line 2"
+    assert f"WARNING: {blank}" in plain.err
     for line, scored in zip(plain.out.splitlines(), expected, strict=True):
         total, score, perplexity = map(float, line.split("\t"))
         assert total == pytest.approx(math.fsum(scored.token_log_probs), abs=1e-4)
@@ -215,6 +217,8 @@ def test_scoring_says_how_likely_each_line_and_the_whole_text_is(tiny_run: Path,
     assert [line.split("\t")[0] for line in flat.out.splitlines()] == [
         line.split("\t")[1] for line in flat.out.splitlines()
     ]
+    named = pellucid("score", tiny_run, targets, sources)
+    assert "are source and target exchanged?" in named.err
     targets.write_text("one\n")
     refused = pellucid("score", tiny_run, sources, targets)
     assert refused.code == 65

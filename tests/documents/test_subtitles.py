@@ -311,6 +311,9 @@ def test_subtitles_in_windows_1252_stay_in_it_and_this_is_said():
     ("language", "page", "text"),
     [
         ("pl", "cp1250", "Zażółć gęślą, jaźń"),
+        ("pl", "iso8859-2", "Zażółć gęślą, jaźń"),
+        ("cs", "iso8859-2", "Příliš žluťoučký"),
+        ("sk", "cp1250", "Ľahký kôň"),
         ("cs_CZ", "cp1250", "Příliš žluťoučký"),
         ("ru", "cp1251", "красный дом"),
         ("el", "cp1253", "το σπίτι"),
@@ -326,7 +329,8 @@ def test_a_file_in_the_code_page_of_its_language_is_read_in_it(language: str, pa
     found = translate_document(f"{HEAD}{text}\n".encode(page), translator, "a.srt", counts=counts)
     assert translator.seen == [text]
     assert sorted(found.decode(page).casefold()) == sorted(f"{HEAD}{text}\n".casefold())
-    assert counts.notes[0].startswith(f"it is not UTF-8 and was read as Windows-{page[2:]}")
+    name = page.replace("cp", "Windows-").replace("iso", "ISO ")
+    assert counts.notes[0].startswith(f"it is not UTF-8 and was read as {name}")
 
     table, columns = f"id,x\n1,{text.replace(',', '')}\n", ReadOptions(("x",))
     translator.seen.clear()

@@ -149,7 +149,14 @@ def test_a_missing_partner_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "count", "hint"),
-    [("only one", 1, ""), ("a\tb\tCC-BY", 3, "keep two columns, for example: cut -f1,2")],
+    [
+        ("only one", 1, ""),
+        ("a\tb\tCC-BY", 3, "keep two columns, for example: cut -f1,2"),
+        ("17\ta\tb", 3, "keep two columns, for example: cut -f2,3"),
+        ("17\ta\t4711\tb", 4, "keep two columns, for example: cut -f2,4"),
+        ("a\tb\t0.97", 3, "keep two columns, for example: cut -f1,2"),
+        ("1\t2\t3", 3, "keep two columns, for example: cut -f1,2"),
+    ],
 )
 def test_a_tsv_line_must_have_two_columns(tmp_path, line, count, hint):
     path = write(tmp_path, "a.tsv", f"a\tb\n{line}\n")

@@ -465,3 +465,82 @@ def test_a_sentence_in_lower_case_goes_on_behind_an_abbreviation_and_a_name(
 )
 def test_answers_and_contracted_words_begin_sentences(language: str, expected: str):
     assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", "He was gone… |The house was empty. |Well… I know… the end. |Why?… |Nobody knows…"),
+        ("en", "“But…” |“No!” |… And so on. |Add (…) More. |He came … |Then he left."),
+        (
+            "ru",
+            "Ну… |Я не знаю. |Ну... не знаю. |Что?.. |Нет. |Что?.. не знаю. |— Ну… — сказал он.",
+        ),
+        ("pl", "No... nie wiem. |Tak… |Potem poszli."),
+        ("fr", "« Bon… » Il partit. |« Bon… » dit-il. |Euh… |Je ne sais pas."),
+        ("es", "No sé… |¿Y tú? |Bueno… |—No."),
+        ("de", "Er ging … |Dann kam sie. |Von A… bis Ende. |Er schwieg … |»Nein.«"),
+        ("zh", "我不知道……他走了。"),
+    ],
+)
+def test_an_ellipsis_of_one_character_ends_a_sentence_where_three_full_stops_do(
+    language: str, expected: str
+):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("ru", "— Куда ты? — спросил он. |— Домой. |— Что? |— Он встал."),
+        ("pl", "– Idziesz? – zapytał. |– Nie! – krzyknęła. |– Tak."),
+        ("pt", "— Vens? — quis saber ela. |— Não."),
+        ("en", "are you sure? |– yes."),
+    ],
+)
+def test_a_sentence_goes_on_behind_a_dash_with_who_utters_it(language: str, expected: str):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", "Das ist gut. |20 Leute kamen. |Er starb 1945. |3 Jahre später kam sie."),
+        ("de", "Wirklich? |20 Leute! |Um 17 Uhr. |15 Uhr ist zu früh. |2019 kam er."),
+        ("de", "Goethestr. 5 ist da, jährl. 100 Euro, Okt. 2019, Mo. 12 Uhr, inkl. 20 Teile."),
+        ("de", "Am 19. 20. und 21. Mai, 5. 12. 2019, Verl. 2010, Wien, Hausnr. 3 links."),
+        ("da", "Hunden er stor. |20 mennesker kom. |Han kom d. 5. okt. 2019 kl. 5 og nr. 3 kom."),
+        ("cs", "Pes je velký. |20 lidí přišlo. |Viz č. 5 dole, odst. 2 písm. 3 zákona."),
+        ("sk", "Pes je veľký. |20 ľudí prišlo."),
+        ("fi", "Koira on suuri. |20 ihmistä tuli. |Ks. s. 5 ja puh. 09 on."),
+        ("ca", "El gos és gran. |20 persones van venir."),
+        ("lb", "Den Hond ass grouss. |20 Leit koumen."),
+        ("kk", "Ит үлкен. |20 адам келді."),
+    ],
+)
+def test_a_sentence_may_begin_with_a_number_in_languages_that_need_capitals(
+    language: str, expected: str
+):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", "See 1 Cor. 13:4 and Rom. 8:28. |It says so. |Encl. 2 documents, apt. 5."),
+        ("ru", "См. 1 Кор. 13:4. |Он род. 5 мая."),
+        ("en", "He ran 100 m. |He won. |It took 5 s. |Then it stopped. |It is 5 m. long."),
+        ("ru", "Высота 5 м. |Он упал."),
+        ("fr", "En 1990 M. Le Pen parla. |Env. 5 pers. sont venues."),
+        ("af", "Mnr. Botha het gekom. |Hy eet appels ens. |Sy wag."),
+        ("hu", "Az 5. § (2) bek. b) pontja szerint igen."),
+        ("pl", "J. Kowalski i in. zbadali to z dn. 5 maja. |Dnia 3 bm. odbyło się to."),
+        ("bg", "Бул. „Витоша“ № 5, ет. 3, ап. 7."),
+        ("sv", "Enl. 5 kap. gäller detta."),
+        ("el", "Το άρθρ. 5 παρ. 2 εδ. β' ισχύει."),
+        ("ro", "Str. Lungă nr. 5, sc. 2, ap. 3. |Tel. 123."),
+        ("tr", "19. Yüzyılda oldu."),
+    ],
+)
+def test_verses_units_and_parts_of_laws_and_addresses(language: str, expected: str):
+    assert_cut(expected, language)

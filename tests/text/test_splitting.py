@@ -200,3 +200,11 @@ def test_abbreviations_and_blank_lines_by_the_thousand_are_kept():
     text = "Abb. " * 1000 + "x" + "\n" * 1000 + "y"
     found = split_sentences(text, "de")
     assert [(each.text[-6:], len(each.after)) for each in found] == [("Abb. x", 1000), ("y", 0)]
+
+
+def test_a_mark_that_is_not_seen_is_no_sentence():
+    """Word ends a direction behind the last stop of a text."""
+    assert [each.text for each in split_sentences("\u202bHe ran.\u202c", "en")] == [
+        "\u202bHe ran.\u202c"
+    ]
+    assert len(split_sentences("He ran.\u200f He slept.\u200b", "en")) == 2

@@ -6,7 +6,6 @@ at the distance of the shift do. ``Likeness`` learns to score a pair of lines fr
 themselves; ``find_misalignment`` searches for the shift.
 """
 
-import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
@@ -262,11 +261,16 @@ are 0.041 to 2.6 and at least 9 times those by chance; of the same lines shuffle
 def are_unrelated(source: SideScan, target: SideScan, found: Misalignment | None) -> bool:
     """Whether the lines of the files resemble each other no more than lines by chance do.
 
-    ``found`` is what ``find_misalignment`` gave. Few lines are not judged. Texts of which one side
-    has neither its length nor its numbers from the other, such as labels, are unrelated by this.
+    ``found`` is what ``find_misalignment`` gave. Few lines are not judged, nor lines that are blank
+    on a side, such as strings that are not translated yet. Texts of which one side has neither its
+    length nor its numbers from the other, such as labels, are unrelated by this.
     """
     shared = min(source.line_count, target.line_count)
-    if shared < _FEWEST_JUDGED:
+    blank = [side.problems["empty"].mask(0, shared) for side in (source, target)]
+    if found is None and np.any(blank):
+        full = np.flatnonzero(~(blank[0] | blank[1]))
+        source, target = source.rows(full), target.rows(full)
+    if min(source.line_count, target.line_count) < _FEWEST_JUDGED:
         return False
 
     if found is None and _length_correlation(source, target) < _LEAST_CORRELATION:
@@ -280,9 +284,7 @@ def are_unrelated(source: SideScan, target: SideScan, found: Misalignment | None
     by_chance = 0.0
     for _ in range(_ORDERS):
         order = random.permutation(target.line_count)
-        mixed = dataclasses.replace(
-            target, lengths=target.lengths[order], traits=target.traits[order]
-        )
+        mixed = target.rows(order)
         place = None if found is None else find_misalignment(source, mixed)
         by_chance = max(by_chance, _likeness(source, mixed, place))
     return likeness < max(_LEAST_LIKENESS, _TIMES_CHANCE * by_chance)

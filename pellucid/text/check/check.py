@@ -188,6 +188,11 @@ class Diagnosis:
         elif self.findings["source_equals_target"].count > _MOST_COPIES * usable:
             problems.append("source and target are the same text")
 
+        foreign = self.findings.get("other_language")
+        if foreign is not None and 2 * foreign.count > usable > 0:
+            problems.append(
+                f"{foreign.count} pairs are in other languages; are source and target exchanged?"
+            )
         return problems
 
     def refuse_misaligned(self) -> None:

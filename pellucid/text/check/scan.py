@@ -9,7 +9,7 @@ import contextlib
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Generic, Literal, TypeVar, cast, get_args
 
@@ -265,6 +265,10 @@ class SideScan:
             self.has_composed,
             {script: rows.below(line_count) for script, rows in self.scripts.items()},
         )
+
+    def rows(self, rows: npt.NDArray[np.intp]) -> "SideScan":
+        """The lengths and traits of these lines, in this order."""
+        return replace(self, lengths=self.lengths[rows], traits=self.traits[rows])
 
 
 def scan(path: Path, most_lines: int | None = None) -> SideScan:

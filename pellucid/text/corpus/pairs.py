@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
@@ -204,7 +204,9 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
         raise DataError(
             f"{name}, line {number}: a line must be source, tab, target,"
             f" got {len(columns)} columns",
-            hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
+            hint=f"keep two columns, for example: cut -f{_texts_of(columns)}"
+            if len(columns) > 2
+            else "",
         )
 
     # Learned as a pair, a header would do little harm, but it shows that the file was not meant as
@@ -216,6 +218,12 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
             hint="remove it, for example: tail -n +2; or name its columns as in pairs.tsv#en",
         )
     return columns[0], columns[1]
+
+
+def _texts_of(columns: Sequence[str]) -> str:
+    """The numbers of the first two columns with letters; the others may be ids and scores."""
+    texts = [str(number) for number, text in enumerate(columns, 1) if any(map(str.isalpha, text))]
+    return ",".join(texts[:2] if len(texts) > 1 else ("1", "2"))
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,31 @@ const LETTERS = /\p{L}/gu;
 const BROKEN = "\ufffd";
 const SIGNS = /(?![\0-\x7f])[\p{P}\p{S}\p{N}]/gu; // of ASCII a byte is a token that may have been learned
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
-const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009 ]\p{Nd}+)*/gu;
-const WHOLE = /^(?:\p{Nd}+|\p{Nd}{1,3}(?:[.,'’\u00a0\u202f\u2009 ]\p{Nd}{3})+)$/u;
+const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009\u066b\u066c ]\p{Nd}+)*/gu;
+const WHOLE = /^(?:\p{Nd}+|\p{Nd}{1,3}(?:[.,'’\u00a0\u202f\u2009\u066c ]\p{Nd}{3})+)$/u;
 const DATE = /^(?:\p{Nd}{1,2}([./])\p{Nd}{1,2}\1\p{Nd}{4}\.?|(?:0?[1-9]|[12]\p{Nd}|3[01])\.(?:0?[1-9]|1[0-2])\.)$/u;
 const CLOCK = /^(\p{Nd}{1,2})(?:[.:](\p{Nd}{2}))?$/u;
 // letters and words of languages that have words for a hundred thousand or for ten thousand
 const OTHER_SCALES = /[\u0900-\u0dff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|(?:^|[^\p{L}\p{N}_])(?:lakh|crore)/iu;
+// the same without letters of Chinese, Japanese and Korean that are in other words too
+const OTHER_UNITS = /[万萬亿億만억\u0900-\u0dff]|(?:^|[^\p{L}\p{N}_])(?:lakh|crore)/iu;
+const ALL_DIGITS = /^\p{Nd}+$/u;
+const DECIMAL = /^\p{Nd}+[.,\u066b]\p{Nd}{1,2}$/u;
+const CHINESE_DIGITS = "〇一二三四五六七八九";
+const CHINESE_UNITS = { 十: 10, 百: 100, 千: 1000 };
+const CHINESE_NUMBER = /[〇一二三四五六七八九○零两兩十百千萬万億亿]{2,20}/gu;
+const ERAS = { 明治: 1867, 大正: 1911, 昭和: 1925, 平成: 1988, 令和: 2018, 民國: 1911, 民国: 1911 };
+const ERA_YEAR = new RegExp(`(${Object.keys(ERAS).join("|")})${SPACE}?(\\p{Nd}{1,3}|元)${SPACE}?年`, "gu");
+const THAI = /[\u0e00-\u0e7f]/u;
+const BUDDHIST_YEAR = /(?<!\p{Nd})2[45]\p{Nd}\p{Nd}(?!\p{Nd})/gu;
+const BUDDHIST_ERA = 543;
+const MIXED = new RegExp(`(?<![\\p{Nd}/])(\\p{Nd}+)(?:${SPACE}?([½¼¾])| ([13]/[24])(?![\\p{Nd}/]))`, "gu");
+const FRACTIONS = { "½": ".5", "1/2": ".5", "¼": ".25", "1/4": ".25", "¾": ".75", "3/4": ".75" };
+// the number of a note or a source, which is never spelled out
+const REFERENCE = /\[\p{Nd}{1,3}\]/gu;
+// the point of .5, which is 0.5
+const BARE_POINT = /(?<![\p{L}\p{N}_.,])[.,](?=\p{Nd})/gu;
+const GROUPED = /(?<=\p{Nd})[^\p{L}\p{N}_](?=\p{Nd}{3})/gu;
 // half past 3 is "halb 4" in German
 const HALF = /(?:^|[^\p{L}\p{N}_])(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)/iu;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
@@ -137,13 +156,17 @@ function repeats(tokens) {
 }
 
 function changedNumbers(source, text) {
+  const isReadOut = !LETTER.test(source) && LETTER.test(text);
+  source = withPlainNumbers(source, text);
+  text = withPlainNumbers(text, source);
   const [ours, theirs] = [numbers(source), numbers(text)];
-  if (ours.length > 0 && !LETTER.test(source) && LETTER.test(text)) {
+  if (ours.length > 0 && isReadOut) {
     return "the text has no letters, and the translation has some";
   }
   const ways = [(own, others) => onlyIn(own, others, LEAST_CHANGED)];
   if (!HALF.test(source) || !HALF.test(text)) ways.push(digitOnlyIn);
   if (!OTHER_SCALES.test(source + text)) ways.push(scaledOnlyIn);
+  if (!OTHER_UNITS.test(source + text)) ways.push(pointedOnlyIn);
   for (const way of ways) {
     const [missing, fresh] = [way(ours, theirs), way(theirs, ours)];
     if (missing.length > 0 && fresh.length > 0) {
@@ -153,7 +176,41 @@ function changedNumbers(source, text) {
   const missing = onlyIn(ours, theirs, LEAST_DIGITS);
   if (missing.length > 0) return `${named(missing)} of the text is not in the translation`;
   const fresh = onlyIn(theirs, ours, LEAST_DIGITS);
-  return fresh.length > 0 ? `the translation has ${named(fresh)}, which the text does not have` : null;
+  if (fresh.length > 0) return `the translation has ${named(fresh)}, which the text does not have`;
+  const written = new Set(partsOf(text).map(allDigitsOf));
+  const lost = (source.match(REFERENCE) ?? []).filter((each) => !written.has(allDigitsOf(each)));
+  return lost.length > 0 ? `${named(lost)} of the text is not in the translation` : null;
+}
+
+/** The text with mixed fractions as decimals, and numbers in words of Chinese and years of other eras as `other` has them, if it does. */
+function withPlainNumbers(text, other) {
+  text = text.replace(MIXED, (_, whole, sign, parts) => whole + FRACTIONS[sign ?? parts]).replace(BARE_POINT, "0.");
+  const known = new Set(partsOf(other.replace(GROUPED, "")));
+  if (known.size === 0) return text;
+  const year = (written, number) => (known.has(String(number)) ? ` ${number} ` : written);
+  const value = (digits) => Number(allDigitsOf(digits));
+  text = text
+    .replace(ERA_YEAR, (found, era, count) => year(found, ERAS[era] + (count === "元" ? 1 : value(count))))
+    .replace(CHINESE_NUMBER, (found) => year(found, chineseValue(found)));
+  return THAI.test(text) ? text.replace(BUDDHIST_YEAR, (found) => year(found, value(found) - BUDDHIST_ERA)) : text;
+}
+
+/** The number that words or digits of Chinese name: 三百六十五 is 365, 二〇二四 2024. */
+function chineseValue(written) {
+  let [total, part, digit] = [0n, 0n, 0n];
+  for (const letter of written) {
+    if (letter in CHINESE_UNITS) {
+      part += (digit || 1n) * BigInt(CHINESE_UNITS[letter]);
+      digit = 0n;
+    } else if ("萬万億亿".includes(letter)) {
+      total = (total + part + digit) * ("萬万".includes(letter) ? 10n ** 4n : 10n ** 8n);
+      part = digit = 0n;
+    } else {
+      // ○ and 零 are other zeros
+      digit = 10n * digit + BigInt("两兩".includes(letter) ? 2 : Math.max(0, CHINESE_DIGITS.indexOf(letter)));
+    }
+  }
+  return total + part + digit;
 }
 
 const partsOf = (written) => written.match(/\p{Nd}+/gu) ?? [];
@@ -212,6 +269,20 @@ function scaledOnlyIn(ours, others) {
   const isScaled = (value) => (lengths.get(bare(value)) ?? []).some((length) => (value.length - length) % 3 !== 0);
   return values.filter(([, value]) => !known.has(value) && isScaled(value)).map(([written]) => written);
 }
+
+/** The numbers of which the other text has one with the same digits, and one of the two has a decimal point: 2.5 and 25. */
+function pointedOnlyIn(ours, others) {
+  const known = new Set(byPoint(others).map(([, digits, isPointed]) => `${digits} ${isPointed}`));
+  return byPoint(ours)
+    .filter(([, digits, isPointed]) => !known.has(`${digits} ${isPointed}`) && known.has(`${digits} ${!isPointed}`))
+    .map(([written]) => written);
+}
+
+/** Numbers as they are written, their digits, and whether they have a decimal point. */
+const byPoint = (all) =>
+  all
+    .filter(([written, digits]) => digits !== "" && (ALL_DIGITS.test(written) || DECIMAL.test(written)))
+    .map(([written]) => [written, allDigitsOf(written).replace(/^0+/, ""), !ALL_DIGITS.test(written)]);
 
 /** Whole numbers as they are written, and their digits without zeros in front. */
 const wholeNumbers = (all) =>
