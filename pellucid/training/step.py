@@ -387,10 +387,7 @@ def find_gradient(
     gradients = _gradients(model)
     whole_norm = process_group.whole_norm(joint_norm(gradients))
 
-    # Copied to the host at once: the only time an update waits for an accelerator. The host needs
-    # them to decide whether the update is applied at all.
-    read = torch.cat([each.view(-1) for each in (figures, whole_norm, first_norm)])
-    loss_sum, likelihood_sum, tokens, summed_norm, first = read.tolist()
+    loss_sum, likelihood_sum, tokens, summed_norm, first = _read(figures, whole_norm, first_norm)
 
     # An update may have no target token at all: then all sums are 0, and so is the result.
     norm = summed_norm / max(1.0, tokens)
@@ -459,6 +456,15 @@ def apply_gradient(
     with autocast(precision, device):
         optimizer.step()
     return dataclasses.replace(report, applied=True)
+
+
+def _read(*figures: Tensor) -> list[float]:
+    """Copy all figures to the host at once: the only time an update waits for an accelerator.
+
+    The host needs them to decide whether the update is applied at all.
+    """
+    numbers: list[float] = torch.cat([each.view(-1) for each in figures]).tolist()
+    return numbers
 
 
 def _scale_and_clip(
