@@ -281,7 +281,7 @@ def _of_sentence(token: Token, keeps_lines: bool, rules: TagRules) -> Token:
     is_inline = rules.is_inline(token.name) and not (
         token.divides and token.name not in rules.inline
     )
-    if token.kind == "alone" and token.name == "!":
+    if token.kind == "alone" and token.name in ("!", "?"):
         return token
     if token.kind == "alone" and (
         is_inline or (rules.is_void(token.name) and token.name not in (*BLOCKS, *rules.divides))

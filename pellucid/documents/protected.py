@@ -21,7 +21,8 @@ class Form(NamedTuple):
     example: str
     kind: str | None = None
     """The use of it: a ``program`` fills it in, no sentence goes across a ``statement``, a
-    ``bullet`` begins a line, a ``tag`` is no word; of ``braces`` the pattern finds one alone."""
+    ``bullet`` begins a line, a ``tag`` is no word, a ``line`` is one to write on; of ``braces`` the
+    pattern finds one alone."""
 
 
 _LENGTH = r"(?:hh|h|ll|l|L|q|j|z|Z|t|I64|I32)"
@@ -75,6 +76,11 @@ _AMOUNTS = "[%‰°€$£]"
 """Signs behind a number, to which Finnish adds an ending: "50 %:n"."""
 _BULLET = "[-–—*+•·▪◦‣○●→■□◆◇▶▸►➤✓✔✗✘☐☑☒]"
 """A sign before an item of a list, or before a line of speech."""
+LINE_TO_WRITE_ON = (
+    rf"_(?<!{_OF_NAME}_)[_＿]{{2,}}|[_＿]{{3,}}(?!{_OF_NAME})|＿{{2}}"
+    r"|\.{6,}|\.(?: \.){4,}|…{3,}|[-–—]{5,}"
+)
+"""Lines for an answer in forms, and dots up to the number of a page in lists of contents."""
 # Most forms begin with their first sign, and what must not be before it comes next: so every other
 # character is passed over at once.
 FORMS = (
@@ -136,6 +142,7 @@ FORMS = (
     ),
     Form("ERB, EJS", r"<%(?![=%-])[^\n]{0,300}?%>", "<% end %>", "statement"),
     Form("ERB, EJS", r"<%[^\n]{0,300}?%>", "<%= name %>"),
+    Form("PHP", r"<\?(?:php\b|=)[^\n]{0,300}?\?>", "<?= $name ?>"),
     Form("Jinja, Django, Liquid", r"\{%[^\n]{0,300}?%\}", "{% url home %}"),
     Form("Template Toolkit", r"\[%[-+=~]?\s[^\]\n]{1,300}?\s[-+=~]?%\]", "[% name %]"),
     Form("Vue I18n", r"(?<!')\{'[^'\n]{1,40}'\}(?!')", "{'@'}"),
@@ -312,6 +319,7 @@ FORMS = (
         "tag",
     ),
     Form("subtitles", r"[♩♪♫♬]+", "♪♪", "music"),
+    Form("forms", LINE_TO_WRITE_ON, "____", "line"),
     Form("Markdown, footnotes", r"\[\^[^\]\s]{1,60}\]", "[^1]"),
     # In a text that is not HTML.
     Form("HTML", r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", "&nbsp;"),
@@ -400,8 +408,10 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             # The dash before a line is no word of it: no model has to read it. A footnote's mark
             # goes behind the word that it followed.
             is_read = kind not in ("bullet", "music", "tag") and not kept[number].startswith("[^")
-            reads = kept[number] if is_read else ""
-            mark = Alone(number, reads, breaks=kind == "statement")
+            breaks = kind == "statement" or (
+                kind == "line" and _ends_text(pieces, piece, start, end)
+            )
+            mark = Alone(number, kept[number] if is_read else "", breaks=breaks)
             pieces += [piece[at:start], mark]
             at = end
 
@@ -412,6 +422,19 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
 
 
 _COLON_NAME = re.compile(r":\w+")
+_PAGE = re.compile(r"\s*\d{1,5}\s*\Z")
+
+
+def _ends_text(pieces: Sequence[Piece], text: str, start: int, end: int) -> bool:
+    """Whether a text ends at a line to write on: behind a colon, also one in ``pieces``, which are
+    before the text, or before the number of a page.
+    """
+    before = text[:start].rstrip()
+    if not before:
+        before = next(
+            (each.rstrip() for each in reversed(pieces[-4:]) if isinstance(each, str)), ""
+        )
+    return before.endswith((":", "：")) or _PAGE.match(text, end) is not None
 
 
 def _ends_word(pieces: Sequence[Piece]) -> bool:

@@ -400,3 +400,10 @@ def test_html_in_another_encoding_is_refused_by_name(source: bytes, message: str
         read_document(source, "html", "a.html")
     assert str(refused.value) == f"a.html {message}"
     assert hint in refused.value.hint
+
+
+def test_a_deleted_word_and_the_one_that_replaces_it_are_two():
+    source = "<p>It cost <del>ten</del><ins>twenty</ins> euros.</p>"
+    translator = Swapping()
+    translate_document(source.encode(), translator, "a.html")
+    assert translator.seen == ["It cost ten twenty euros."]
