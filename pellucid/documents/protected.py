@@ -70,11 +70,15 @@ _ENDINGS = (
     r"|sql|png|jpe?g|gif|svg|webp|ico|bmp|tiff?|mp[34]|wav|ogg|flac|avi|mkv|webm|epub|srt|vtt)"
 )
 """Ends of names of files, but those that are words."""
+_WINDOWS_PATH = rf"[^\s<>:\"|?*{SPACELESS}\u3001\u3002\uff00-\uff65]{{1,200}}(?<![.,;!?)])"
 _VALUE = r"(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'|[^\s\]\"']{1,300})"
 """The value of an attribute in brackets."""
 _AMOUNTS = "[%‰°€$£]"
 """Signs behind a number, to which Finnish adds an ending: "50 %:n"."""
-_BULLET = "[-–—*+•·▪◦‣○●→■□◆◇▶▸►➤✓✔✗✘☐☑☒]"
+_SIGNS_OF_ITEMS = "•▪▫◦‣○●◎■□◆◇▶▸►➤➢⮚✓✔✗✘☐☑☒❑❒❖✦☞※★☆・\uf020-\uf0ff"
+"""Signs before an item of a list, which may touch its first word. Those in private use are of the
+fonts Symbol and Wingdings, from which Word takes its bullets."""
+_BULLET = rf"[-–—*+·→⁃∙{_SIGNS_OF_ITEMS}]"
 """A sign before an item of a list, or before a line of speech."""
 LINE_TO_WRITE_ON = (
     rf"_(?<!{_OF_NAME}_)[_＿]{{2,}}|[_＿]{{3,}}(?!{_OF_NAME})|＿{{2}}"
@@ -104,7 +108,8 @@ FORMS = (
     Form(
         "files",
         rf"{_NO_NAME}(?:(?:{_OF_NAME}|[.~-]){{1,80}}/){{0,8}}(?:{_OF_NAME}|-){{1,80}}"
-        rf"(?:\.(?:{_OF_NAME}|-){{1,20}}){{0,3}}\.{_ENDINGS}{_NAME_END}",
+        rf"(?:\.(?:{_OF_NAME}|-){{1,20}}){{0,3}}\.{_ENDINGS}{_NAME_END}"
+        r"(?:\?[\w-]{1,40}=[\w&=%.+-]{0,200}(?<![.-]))?(?:#[\w=,%:/-]{1,80}(?<![,:/-]))?",
         "src/report_2.pdf",
     ),
     Form(
@@ -114,10 +119,17 @@ FORMS = (
         rf"(?:/(?:{_OF_NAME}|[.@*-]){{1,80}}){{0,9}}(?<![.*@-])/?",
         "/etc/hosts",
     ),
+    # A dash may be written as two hyphens that touch the word behind them.
+    Form(
+        "commands",
+        r"(?<![\w-])-(?:\w,? --[a-z][\w-]*|-[a-z]+(?:-[a-z]+)+|-[a-z][\w-]*(?==|[ ]{2}|\t))"
+        r"(?:\[?=\w+\]?)?(?![^\n]{0,200}\w--(?!\w))",
+        "-h, --help",
+    ),
     Form(
         "Windows, files",
-        rf"(?<!{_OF_NAME})[A-Z]:\\[^\s<>:\"|?*{SPACELESS}\u3001\u3002\uff00-\uff65]{{1,200}}"
-        r"(?<![.,;!?)])",
+        rf"(?<!{_OF_NAME})[A-Z]:\\(?:Program Files(?: \(x86\))?(?:\\{_WINDOWS_PATH}|(?!{_OF_NAME}))"
+        rf"|{_WINDOWS_PATH})",
         "C:\\a.txt",
     ),
     Form(
@@ -307,7 +319,7 @@ FORMS = (
     Form(
         "signs before a line",
         rf"(?m:^)(?:>(?:[ \t]{{0,3}}>)*(?=\s|\Z|[^\W_]|[\"'“„«¿¡(])(?:[ \t]*{_BULLET}(?=\s))?"
-        rf"|{_BULLET}(?=\s)|[-–—](?=[^\W\d_]))",
+        rf"|{_BULLET}(?=\s)|[-–—](?=[^\W\d_])|[{_SIGNS_OF_ITEMS}](?=[^\W_]))",
         "•",
         "bullet",
     ),
