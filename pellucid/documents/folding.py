@@ -440,9 +440,15 @@ def _is_blank_line(text: str) -> bool:
 
 
 def _without_outer_space(pair: Pair, left: str, right: str) -> list[Item] | None:
-    """A fixed pair with the white space at its ends beside it, where words need it there."""
+    """A fixed pair with the white space at its ends beside it, where words need it there. One of
+    white space alone is read as a space where nothing else parts what is beside it.
+    """
     text = pair.text
     words = text.strip()
+    if text and not words and left.strip() and right.strip():
+        if pair.inner != [text] or _is_blank_line(text):
+            return [pair, " "]
+        return [dataclasses.replace(pair, inner=[], text=""), text]
     is_word = _NUMBER.fullmatch(words) or _STOPS.fullmatch(words)
     if not words or words == text or not (is_word or (is_of_word(left) and is_of_word(right))):
         return None

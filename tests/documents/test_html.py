@@ -407,3 +407,22 @@ def test_a_deleted_word_and_the_one_that_replaces_it_are_two():
     translator = Swapping()
     translate_document(source.encode(), translator, "a.html")
     assert translator.seen == ["It cost ten twenty euros."]
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        # as Word saves two spaces, and one in another format
+        ('A cat<span style="mso-spacerun:yes">&nbsp; </span>came.', ["A cat\xa0 came."]),
+        ("A cat came.<b> </b>Dogs left.", ["A cat came.", "Dogs left."]),
+        ("a <b>cat</b><i>&nbsp;&nbsp;&nbsp; </i>came", ["a cat came"]),
+        ("<input type=radio> Red <input checked type='checkbox'>house", ["Red", "house"]),
+        ("Send <input type=number> cats", ["Send  cats"]),
+    ],
+)
+def test_an_element_of_white_space_parts_two_words_and_a_choice_two_texts(
+    source: str, read: list[str]
+):
+    translator = Swapping()
+    translate_document(f"<p>{source}</p>".encode(), translator, "a.html")
+    assert translator.seen == read
