@@ -35,13 +35,14 @@ hold a part of it. A part of a word, ``(Un)sure``, and the letter of an item, ``
 name of a speaker may stand before it: ``MARY (on phone):``."""
 _SPEAKER = (
     rf"(?:^|(?<=[>}}]))(?:(?:[-–—‐]|>>) ?)?{_NAME}"
-    rf"(?::(?=[\s<{{])|(?<= )(?={_ASIDE}[^\n{_ASIDE_END}]*{_ASIDE_END}:))"
+    rf"(?::(?=[\s<{{])|(?<= )(?=(?:{_ASIDE}[^\n{_ASIDE_END}]*{_ASIDE_END}|\[[^\[\]\n]*\]):))"
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _SOUND = (
-    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?:(?<=[.!?…] )|(?<=[.!?…][\"”] ))[-–—] (?=[{_CAPITALS}¿¡<])"
+    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?:(?<=[.!?…] )|(?<=[.!?…][\"”] ))"
+    rf"(?:[-–—] ?|>>>? ?(?:{_NAME}: )?)(?=[{_CAPITALS}¿¡<])"
     rf"|(?<![^\s>}})♪.!?…-])\[(?=[^\[\]\n]{{1,100}}{any_letter()}[.!?…'\"]?\])"
-    rf"|(?<={any_letter()})\]|(?<={any_letter()}[.!?…'\"])\])"
+    rf"|(?<={any_letter()})\]:?|(?<={any_letter()}[.!?…'\"])\]:?)"
     r"|(?:^|(?<=[>}]))#+ (?=\S)|(?<=\S) #+(?=$|[<{])"
     r"|(?:^|(?<=[>}])(?<!</[bius]>)(?<!</font>)(?<!\{\\[bius]0\}))[-–—‐] ?(?=[^\s\d-])"
 )

@@ -409,3 +409,19 @@ def test_a_file_without_subtitles_is_refused():
 def test_a_subtitle_is_divided_by_what_is_shown(name: str, text: str, found: str):
     head = f"{ASS}{LINE}" if name == "a.ass" else HEAD
     assert said(head + text, name) == head + found
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "found"),
+    [
+        ("-Red house. -Old.", ["Red house.", "Old."], "-HOUSE rED. -oLD."),
+        (">> ANN: Red. >> BOB: Old.", ["Red.", "Old."], ">> ANN: rED. >> BOB: oLD."),
+        ("ANN [in red]: Old", ["in red", "Old"], "ANN [RED IN]: oLD"),
+        ("Red. >>> Old cat", ["Red.", "Old cat"], "rED. >>> CAT oLD"),
+    ],
+)
+def test_two_speakers_in_a_line_are_two_texts(text: str, read: list[str], found: str):
+    translator = Swapping()
+    written = translate_document(f"{HEAD}{text}\n".encode(), translator, "a.srt").decode()
+    assert translator.seen == read
+    assert written == f"{HEAD}{found}\n"
