@@ -14,11 +14,13 @@ _LETTER = r"[^\W\d_]"
 _KEY = re.compile(
     r"[ ]?\((?P<own>[&_])(?P<alone>[A-Za-z])\)"
     rf"|(?<![^\s(\[\"'“«/-])(?P<before>{_LETTER}*)(?P<sign>[&_])"
-    rf"(?P<letter>{_LETTER})(?={_LETTER}*(?:[^\w;=/@&]|\Z))"
+    rf"(?P<letter>{_LETTER})(?=(?P<rest>{_LETTER}*)(?:[^\w;=/@&]|\Z))"
 )
 """``&Open``, ``E&xit``, and the ``(&O)`` of Chinese, Japanese and Korean."""
 _FEWEST = {"&": 1, "_": 2}
-"""By sign, the texts of a file that have it before a word, from which on it is that of keys."""
+"""By sign, the texts of a file that begin a name with it, from which on it is that of keys."""
+_SHORTEST_WORD = 4
+"""Letters on both sides of a sign between two words."""
 _LONGEST = 100
 """Characters of the text of a command."""
 _END = re.compile(r"\s*(?:\.{3}|[….:：])?\s*\Z")
@@ -33,7 +35,8 @@ class _Key:
     piece: int
     start: int
     stop: int
-    begins_word: bool
+    begins_name: bool
+    """Whether the word that it stands in begins with it and a capital, or with ``&``."""
 
 
 class AccessKeyDocument:
@@ -42,7 +45,7 @@ class AccessKeyDocument:
     def __init__(self, document: Document) -> None:
         self._document = document
         keys = [_key_of(segment) for segment in document.segments]
-        begins = Counter(key.sign for key in keys if key and key.begins_word)
+        begins = Counter(key.sign for key in keys if key and key.begins_name)
         self._keys = [
             key if key and begins[key.sign] >= _FEWEST[key.sign] else None for key in keys
         ]
@@ -78,10 +81,13 @@ def _key_of(segment: Segment) -> _Key | None:
         if found is None:
             continue
         sign, letter = found["own"] or found["sign"], found["alone"] or found["letter"]
-        if text.count(sign) > 1 or (found["before"] and not letter.islower()):
-            return None  # AT&T
+        before, rest = found["before"] or "", letter + (found["rest"] or "")
+        is_of_two = bool(before) and min(len(before), len(rest)) >= _SHORTEST_WORD
+        if text.count(sign) > 1 or is_of_two or (before and not letter.islower()):
+            return None  # Drag&drop, AT&T
         start, stop = found.span() if found["own"] else found.span("sign")
-        return _Key(sign, letter, number, start, stop, not found["before"])
+        is_first = not before and (sign == "&" or letter.isupper())
+        return _Key(sign, letter, number, start, stop, is_first)
     return None
 
 

@@ -32,6 +32,7 @@ class Dictionary(Swapping):
         ("E&xit", "Exit", "E&xit", "E&xit"),
         # no keys
         ("AT&T", "AT&T", "at&t", "at&t"),
+        ("Drag&drop", "Drag&drop", "Ziehen&ablegen", "Ziehen&ablegen"),
         ("R & D", "R & D", "F & E", "F & E"),
         ("x &amp; y", "x & y", "a & b", "a &amp; b"),
         ("see x?a=1&b=2", "see x?a=1&b=2", "voir x?a=1&b=2", "voir x?a=1&b=2"),

@@ -300,6 +300,7 @@ def test_placeholders_are_seen_beside_ordinary_text(text: str, kept: list[str]):
     [
         ("-h, --help     show this help", ["-h, --help"]),
         ("--depth=N  set the depth", ["--depth=N"]),
+        ("  -v  show more\n  -w, -W, --width[=<n>]  width", ["-v", "-w, -W, --width[=<n>]"]),
         ("He was --and I agree-- right.", []),
         ("He was --well-known then-- right.", []),
         ("In C:\\Program Files. Then go to D:\\ and back.", ["C:\\Program Files"]),
