@@ -426,3 +426,29 @@ def test_an_element_of_white_space_parts_two_words_and_a_choice_two_texts(
     translator = Swapping()
     translate_document(f"<p>{source}</p>".encode(), translator, "a.html")
     assert translator.seen == read
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        '<i class="material-icons">home</i>',
+        '<span class="material-symbols-outlined">arrow_back</span>',
+        "<mat-icon>search</mat-icon>",
+        '<font face="Wingdings">ü</font>',
+        "<span style='font-family:Wingdings;color:red'>Ø</span>",
+        "<span style='font-family: \"Symbol\"'>a</span>",
+    ],
+)
+def test_the_name_of_a_picture_is_no_word(picture: str):
+    translator = Swapping()
+    source = f"<p>{picture} red house</p><p>old {picture}</p><button>{picture}</button>"
+    found = translate_document(source.encode(), translator, "a.html").decode()
+    assert translator.seen == ["red house", "old"]
+    assert found.count(picture) == 3
+
+
+def test_the_text_of_other_fonts_is_translated():
+    for font in ("style='font-family: Segoe UI Symbol'", "style='font-family:Arial'"):
+        translator = Swapping()
+        translate_document(f"<p><span {font}>red</span></p>".encode(), translator, "a.html")
+        assert translator.seen == ["red"]
