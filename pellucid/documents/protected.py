@@ -21,7 +21,8 @@ class Form(NamedTuple):
     example: str
     kind: str | None = None
     """The use of it: a ``program`` fills it in, no sentence goes across a ``statement``, a
-    ``bullet`` begins a line, a ``tag`` is no word, a ``line`` is one to write on; of ``braces`` the
+    ``bullet`` begins a line, a ``tag`` is no word, a ``line`` is one to write on, a
+    ``box`` one to check within a line; of ``braces`` the
     pattern finds one alone."""
 
 
@@ -333,6 +334,7 @@ FORMS = (
     ),
     Form("subtitles", r"[♩♪♫♬]+", "♪♪", "music"),
     Form("forms", LINE_TO_WRITE_ON, "____", "line"),
+    Form("forms", r"[☐☑☒□](?<![^\s:：\u3040-\u9fff].)(?=\s?[^\W_])", "☐", "box"),
     Form("Markdown, footnotes", r"\[\^[^\]\s]{1,60}\]", "[^1]"),
     # In a text that is not HTML.
     Form("HTML", r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", "&nbsp;"),
@@ -420,8 +422,10 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             kept[number] = piece[start:end]
             # The dash before a line is no word of it: no model has to read it. A footnote's mark
             # goes behind the word that it followed.
-            is_read = kind not in ("bullet", "music", "tag") and not kept[number].startswith("[^")
-            breaks = kind == "statement" or (
+            is_read = kind not in ("bullet", "music", "tag", "box") and not kept[number].startswith(
+                "[^"
+            )
+            breaks = kind in ("statement", "box") or (
                 kind == "line" and _ends_text(pieces, piece, start, end)
             )
             mark = Alone(number, kept[number] if is_read else "", breaks=breaks)

@@ -316,6 +316,22 @@ def test_options_of_commands_and_signs_before_lines_stay(text: str, kept: list[s
     assert kept_of(text) == kept
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Red: □ house □ old cat", ["Red:", "house", "old cat"]),
+        ("☐ Red   ☑ house", ["Red", "house"]),
+        ("性別：□男 □女", ["性別：", "男", "女"]),
+        ("na□ve caf□ here", ["na□ve caf□ here"]),
+    ],
+)
+def test_what_stands_behind_a_box_to_check_is_read_by_itself(text: str, read: list[str]):
+    swapping = Swapping()
+    [found] = translate_segments([Segment((text,))], swapping)
+    assert swapping.seen == read
+    assert re.findall("[□☐☑]", found.text) == re.findall("[□☐☑]", text)
+
+
 def test_what_an_option_does_is_read_by_itself():
     swapping = Swapping()
     text = "  -r, --red    red house\n  --old-cat  old cat\n"
