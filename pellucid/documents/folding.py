@@ -31,7 +31,7 @@ from pellucid.documents.items import (
     text_of,
     tree_of,
 )
-from pellucid.documents.protected import literals_in
+from pellucid.documents.protected import LINE_TO_WRITE_ON, literals_in
 from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment, joined
 from pellucid.documents.side_by_side import (
     SPACED_BAR,
@@ -56,6 +56,7 @@ _JOINER = re.compile(r"['’ʼ&/@_·+‐‑–—-]")
 """A sign that makes one word of two: don't, 1859–1930."""
 _UNIT = re.compile(r"\s?[%‰°$€£¥₹]")
 """Behind a number."""
+_LINE = re.compile(LINE_TO_WRITE_ON)
 _SIGN = re.compile(r"[&+=×÷<>≤≥≈]")
 """A sign that is read as a word between two others."""
 _SIGNED = re.compile(r"[+−–‐‑-]\d{1,3}|\d{0,2}[+−–‐‑-]")
@@ -295,13 +296,16 @@ class Folded:
 
         if item.kind == "script" and self._fold_formula(cluster, waiting, done):
             return
-        if item.has_break:
+        words = text_in(cluster).strip()
+        is_line = _LINE.fullmatch(words) is not None
+        is_label = text_in(done[-2:]).rstrip().endswith(":")
+        if item.has_break or (is_label and (is_line or _is_blank_line(item.text))):
             done.append(self._new_mark(cluster, breaks=True))
             return
-        words = text_in(cluster).strip()
         is_attached = is_of_word(left) or left in _CLOSING
         is_word = (
-            _STOPS.fullmatch(words)
+            is_line
+            or _STOPS.fullmatch(words)
             or (_NUMBER.fullmatch(words) and not is_attached)
             or (_UNIT.fullmatch(words) and text_in(done[-1:]).rstrip()[-1:].isdigit())
             or (_SIGN.fullmatch(words) and not is_of_word(left))
@@ -430,10 +434,21 @@ def _is_cut(text: str, place: int) -> bool:
     return any(start < place < end for start, end in literals_in(text))
 
 
+def _is_blank_line(text: str) -> bool:
+    """Whether it is white space to write on, as no-break spaces are in a page."""
+    return len(text) > 2 and text.isspace()
+
+
 def _without_outer_space(pair: Pair, left: str, right: str) -> list[Item] | None:
-    """A fixed pair with the white space at its ends beside it, where words need it there."""
+    """A fixed pair with the white space at its ends beside it, where words need it there. One of
+    white space alone is read as a space where nothing else parts what is beside it.
+    """
     text = pair.text
     words = text.strip()
+    if text and not words and left.strip() and right.strip():
+        if pair.inner != [text] or _is_blank_line(text):
+            return [pair, " "]
+        return [dataclasses.replace(pair, inner=[], text=""), text]
     is_word = _NUMBER.fullmatch(words) or _STOPS.fullmatch(words)
     if not words or words == text or not (is_word or (is_of_word(left) and is_of_word(right))):
         return None

@@ -4,6 +4,7 @@ import dataclasses
 from typing import assert_never
 
 from pellucid.core.errors import DataError
+from pellucid.documents.access_keys import AccessKeyDocument
 from pellucid.documents.app_strings import (
     AndroidDocument,
     AppleStringsDocument,
@@ -16,7 +17,7 @@ from pellucid.documents.gettext_files import PoDocument
 from pellucid.documents.html_files import HtmlFile
 from pellucid.documents.markdown import MarkdownDocument
 from pellucid.documents.messages import MessageDocument
-from pellucid.documents.names import WITH_MESSAGES, Format
+from pellucid.documents.names import TABLES, WITH_MESSAGES, Format
 from pellucid.documents.office import SLIDES, WORD, OfficeDocument
 from pellucid.documents.opendocument import OpenDocument
 from pellucid.documents.plain import TextDocument
@@ -60,7 +61,11 @@ def read_document(
     both = Languages(*("" if code == UNKNOWN else code for code in codes))
     try:
         document = _read(data, kind, what, options, both)
-        return MessageDocument(document, both.target) if kind in WITH_MESSAGES else document
+        if kind not in WITH_MESSAGES:
+            return document
+        if kind not in TABLES:
+            document = AccessKeyDocument(document)
+        return MessageDocument(document, both.target)
     except RecursionError:
         raise DataError(f"{what} has parts nested too deeply to be read") from None
 

@@ -268,8 +268,12 @@ def _read(
     sources: dict[int, tuple[_Source, _Source]] = {}
     opened: list[int] = []
     number = 0
+    before = ("", "")
 
     for token, source in zip(tokens, written, strict=True):
+        # "<del>old</del><ins>new</ins>": two words.
+        follows_deleted = before in (("end", "del"), ("end", "s"))
+        before = token.kind, token.name
         if token.kind == "text":
             pieces.append(token.text if token.keeps_lines else _BLANK_RUN.sub(" ", token.text))
         elif token.kind == "end":
@@ -278,6 +282,8 @@ def _read(
             pieces.append(Close(closed))
         else:
             sources[number] = (source, ())
+            if token.kind == "start" and token.name == "ins" and follows_deleted:
+                pieces.append(" ")
             if token.kind == "start":
                 opened.append(number)
                 pieces.append(Open(number, token.role))

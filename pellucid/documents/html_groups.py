@@ -29,6 +29,8 @@ _PARAGRAPHS = frozenset(
     ("p", "h1", "h2", "h3", "h4", "h5", "h6", "td", "th", "caption", "a", "button", "label")
 )
 """Elements that are one paragraph: a blank line in one is white space, as templates leave it."""
+_CHOICE = re.compile(r"<input\s[^>]*\btype\s*=\s*[\"']?(?:radio|checkbox)\b", re.IGNORECASE)
+"""A button or box between the choices of a form."""
 _READINGS = frozenset(("rb", "rt", "rtc", "rp"))
 """Parts of a ``ruby``, whose end tags may be left out within a sentence."""
 _DEEPEST_HELD = 8
@@ -281,12 +283,13 @@ def _of_sentence(token: Token, keeps_lines: bool, rules: TagRules) -> Token:
     is_inline = rules.is_inline(token.name) and not (
         token.divides and token.name not in rules.inline
     )
-    if token.kind == "alone" and token.name == "!":
+    if token.kind == "alone" and token.name in ("!", "?"):
         return token
     if token.kind == "alone" and (
         is_inline or (rules.is_void(token.name) and token.name not in (*BLOCKS, *rules.divides))
     ):
-        token.text, token.breaks = "", token.name == "br"
+        token.text = ""
+        token.breaks = token.name == "br" or _CHOICE.match(token.raw) is not None
     elif token.kind in ("start", "end") and is_inline:
         token.text = ""
     else:

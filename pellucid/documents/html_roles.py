@@ -4,6 +4,7 @@ Read by pages, by Markdown and by the strings of programs.
 """
 
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from pellucid.documents.segments import Kind
@@ -41,6 +42,11 @@ _PICTURES_OF_FORMULAS = frozenset(
     )
 )
 """Classes of pictures that show a formula, whose description is its TeX."""
+_ICONS = re.compile(r"(?:mat|md|q|v)-icon|material-(?:icons|symbols)[\w-]*")
+"""Elements and classes whose text is the name of a picture, ``<i class="material-icons">home</i>``,
+which the font draws."""
+_PICTURES = re.compile(r"(?:\A|font-family:)\s*[\"']?(?:wingdings|webdings|symbol)\b")
+"""Fonts that draw a picture for each letter."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +74,11 @@ def element_says(tag: str, attributes: Sequence[tuple[str, str | None]]) -> Says
     is_kept = "notranslate" in classes or is_name or _is_formula(tag, classes)
     if translates is None and (is_kept or roles & _PAGES):
         translates = False
+    fonts = (values.get("face", ""), values.get("style", ""))
+    if translates is None and (
+        any(map(_ICONS.fullmatch, (tag, *classes))) or any(map(_PICTURES.search, fonts))
+    ):
+        return Says(translates=False, role="reference")
     return Says(translates, _role(tag, values.get("style", ""), classes, roles))
 
 

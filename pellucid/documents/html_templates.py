@@ -2,7 +2,6 @@
 
 import array
 import html
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -18,8 +17,6 @@ _LONGEST = {"<": 2000, "{": 300}
 """Characters of a statement, by its first one."""
 _SIGNS = re.compile(r"[<>&\"']")
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
-_PHP = re.compile(r"<\?(?:php\b|=)[^\n]{0,300}?\?>", re.IGNORECASE)
-"""An instruction of PHP, which is a part of a text in the value of an attribute only."""
 _PRIVATE_USE = range(0xE000, 0xF900)
 _REFERENCE = re.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z][A-Za-z0-9]{0,31};?)")
 
@@ -68,8 +65,6 @@ class SourceLiterals:
         """``sources`` are the texts with their references, such as ``&amp;``."""
         self._written: dict[str, list[str]] = {}
         """By stretch, the ways in which the source has it, in order."""
-        self._source = "".join(sources)
-        self._php: list[str] = _PHP.findall(self._source)
         for source in sources:
             if _SIGNS.search(source):
                 for text, raw in _literals_of(source):
@@ -78,20 +73,7 @@ class SourceLiterals:
         self._pattern = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
     def escaped(self, text: str, *, quote: bool = False) -> str:
-        """A text of a translation as HTML: references for signs, but for those stretches.
-
-        The instructions of PHP are those of the source; a translation that lost one is the source.
-        """
-        found = _PHP.findall(text)
-        if sorted(map(_read_as, found)) != sorted(map(_read_as, self._php)):
-            return self._source
-        written = {_read_as(each): each for each in self._php}
-        parts = [self._with_stretches(part, quote) for part in _PHP.split(text)]
-        php = [*(written[_read_as(each)] for each in found), ""]
-        return "".join(itertools.chain(*zip(parts, php, strict=True)))
-
-    def _with_stretches(self, text: str, quote: bool) -> str:
-        """A text without PHP as HTML."""
+        """A text of a translation as HTML: references for signs, but for those stretches."""
         if not self._written:
             return html.escape(text, quote=quote)
         parts = self._pattern.split(text)
@@ -103,11 +85,6 @@ class SourceLiterals:
         """A stretch in the next of the ways in which the source has it."""
         ways = self._written[literal]
         return ways.pop(0) if len(ways) > 1 else ways[0]
-
-
-def _read_as(php: str) -> str:
-    """An instruction of PHP without what a translation may change in it: capitals and spaces."""
-    return "".join(html.unescape(php).casefold().split())
 
 
 def _literals_of(source: str) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,8 @@ _HEAD = 2048
 
 _LABELED = READ_AS_WORDS | {"iframe", "object", "svg"}
 """Elements whose content stays, and whose own attributes are read."""
+_WRITES = re.compile(r"(?:=|php\s+(?:echo|print|_e|(?:esc|the)_\w+)\b)[^;]*;?\s*\?\Z")
+"""An instruction of PHP that writes a word."""
 _NAME_LANGUAGE = ("data-lang", "data-language", "lang")
 _Kind = Literal["text", "start", "end", "alone", "other"]
 
@@ -107,6 +109,8 @@ class _Reader(PlacedParser):
             token.raw = self.source[start:stop]
             if token.kind == "text":
                 token.text = html.unescape(token.raw)
+            elif token.name == "?":
+                token.text = token.raw
             if token.raw:
                 yield token
 
@@ -183,7 +187,9 @@ class _Reader(PlacedParser):
     def handle_decl(self, decl: str) -> None:  # noqa: ARG002
         self._add(Token("other", ""))
 
-    def handle_pi(self, data: str) -> None:  # noqa: ARG002
+    def unknown_decl(self, data: str) -> None:  # noqa: ARG002
         self._add(Token("other", ""))
 
-    unknown_decl = handle_pi
+    def handle_pi(self, data: str) -> None:
+        # What PHP puts into a text is a word of it; other programs stand between texts.
+        self._add(Token("alone", "", "?") if _WRITES.match(data) else Token("other", ""))

@@ -15,7 +15,7 @@ _ITEM = re.compile(
     r"(?P<close>[.)])[ \t]+(?=\S)"
 )
 """The mark of an item: ``a.``, ``(iv)``, ``B)``, ``(3)``, ``#.``, ``(@good)``."""
-_BULLET = re.compile(r"([•·▪◦‣○●])[ \t]*(?=\S)")
+_BULLET = re.compile(r"([•·▪◦‣○●■□◆➢➤✓✔❖\uf020-\uf0ff])[ \t]*(?=\S)")
 _MOST_TERMS = 5
 _LONGEST_TERM = 80
 _ROMAN = re.compile("m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")

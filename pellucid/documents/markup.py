@@ -59,7 +59,7 @@ _UNTRUSTED = (TranslationWarning("unsure", "it stays as it was, as its translati
 NOT_ALIGNED = "what stands between two marks was translated by itself: no words can be aligned here"
 """The note on texts that were divided, as the model has no attention or PyTorch is missing."""
 _BETWEEN_LABELS = re.compile(r"[\s,/|()\[\]]*")
-_BEHIND_LABEL = re.compile(r"[)\]]?(?:\s*:|\s+(?:[-–—=→]|=>|->))\s+")
+_BEHIND_LABEL = re.compile(r"[)\]]?(?:\s*:|\s+(?:[-–—=→]|=>|->))\s+|[ \t]{2,}")
 """Between code and the text that explains it."""
 _DASH = re.compile(r"\s[-–—]\s")
 _SHOWN_OF_TEXT = 40

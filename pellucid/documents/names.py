@@ -38,7 +38,8 @@ ENDINGS: dict[str, Format] = {
     "htm": "html",
     "xhtml": "html",
     "shtml": "html",
-    "xlf": "xliff",
+    # as Trados, memoQ and Memsource name their XLIFF
+    **dict.fromkeys(("xlf", "sdlxliff", "mqxliff", "mxliff"), "xliff"),
     "pot": "po",
     "ssa": "ass",
     "arb": "json",
@@ -55,7 +56,19 @@ WITH_MESSAGES = WITH_COLUMNS | {"po", "xliff", "properties", "strings"}
 _MACROS = "holds macros, which are programs: save it without them"
 _BY_PANDOC = "is not read, and its marks would be lost line by line: pandoc converts it to md"
 _REFUSED = {
-    **dict.fromkeys(("rst", "org", "tex", "textile", "mediawiki"), _BY_PANDOC),
+    **dict.fromkeys(
+        ("rst", "org", "tex", "textile", "mediawiki", "docbook", "dbk", "fb2"), _BY_PANDOC
+    ),
+    **dict.fromkeys(
+        ("ttml", "dfxp", "smi", "sbv", "sub"),
+        "is not read, and its times would be lost line by line: Subtitle Edit converts it to srt",
+    ),
+    "tmx": "holds texts with their translations: export those to translate as xliff",
+    "dita": "is XML that is not read: a tool for DITA converts it to xliff or html",
+    "eml": "is an e-mail with its parts: save its text as txt or html",
+    **dict.fromkeys(
+        ("jsonl", "ndjson"), "has an object in each line: jq -r .text writes the texts"
+    ),
     **dict.fromkeys(("adoc", "asciidoc"), "is not read: downdoc converts it to md"),
     "ipynb": "is a notebook: jupyter nbconvert --to markdown writes it as md",
     "mhtml": "is a page with its pictures: save it as html alone",
@@ -66,6 +79,9 @@ _REFUSED = {
     "ott": "is a template: save it as odt",
     "ods": "is not read: save the sheet as csv",
     "odp": "is not read: save it as pptx",
+    "dotx": "is a template: save it as docx",
+    "potx": "is a template: save it as pptx",
+    "ppsx": "is a show: save it as pptx",
     "ppt": "is in the format of PowerPoint before 2007: save it as pptx",
     "xls": "is in the format of Excel before 2007: save it as csv",
     "xlsx": "is not read: save the sheet as csv",
@@ -77,7 +93,9 @@ _REFUSED = {
     "stringsdict": "is not read: Xcode exports its texts as xliff",
     "xcstrings": "is not read: Xcode exports its texts as xliff",
     "ftl": "is not read: write its messages into a json file by their names",
-    "resx": "is not read: resx2po of the Translate Toolkit converts it to po",
+    **dict.fromkeys(
+        ("resx", "resw"), "is not read: resx2po of the Translate Toolkit converts it to po"
+    ),
     "ts": "of Qt is not read: lconvert converts it to po or xliff; --format lines reads Tsonga",
     "pages": "is in a format of Pages: export it as docx",
     "key": "is in a format of Keynote: export it as pptx",

@@ -1,6 +1,5 @@
 """The runs of a paragraph as the pieces of a segment, with marks where the formatting changes."""
 
-import copy
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,6 @@ from pellucid.documents.office_paragraphs import (
     is_property,
     value_of,
 )
-from pellucid.documents.plain import divide_at_lines
 from pellucid.documents.segments import (
     OUTERMOST,
     Alone,
@@ -138,7 +136,7 @@ class ParagraphReader:
         if text is not None:
             if len(text) > 1 and text.isspace() and self._shows_blanks(part.run):
                 return [self._alone((part,), breaks=before.rstrip().endswith(":"))], part.run
-            return list(self._with_lines(text, part, before)), part.run
+            return [text], part.run
         if self._is_holder(part):
             inner = list(self._items(content_of(part.element, self._names)))
             return self._pair(part.element, inner), None
@@ -146,16 +144,6 @@ class ParagraphReader:
         name = local_name(part.element)
         text = self._shown_by(part.element) if name in _COMPUTED else ""
         return [self._alone((part,), text, breaks=name in _BREAKS)], None
-
-    def _with_lines(self, text: str, part: Part, before: str) -> Iterator[Piece]:
-        """A text as pieces; a line to write on in it is a mark."""
-        for stretch, line in divide_at_lines(text, before):
-            if line is None:
-                yield stretch
-            else:
-                element = copy.copy(part.element)
-                element.text, element.tail = stretch, None
-                yield self._alone((Part(element, part.run),), line.text, breaks=line.breaks)
 
     def _shown_by(self, field: Element) -> str:
         """Return the text of a computed field that is one element."""

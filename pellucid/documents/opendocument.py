@@ -8,7 +8,6 @@ from pellucid.documents.containers import Archive, Element, local_name, parse_xm
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.office_strings import ShownString
 from pellucid.documents.opendocument_language import say_language
-from pellucid.documents.plain import divide_at_lines
 from pellucid.documents.segments import Alone, Kind, Languages, Piece, Range, Segment
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -97,7 +96,6 @@ class OpenDocument:
                         read_mixed(
                             element,
                             _role_of,
-                            divide_at_lines,
                             range_of=_range_of,
                             kind_of=kind_of,
                             read_as=_shown_by,

@@ -477,33 +477,9 @@ def divide_at_tags(text: str) -> list[tuple[str, Tag | None]]:
     """A text in parts: its tags, which are kept, and what is between them."""
     if "<" not in text and not _WRITTEN.search(text):
         return [(text, None)]
-    return _divided(text, _tags_with(text, _WRITTEN))
-
-
-def _divided(text: str, tags: Iterable[Tag]) -> list[tuple[str, Tag | None]]:
     parts: list[tuple[str, Tag | None]] = []
     at = 0
-    for tag in tags:
+    for tag in _tags_with(text, _WRITTEN):
         parts += [(text[at : tag.start], None), (text[tag.start : tag.stop], tag)]
         at = tag.stop
     return [(part, tag) for part, tag in [*parts, (text[at:], None)] if part]
-
-
-_LINE_TO_WRITE_ON = re.compile(r"_{3,}|\.{6,}|(?:\. ){5,}\.?|…{3,}|[-–—]{5,}")
-"""Lines for an answer in forms, and dots up to the number of a page in lists of contents."""
-_PAGE = re.compile(r"\s*\d{1,5}\s*\Z")
-
-
-def divide_at_lines(text: str, before: str = "") -> list[tuple[str, Tag | None]]:
-    """A text in parts: lines to write on, which are kept, and what is between them.
-
-    A line is read as a word. Behind a colon, where ``before`` may end, it ends a sentence, and so
-    do dots before the number of a page.
-    """
-    lines: list[Tag] = []
-    for found in _LINE_TO_WRITE_ON.finditer(text):
-        start, stop = found.span()
-        near = text[start - 4 : start] if start > 4 else before[-4:] + text[:start]
-        breaks = near.rstrip().endswith(":") or _PAGE.match(text, stop) is not None
-        lines.append(Tag(start, stop, "alone", text="" if breaks else found[0], breaks=breaks))
-    return _divided(text, lines)

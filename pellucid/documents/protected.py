@@ -21,7 +21,9 @@ class Form(NamedTuple):
     example: str
     kind: str | None = None
     """The use of it: a ``program`` fills it in, no sentence goes across a ``statement``, a
-    ``bullet`` begins a line, a ``tag`` is no word; of ``braces`` the pattern finds one alone."""
+    ``bullet`` begins a line, a ``tag`` is no word, a ``line`` is one to write on, a
+    ``box`` one to check within a line; of ``braces`` the
+    pattern finds one alone."""
 
 
 _LENGTH = r"(?:hh|h|ll|l|L|q|j|z|Z|t|I64|I32)"
@@ -69,12 +71,21 @@ _ENDINGS = (
     r"|sql|png|jpe?g|gif|svg|webp|ico|bmp|tiff?|mp[34]|wav|ogg|flac|avi|mkv|webm|epub|srt|vtt)"
 )
 """Ends of names of files, but those that are words."""
+_WINDOWS_PATH = rf"[^\s<>:\"|?*{SPACELESS}\u3001\u3002\uff00-\uff65]{{1,200}}(?<![.,;!?)])"
 _VALUE = r"(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'|[^\s\]\"']{1,300})"
 """The value of an attribute in brackets."""
 _AMOUNTS = "[%‰°€$£]"
 """Signs behind a number, to which Finnish adds an ending: "50 %:n"."""
-_BULLET = "[-–—*+•·▪◦‣○●→■□◆◇▶▸►➤✓✔✗✘☐☑☒]"
+_SIGNS_OF_ITEMS = "•▪▫◦‣○●◎■□◆◇▶▸►➤➢⮚✓✔✗✘☐☑☒❑❒❖✦☞※★☆・\uf020-\uf0ff"
+"""Signs before an item of a list, which may touch its first word. Those in private use are of the
+fonts Symbol and Wingdings, from which Word takes its bullets."""
+_BULLET = rf"[-–—*+·→⁃∙{_SIGNS_OF_ITEMS}]"
 """A sign before an item of a list, or before a line of speech."""
+LINE_TO_WRITE_ON = (
+    rf"_(?<!{_OF_NAME}_)[_＿]{{2,}}|[_＿]{{3,}}(?!{_OF_NAME})|＿{{2}}"
+    r"|\.{6,}|\.(?: \.){4,}|…{3,}|[-–—]{5,}"
+)
+"""Lines for an answer in forms, and dots up to the number of a page in lists of contents."""
 # Most forms begin with their first sign, and what must not be before it comes next: so every other
 # character is passed over at once.
 FORMS = (
@@ -98,7 +109,8 @@ FORMS = (
     Form(
         "files",
         rf"{_NO_NAME}(?:(?:{_OF_NAME}|[.~-]){{1,80}}/){{0,8}}(?:{_OF_NAME}|-){{1,80}}"
-        rf"(?:\.(?:{_OF_NAME}|-){{1,20}}){{0,3}}\.{_ENDINGS}{_NAME_END}",
+        rf"(?:\.(?:{_OF_NAME}|-){{1,20}}){{0,3}}\.{_ENDINGS}{_NAME_END}"
+        r"(?:\?[\w-]{1,40}=[\w&=%.+-]{0,200}(?<![.-]))?(?:#[\w=,%:/-]{1,80}(?<![,:/-]))?",
         "src/report_2.pdf",
     ),
     Form(
@@ -108,10 +120,18 @@ FORMS = (
         rf"(?:/(?:{_OF_NAME}|[.@*-]){{1,80}}){{0,9}}(?<![.*@-])/?",
         "/etc/hosts",
     ),
+    # A dash may be written as two hyphens that touch the word behind them.
+    Form(
+        "commands",
+        r"(?<![\w-])-(?:\w(?:[,|] ?-\w)*(?:[,|]? ?--[a-z][\w-]*|(?=[ ]{2}|\t))"
+        r"|-[a-z]+(?:-[a-z]+)+|-[a-z][\w-]*(?==|[ ]{2}|\t))"
+        r"(?:\[?=[\w<>|]*\]?)?(?![^\n]{0,200}\w--(?!\w))",
+        "-h, --help",
+    ),
     Form(
         "Windows, files",
-        rf"(?<!{_OF_NAME})[A-Z]:\\[^\s<>:\"|?*{SPACELESS}\u3001\u3002\uff00-\uff65]{{1,200}}"
-        r"(?<![.,;!?)])",
+        rf"(?<!{_OF_NAME})[A-Z]:\\(?:Program Files(?: \(x86\))?(?:\\{_WINDOWS_PATH}|(?!{_OF_NAME}))"
+        rf"|{_WINDOWS_PATH})",
         "C:\\a.txt",
     ),
     Form(
@@ -136,6 +156,7 @@ FORMS = (
     ),
     Form("ERB, EJS", r"<%(?![=%-])[^\n]{0,300}?%>", "<% end %>", "statement"),
     Form("ERB, EJS", r"<%[^\n]{0,300}?%>", "<%= name %>"),
+    Form("PHP", r"<\?(?:php\b|=)[^\n]{0,300}?\?>", "<?= $name ?>"),
     Form("Jinja, Django, Liquid", r"\{%[^\n]{0,300}?%\}", "{% url home %}"),
     Form("Template Toolkit", r"\[%[-+=~]?\s[^\]\n]{1,300}?\s[-+=~]?%\]", "[% name %]"),
     Form("Vue I18n", r"(?<!')\{'[^'\n]{1,40}'\}(?!')", "{'@'}"),
@@ -300,7 +321,7 @@ FORMS = (
     Form(
         "signs before a line",
         rf"(?m:^)(?:>(?:[ \t]{{0,3}}>)*(?=\s|\Z|[^\W_]|[\"'“„«¿¡(])(?:[ \t]*{_BULLET}(?=\s))?"
-        rf"|{_BULLET}(?=\s)|[-–—](?=[^\W\d_]))",
+        rf"|{_BULLET}(?=\s)|[-–—](?=[^\W\d_])|[{_SIGNS_OF_ITEMS}](?=[^\W_]))",
         "•",
         "bullet",
     ),
@@ -312,6 +333,8 @@ FORMS = (
         "tag",
     ),
     Form("subtitles", r"[♩♪♫♬]+", "♪♪", "music"),
+    Form("forms", LINE_TO_WRITE_ON, "____", "line"),
+    Form("forms", r"[☐☑☒□](?<![^\s:：\u3040-\u9fff].)(?=\s?[^\W_])", "☐", "box"),
     Form("Markdown, footnotes", r"\[\^[^\]\s]{1,60}\]", "[^1]"),
     # In a text that is not HTML.
     Form("HTML", r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", "&nbsp;"),
@@ -399,9 +422,13 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             kept[number] = piece[start:end]
             # The dash before a line is no word of it: no model has to read it. A footnote's mark
             # goes behind the word that it followed.
-            is_read = kind not in ("bullet", "music", "tag") and not kept[number].startswith("[^")
-            reads = kept[number] if is_read else ""
-            mark = Alone(number, reads, breaks=kind == "statement")
+            is_read = kind not in ("bullet", "music", "tag", "box") and not kept[number].startswith(
+                "[^"
+            )
+            breaks = kind in ("statement", "box") or (
+                kind == "line" and _ends_text(pieces, piece, start, end)
+            )
+            mark = Alone(number, kept[number] if is_read else "", breaks=breaks)
             pieces += [piece[at:start], mark]
             at = end
 
@@ -412,6 +439,19 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
 
 
 _COLON_NAME = re.compile(r":\w+")
+_PAGE = re.compile(r"\s*\d{1,5}\s*\Z")
+
+
+def _ends_text(pieces: Sequence[Piece], text: str, start: int, end: int) -> bool:
+    """Whether a text ends at a line to write on: behind a colon, also one in ``pieces``, which are
+    before the text, or before the number of a page.
+    """
+    before = text[:start].rstrip()
+    if not before:
+        before = next(
+            (each.rstrip() for each in reversed(pieces[-4:]) if isinstance(each, str)), ""
+        )
+    return before.endswith((":", "：")) or _PAGE.match(text, end) is not None
 
 
 def _ends_word(pieces: Sequence[Piece]) -> bool:

@@ -45,6 +45,12 @@ IDENTIFIER = re.compile(
 """Values that programs write and nobody reads as text."""
 
 
+_OF_PROGRAMS = frozenset(
+    ("class", "className", "dir", "icon", "id", "lang", "locale", "slug", "timezone")
+)
+"""Keys whose value, if it is a name, is one for a program: the address of a page, its language."""
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*|[A-Z]\w+(?:/[A-Z]\w+)+", re.ASCII)
+"""``red-house``, ``Europe/Paris``."""
 _MARKED_FOR_READERS = re.compile(r"[A-Z][a-z]*_[a-z]+|/[a-z]+|true|false|null")
 
 
@@ -83,12 +89,12 @@ class Strings:
         """A sentence about the values that were left as they are."""
         return note_of_left(self._left, has_keys=self._has_keys)
 
-    def add_value(self, start: int, end: int, value: str) -> None:
+    def add_value(self, start: int, end: int, value: str, key: str = "") -> None:
         """Add a string of a file whose keys to translate were not named.
 
         The name of a file, a version, a code or a size is no text, and stays as it is.
         """
-        if IDENTIFIER.fullmatch(value):
+        if IDENTIFIER.fullmatch(value) or (key in _OF_PROGRAMS and _NAME.fullmatch(value)):
             self._left.append(value)
         else:
             self.add(start, end, value)
@@ -220,7 +226,7 @@ class JsonDocument:
             if key in keys:
                 self._strings.add(start, end, value)
             elif not keys and not key.startswith("@"):
-                self._strings.add_value(start, end, value)
+                self._strings.add_value(start, end, value, key)
 
         notes += _left_languages(others, languages)
         self.segments, self.notes = self._strings.segments, [*notes, *self._strings.notes]
@@ -339,7 +345,7 @@ class YamlDocument:
             if key in keys:
                 self._strings.add(start, end, value)
             elif not keys:
-                self._strings.add_value(start, end, value)
+                self._strings.add_value(start, end, value, key)
         self.segments, self.notes = self._strings.segments, [*notes, *self._strings.notes]
 
     def _rename(self, roots: Sequence[Any], languages: Languages) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Literal
 from pellucid.core.errors import DataError
 from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.plain import TaggedText
-from pellucid.documents.segments import Segment, Span, check_count
+from pellucid.documents.segments import Segment, check_count
 from pellucid.text.scripts import CHINESE_OR_JAPANESE, any_letter, ends_wide
 
 _ARROW = "-->"
@@ -35,13 +35,14 @@ hold a part of it. A part of a word, ``(Un)sure``, and the letter of an item, ``
 name of a speaker may stand before it: ``MARY (on phone):``."""
 _SPEAKER = (
     rf"(?:^|(?<=[>}}]))(?:(?:[-–—‐]|>>) ?)?{_NAME}"
-    rf"(?::(?=[\s<{{])|(?<= )(?={_ASIDE}[^\n{_ASIDE_END}]*{_ASIDE_END}:))"
+    rf"(?::(?=[\s<{{])|(?<= )(?=(?:{_ASIDE}[^\n{_ASIDE_END}]*{_ASIDE_END}|\[[^\[\]\n]*\]):))"
 )
 """The name of a speaker at the beginning of a line, ``MARY:``, which is not translated."""
 _SOUND = (
-    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?:(?<=[.!?…] )|(?<=[.!?…][\"”] ))[-–—] (?=[{_CAPITALS}¿¡<])"
+    rf"(?P<br>{_ASIDE}|{_ASIDE_END}:?|(?:(?<=[.!?…] )|(?<=[.!?…][\"”] ))"
+    rf"(?:[-–—] ?|>>>? ?(?:{_NAME}: )?)(?=[{_CAPITALS}¿¡<])"
     rf"|(?<![^\s>}})♪.!?…-])\[(?=[^\[\]\n]{{1,100}}{any_letter()}[.!?…'\"]?\])"
-    rf"|(?<={any_letter()})\]|(?<={any_letter()}[.!?…'\"])\])"
+    rf"|(?<={any_letter()})\]:?|(?<={any_letter()}[.!?…'\"])\]:?)"
     r"|(?:^|(?<=[>}]))#+ (?=\S)|(?<=\S) #+(?=$|[<{])"
     r"|(?:^|(?<=[>}])(?<!</[bius]>)(?<!</font>)(?<!\{\\[bius]0\}))[-–—‐] ?(?=[^\s\d-])"
 )
@@ -87,8 +88,12 @@ has from SubStation Alpha, and before the next speaker of WebVTT."""
 _END = re.compile(r"(?:\\N[\r\n]*|[\r\n]+|(?<![ \t])[ \t]+)\Z")
 _VOICE = re.compile(r"[ \t]*(?:<(?!v)[^<>]*>)*<v[ .\t]")
 """The beginning of what a speaker of WebVTT says."""
+_CODES = re.compile(r"<[^<>\s][^<>]*>|\{[^{}]*\}")
+"""Tags and codes, which are not shown."""
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 """In ASS: what follows are lines and curves."""
+_OTHER_STYLE = re.compile(r"\{[^{}]*\\(?:fs\d|fn|r[A-Za-z])[^{}]*\}")
+"""In ASS: what follows has another size, font or style."""
 _NOTES = ("♪", "♫", "# ", " #")
 """The signs of what is sung, at the beginning and the end of it."""
 _LONGEST_NAME = 30
@@ -241,8 +246,8 @@ class SubtitleDocument:
         if not lines:
             return
 
-        # Two speakers are two sentences, as are speech, song and sounds: the lines of each stay
-        # apart.
+        # Two speakers are two sentences, as are speech, song, sounds and what is in another size or
+        # font: the lines of each stay apart. So do empty lines, which raise a text.
         groups: list[list[str]] = []
         for line in lines:
             if (
@@ -251,6 +256,8 @@ class SubtitleDocument:
                 or _ends_song(groups[-1][-1])
                 or _is_sound(line)
                 or _is_sound(groups[-1][-1])
+                or not (_shown(line) and _shown(groups[-1][-1]))
+                or (self._kind == "ass" and _OTHER_STYLE.match(line))
             ):
                 groups.append([])
             groups[-1].append(line)
@@ -261,7 +268,7 @@ class SubtitleDocument:
         text = TaggedText(
             source,
             kept=_KEPT[self._kind],
-            has_entities=self._kind == "vtt",
+            has_entities={"vtt": True, "ass": False}.get(self._kind),
         )
 
         self._blanks.append(blanks)
@@ -305,7 +312,7 @@ def _is_sound(line: str) -> bool:
 
 def _shown(line: str) -> str:
     """A line without tags and codes."""
-    return re.sub(r"<[^<>]*>|\{[^{}]*\}", "", _words_of(line)).strip()
+    return _CODES.sub("", _words_of(line)).strip()
 
 
 def _divided(text: str, lines: Sequence[str]) -> list[str]:
@@ -317,25 +324,27 @@ def _divided(text: str, lines: Sequence[str]) -> list[str]:
         return [part.strip() + end for part, end in zip(parts, ends, strict=True)]
 
     cuts = list(_cuts(text))
+    whole = len(_CODES.sub("", text))
     divided = []
-    start = used = 0
+    start = used = shown = 0
     for left in range(len(ends), 1, -1):
         # Of the places that are left the one nearest to an equal share of the rest, or one behind a
         # mark of Chinese or Japanese that is not far from it: between two characters a word may be
         # cut.
-        share = (len(text) - start) // left
-        wanted = start + share
-        after = bisect.bisect_left(cuts, (wanted, wanted), lo=used)
+        share = (whole - shown) // left
+        wanted = shown + share
+        after = bisect.bisect_left(cuts, (wanted, 0), lo=used)
         near = range(max(used, after - 1), min(after + 1, len(cuts)))
         if not near:
             break
         far = share // 2
         first = bisect.bisect_left(cuts, (wanted - far, 0), lo=used)
         last = bisect.bisect_left(cuts, (wanted + far + 1, 0), lo=used)
-        marked = [number for number in range(first, last) if ends_wide(text[cuts[number][0] - 1])]
+        marked = [number for number in range(first, last) if ends_wide(text[cuts[number][1] - 1])]
         chosen = min(marked or near, key=lambda number: abs(cuts[number][0] - wanted))
-        divided.append(text[start : cuts[chosen][0]])
-        start, used = cuts[chosen][1], chosen + 1
+        shown, stop, after = cuts[chosen]
+        divided.append(text[start:stop])
+        start, used = after, chosen + 1
     divided.append(text[start:])
     return [
         part + end for part, end in zip(divided, [*ends[: len(divided) - 1], ends[-1]], strict=True)
@@ -348,17 +357,17 @@ _WITHOUT_SPACES = re.compile(f"[{CHINESE_OR_JAPANESE}]")
 a full stop."""
 
 
-def _cuts(text: str) -> Iterator[Span]:
-    """Where a line may end outside of tags: the spaces, and between two characters of Chinese or
-    Japanese or behind their marks.
+def _cuts(text: str) -> Iterator[tuple[int, int, int]]:
+    """Where a line may end outside of tags and codes: the spaces, and between two characters of
+    Chinese or Japanese or behind their marks. First how many characters are shown before it.
     """
-    is_outside, was_wide, was_mark = True, False, False
-    for place, character in enumerate(text):
+    was_wide, was_mark = False, False
+    shown = 0
+    for place, character in enumerate(_CODES.sub(lambda found: "\0" * len(found[0]), text)):
         is_wide, is_mark = _WITHOUT_SPACES.match(character) is not None, ends_wide(character)
-        if character in "<>":
-            is_outside = character == ">"
-        elif character == " " and is_outside:
-            yield place, place + 1
-        elif is_outside and ((is_wide and was_wide) or (was_mark and not is_mark)):
-            yield place, place
+        if character == " ":
+            yield shown, place, place + 1
+        elif character != "\0" and ((is_wide and was_wide) or (was_mark and not is_mark)):
+            yield shown, place, place
         was_wide, was_mark = is_wide, is_mark
+        shown += character != "\0"

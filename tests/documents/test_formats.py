@@ -199,7 +199,7 @@ def test_webvtt_keeps_times_within_a_text_and_reads_entities():
         "1\n0 --> 1\n{\\i1}red house{\\i0} cat\n", "a.srt"
     )
     assert "\n♪ HOUSE RED ♪" in translated("1\n0 --> 1\n♪ red house ♪\n", "a.srt")
-    assert "&amp; ROLL" in translated("1\n0 --> 1\nRock &amp; roll\n", "a.srt")
+    assert "rOCK&amp;ROLL" in translated("1\n0 --> 1\nRock &amp; roll\n", "a.srt")
 
 
 def test_plain_text_keeps_lines_and_white_space():
@@ -473,6 +473,10 @@ def test_pptx_keeps_runs_and_notes():
         ("a.docm", "macros"),
         ("README.rst", "pandoc converts it to md"),
         ("a.adoc", "downdoc"),
+        ("a.ttml", "converts it to srt"),
+        ("a.tmx", "export those to translate as xliff"),
+        ("a.jsonl", "jq"),
+        ("a.dotx", "save it as docx"),
         ("a.ipynb", "nbconvert"),
         ("train.ts", "lconvert .* --format lines reads Tsonga"),
         ("a", "its name has no end"),

@@ -400,3 +400,55 @@ def test_html_in_another_encoding_is_refused_by_name(source: bytes, message: str
         read_document(source, "html", "a.html")
     assert str(refused.value) == f"a.html {message}"
     assert hint in refused.value.hint
+
+
+def test_a_deleted_word_and_the_one_that_replaces_it_are_two():
+    source = "<p>It cost <del>ten</del><ins>twenty</ins> euros.</p>"
+    translator = Swapping()
+    translate_document(source.encode(), translator, "a.html")
+    assert translator.seen == ["It cost ten twenty euros."]
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        # as Word saves two spaces, and one in another format
+        ('A cat<span style="mso-spacerun:yes">&nbsp; </span>came.', ["A cat\xa0 came."]),
+        ("A cat came.<b> </b>Dogs left.", ["A cat came.", "Dogs left."]),
+        ("a <b>cat</b><i>&nbsp;&nbsp;&nbsp; </i>came", ["a cat came"]),
+        ("<input type=radio> Red <input checked type='checkbox'>house", ["Red", "house"]),
+        ("Send <input type=number> cats", ["Send  cats"]),
+    ],
+)
+def test_an_element_of_white_space_parts_two_words_and_a_choice_two_texts(
+    source: str, read: list[str]
+):
+    translator = Swapping()
+    translate_document(f"<p>{source}</p>".encode(), translator, "a.html")
+    assert translator.seen == read
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        '<i class="material-icons">home</i>',
+        '<span class="material-symbols-outlined">arrow_back</span>',
+        "<mat-icon>search</mat-icon>",
+        '<font face="Wingdings">ü</font>',
+        "<span style='font-family:Wingdings;color:red'>Ø</span>",
+        "<span style='font-family: \"Symbol\"'>a</span>",
+    ],
+)
+def test_the_name_of_a_picture_is_no_word(picture: str):
+    translator = Swapping()
+    source = f"<p>{picture} red house</p><p>old {picture}</p><button>{picture}</button>"
+    found = translate_document(source.encode(), translator, "a.html").decode()
+    assert translator.seen == ["red house", "old"]
+    assert found.count(picture) == 3
+
+
+def test_the_text_of_other_fonts_is_translated():
+    for font in ("style='font-family: Segoe UI Symbol'", "style='font-family:Arial'"):
+        translator = Swapping()
+        translate_document(f"<p><span {font}>red</span></p>".encode(), translator, "a.html")
+        assert translator.seen == ["red"]

@@ -37,6 +37,7 @@ def test_no_form_stands_in_the_table_for_nothing(form: Form):
         *("README.md", "foo.tar.gz", "report_2020.pdf", "src/main.py", "Node.js", "A-b.DOCX"),
         *("/etc/nginx/conf.d", "~/.bashrc", "./configure", "../x/y", "C:\\Users\\a b"[:-2]),
         *("example.com", "Booking.com/a?b=c", "amazon.co.uk", ":+1:", ":100:", "#tag/sub"),
+        *("guide.html#install", "page.php?id=5&x=y", "C:\\Program Files (x86)\\a", "--dry-run"),
     ],
 )
 def test_names_of_files_and_sites_stay(name: str):
@@ -294,7 +295,54 @@ def test_placeholders_are_seen_beside_ordinary_text(text: str, kept: list[str]):
     assert kept_of(text) == kept
 
 
-@pytest.mark.parametrize("word", ["$5 ", "5 %-d ", '"{" ', "5%de ", "5%y ", "`a <b ", "[% a "])
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("-h, --help     show this help", ["-h, --help"]),
+        ("--depth=N  set the depth", ["--depth=N"]),
+        ("  -v  show more\n  -w, -W, --width[=<n>]  width", ["-v", "-w, -W, --width[=<n>]"]),
+        ("He was --and I agree-- right.", []),
+        ("He was --well-known then-- right.", []),
+        ("In C:\\Program Files. Then go to D:\\ and back.", ["C:\\Program Files"]),
+        ("In C:\\Program Filesystem", ["C:\\Program"]),
+        ("•red house", ["•"]),
+        ("➢ red\n\uf0b7 house\n\uf0a7cat", ["➢", "\uf0b7", "\uf0a7"]),
+        ("・項目", ["・"]),
+        ("○○さん", []),
+        ("★★★☆☆ red house", []),
+    ],
+)
+def test_options_of_commands_and_signs_before_lines_stay(text: str, kept: list[str]):
+    assert kept_of(text) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Red: □ house □ old cat", ["Red:", "house", "old cat"]),
+        ("☐ Red   ☑ house", ["Red", "house"]),
+        ("性別：□男 □女", ["性別：", "男", "女"]),
+        ("na□ve caf□ here", ["na□ve caf□ here"]),
+    ],
+)
+def test_what_stands_behind_a_box_to_check_is_read_by_itself(text: str, read: list[str]):
+    swapping = Swapping()
+    [found] = translate_segments([Segment((text,))], swapping)
+    assert swapping.seen == read
+    assert re.findall("[□☐☑]", found.text) == re.findall("[□☐☑]", text)
+
+
+def test_what_an_option_does_is_read_by_itself():
+    swapping = Swapping()
+    text = "  -r, --red    red house\n  --old-cat  old cat\n"
+    [found] = translate_segments([Segment((text,))], swapping)
+    assert swapping.seen == ["red house", "old cat"]
+    assert found.text == "  -r, --red    HOUSE RED\n  --old-cat  CAT OLD\n"
+
+
+@pytest.mark.parametrize(
+    "word", ["--a-b ", "_ ", "<? ", "$5 ", "5 %-d ", '"{" ', "5%de ", "5%y ", "`a <b ", "[% a "]
+)
 def test_time_grows_with_the_length_alone(word: str):
     """Each sign is judged by the rest of the text, which is read once and not for each of them."""
 

@@ -85,6 +85,35 @@ def test_a_line_to_write_on_stays_and_ends_a_text_behind_a_colon(
         assert found.index("rED:") < found.index("    " if each == line else "____")
 
 
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.html", "<p>Red: ____ Old cat: ________</p>"),
+        ("a.html", "<p><b>Red:</b> <u>____</u> Old cat: <u>&nbsp;&nbsp;&nbsp;</u></p>"),
+        ("a.md", "Red: ____ Old cat: ........"),
+        ("a.md", r"Red: \_\_\_\_ Old cat: \_\_\_"),
+        ("a.strings", '"a" = "Red: ____ Old cat: -----";'),
+        ("a.srt", "1\n0:01 --> 0:02\nRed: ＿＿ Old cat: ______\n"),
+    ],
+)
+def test_a_line_to_write_on_stays_in_every_format(name: str, source: str):
+    translator = Swapping()
+    found = translate_document(source.encode(), translator, name).decode()
+    assert translator.seen == ["Red:", "Old cat:"]
+    assert re.sub(r"\\|<[^<>]*>", "", found.replace("\xa0", "&nbsp;")) == re.sub(
+        r"\\|<[^<>]*>", "", source.replace("Red", "rED").replace("Old cat", "CAT oLD")
+    )
+
+
+def test_a_line_within_a_sentence_is_a_word_of_it():
+    translator = Swapping()
+    source = b"I, <u>____</u>, live in <b>........</b> and foo___bar."
+    found = translate_document(source, translator, "a.html").decode()
+    assert translator.seen[0] == "I, ____, live in ........ and foo___bar."
+    assert "<u>____</u>" in found
+    assert "<b>........</b>" in found
+
+
 def test_columns_of_a_text_box_are_as_many_texts():
     seen, found, _ = pptx("<a:r><a:t>red house\told cat\tdogs</a:t></a:r>")
     assert seen == ["red house", "old cat", "dogs"]

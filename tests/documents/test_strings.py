@@ -70,8 +70,8 @@ def in_german(source: str, name: str, of: str = "en", into: str = "de") -> tuple
         ("a.json", '{"a": "red", "@@locale": "en"}', '{"a": "red", "@@locale": "de"}'),
         (
             "a.json",
-            '{"locale": "en-US", "translations": {"locale": "en"}}',
-            '{"locale": "de", "translations": {"locale": "en"}}',
+            '{"locale": "en-US", "translations": {"locale": "English"}}',
+            '{"locale": "de", "translations": {"locale": "English"}}',
         ),
         ("a.json", '{"en": {"en": "red"}}', '{"de": {"en": "red"}}'),
         ("a.yaml", "# en\nen: # b\n  en: red\n", "# en\nde: # b\n  en: red\n"),
@@ -235,3 +235,11 @@ def test_time_for_tags_among_roles_grows_with_the_length_alone():
         return time.process_time() - begun
 
     assert seconds(16_000) < 8 * min(seconds(4_000) for _ in range(2))
+
+
+def test_names_below_keys_of_programs_stay():
+    values = {"id": "red-house", "slug": "house", "lang": "en", "timezone": "Europe/Paris"}
+    source = json.dumps({**values, "title": "red house", "icon": "Red house"})
+    for name, text in (("a.json", source), ("a.yaml", source)):
+        found = json.loads(translated(text, name))
+        assert found == {**values, "title": "HOUSE RED", "icon": "HOUSE rED"}

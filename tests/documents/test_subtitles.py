@@ -382,3 +382,50 @@ def test_a_file_without_subtitles_is_refused():
         translated("red house\n", "a.srt")
     with pytest.raises(DataError, match="found no line that begins with Dialogue:"):
         translated("red house\n", "a.ass")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        # tags and codes are not shown: the lines have equal lengths without them
+        (
+            "a.srt",
+            '<font color="#ffff00">red house here\nand old cat there</font>\n',
+            '<font color="#ffff00">RED HOUSE HERE\nAND OLD CAT THERE</font>\n',
+        ),
+        (
+            "a.ass",
+            "{\\an8\\c&H00FFFF&}red house here\\Nand old cat there",
+            "{\\an8\\c&H00FFFF&}RED HOUSE HERE\\NAND OLD CAT THERE",
+        ),
+        # no line ends within a code, or because of a sign that begins none
+        ("a.ass", "{a b c d e f}red\\Nold cat", "{a b c d e f}RED\\NOLD CAT"),
+        ("a.srt", "I <3 red\nhouses\n", "I <3 RED\nHOUSES\n"),
+        # empty lines raise a text
+        ("a.ass", "\\N\\Nred house", "\\N\\NRED HOUSE"),
+        ("a.ass", "{\\an8}\\Nred\\N\\Nold cat here", "{\\an8}\\NRED\\N\\NOLD CAT HERE"),
+        # another size is another text
+        ("a.ass", "red\\N{\\fs24}old house here", "RED\\N{\\fs24}OLD HOUSE HERE"),
+        # references are read as their characters
+        ("a.srt", "red &amp; it&#39;s\n", "RED &amp; IT&#39;S\n"),
+    ],
+)
+def test_a_subtitle_is_divided_by_what_is_shown(name: str, text: str, found: str):
+    head = f"{ASS}{LINE}" if name == "a.ass" else HEAD
+    assert said(head + text, name) == head + found
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "found"),
+    [
+        ("-Red house. -Old.", ["Red house.", "Old."], "-HOUSE rED. -oLD."),
+        (">> ANN: Red. >> BOB: Old.", ["Red.", "Old."], ">> ANN: rED. >> BOB: oLD."),
+        ("ANN [in red]: Old", ["in red", "Old"], "ANN [RED IN]: oLD"),
+        ("Red. >>> Old cat", ["Red.", "Old cat"], "rED. >>> CAT oLD"),
+    ],
+)
+def test_two_speakers_in_a_line_are_two_texts(text: str, read: list[str], found: str):
+    translator = Swapping()
+    written = translate_document(f"{HEAD}{text}\n".encode(), translator, "a.srt").decode()
+    assert translator.seen == read
+    assert written == f"{HEAD}{found}\n"
