@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.limits import shown
 from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import Segment
@@ -14,6 +15,8 @@ from pellucid.text.corpus.dialects import SAMPLE, csv_reader, dialect_of
 _MOST_CELLS = 2_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _SHOWN_COLUMNS = 20
+_FEWEST_WORDS = 5
+"""Words in the place of a column's name that are rather a sentence."""
 _RUN = re.compile(r"""[\s"]*[=+\-@\uff0b\uff0d\uff1d\uff20]|[\t\r]""")
 """The beginning of a cell that spreadsheets may run as a formula, also behind the quotes that a
 program takes off, and in the full width of Chinese and Japanese. Source: OWASP, CSV Injection."""
@@ -69,7 +72,13 @@ class TableDocument:
         if head is None:
             return
 
-        wanted = _chosen(columns, self._rows[head], what)
+        names = self._rows[head]
+        wanted = _chosen(columns, names, what)
+        texts = [each for column in wanted if _is_sentence(each := names[column].strip())]
+        if texts:
+            self.notes.append(
+                f"its first row is read as the names of its columns and stays: {shown(texts[0])}"
+            )
         for number, row in enumerate(self._rows[head + 1 :], start=head + 1):
             for column in wanted:
                 if column < len(row) and row[column].strip():
@@ -187,6 +196,13 @@ def _read_rows(text: str, delimiter: str, what: str) -> tuple[list[list[str]], l
     except csv.Error as error:
         raise DataError(f"{what} is not a table: row {len(rows) + 1}: {error}") from None
     return rows, raws
+
+
+def _is_sentence(name: str) -> bool:
+    """Whether what stands where a column has its name is rather a sentence."""
+    words = len(name.split())
+    is_ended = name.endswith(("。", "！")) or (words > 2 and name.endswith((".", "!", "?", "…")))
+    return is_ended or words >= _FEWEST_WORDS
 
 
 def _chosen(columns: Sequence[str], names: Sequence[str], what: str) -> list[int]:

@@ -542,6 +542,25 @@ def test_formulas_of_tables_and_escapes_of_tsv_stay():
     assert translated(source, "a.tsv", options=options) == "b\nHOUSE RED\\nCAT OLD\\tIS\n"
 
 
+@pytest.mark.parametrize(
+    ("first", "is_named"),
+    [
+        ("text", False),
+        ("Part No.", False),
+        ("Text of the label", False),
+        ("Je vois un chat.", True),
+        ("我看见一只猫。", True),
+        ("Un chat noir dans le jardin", True),
+    ],
+)
+def test_a_first_row_that_reads_like_a_sentence_is_named(first: str, is_named: bool):
+    document = read_document(
+        f"{first}\tb\nred\tc\n".encode(), "tsv", "a.tsv", ReadOptions(columns=("1",))
+    )
+    note = f"its first row is read as the names of its columns and stays: {first!r}"
+    assert list(document.notes) == [note] * is_named
+
+
 def test_columns_of_a_table_must_be_named_and_known():
     with pytest.raises(ConfigError, match="it has 'id', 'text'"):
         translated("id,text\n1,red\n", "a.csv")
