@@ -214,7 +214,8 @@ class Run:
 
     def verdict(self) -> Verdict | None:
         """How good the best model so far is; None if none was validated by translations."""
-        return verdict(self.decider.name, self.progress.best_score, self.passes)
+        best, pairs = self.progress.best_score, len(self.data.rows)
+        return verdict(self.decider.name, best, self.passes, pairs)
 
     def expected(self) -> str | None:
         """The quality to expect of the run; None for the phrasebook and for plain text."""

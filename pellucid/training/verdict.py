@@ -61,11 +61,17 @@ def level_of(figure: str, score: float) -> Level:
     return "rough" if score < usable else "usable"
 
 
-def verdict(figure: str | None, score: float | None, passes: float | None = None) -> Verdict | None:
+def verdict(
+    figure: str | None,
+    score: float | None,
+    passes: float | None = None,
+    pairs: float = math.inf,
+) -> Verdict | None:
     """How good a model is whose best validation has this score.
 
-    ``passes`` is how often the text was read; without it there is no advice. None where nothing was
-    validated, or only the loss, which says nothing of translations, and for a score of NaN.
+    ``passes`` is how often the text was read; without it there is no advice. ``pairs`` is how many
+    it has. None where nothing was validated, or only the loss, which says nothing of translations,
+    and for a score of NaN.
     """
     if figure is None or figure not in _BOUNDS or score is None or math.isnan(score):
         return None
@@ -75,7 +81,7 @@ def verdict(figure: str | None, score: float | None, passes: float | None = None
     read = f"the text was read {passes:.1f} times"
     first = (
         f"more minutes would help ({read}), then more text of the same kind"
-        if passes < _FEW_PASSES
+        if passes < _FEW_PASSES and pairs >= _FEWEST_PAIRS
         else f"more text of the same kind would help, more minutes hardly ({read})"
     )
     return Verdict(

@@ -45,6 +45,9 @@ def test_a_verdict_says_what_would_help():
         " would help (the text was read 1.5 times), then more text of the same kind, or fine-tuning"
         " an imported model (pellucid import)"
     )
+    tiny = verdict("bleu", 0.43, passes=1.5, pairs=2)
+    assert tiny is not None
+    assert "more minutes hardly (the text was read 1.5 times)" in tiny.advice
     many = verdict("chrf", 41.2, passes=60)
     assert many is not None
     assert many.advice.startswith("more text of the same kind would help, more minutes hardly")
