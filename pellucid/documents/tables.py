@@ -201,7 +201,9 @@ def _read_rows(text: str, delimiter: str, what: str) -> tuple[list[list[str]], l
 def _is_sentence(name: str) -> bool:
     """Whether what stands where a column has its name is rather a sentence."""
     words = len(name.split())
-    is_ended = name.endswith(("。", "！")) or (words > 2 and name.endswith((".", "!", "?", "…")))
+    is_ended = name.endswith(("。", "！", "？")) or (
+        words > 2 and name.endswith((".", "!", "?", "…"))
+    )
     return is_ended or words >= _FEWEST_WORDS
 
 
