@@ -10,7 +10,7 @@ from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import FieldProblem, refuse
 from pellucid.text.languages import leading_code, with_code
-from pellucid.text.splitting import Sentence, split_sentences
+from pellucid.text.splitting import Sentence, split_lines, split_sentences
 from pellucid.text.tokenizers.marian import has_codes
 
 _CHEAP_CHARS = 2000
@@ -84,7 +84,7 @@ async def read_texts(
 def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bool) -> ReadText:
     """Tokenize one text; without ``split`` it is one sentence."""
     if split:
-        places = split_sentences(text, model.source_language)
+        places = _units(model, text, limit)
     else:
         words = text.strip()
         start = len(text) - len(text.lstrip()) if words else len(text)
@@ -107,6 +107,17 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
         tokens = model.bundle.source_tokenizer.tokens(kept)
         found.append(ReadSentence(place, sentence, kept, tokens, len(ids) > limit, following))
     return found
+
+
+def _units(model: LoadedModel, text: str, limit: int) -> list[Sentence]:
+    """What the model reads one by one: sentences, or lines if it was trained on lines of several
+    and can read the longest.
+    """
+    if not model.translator.split:
+        lines = split_lines(text, model.source_language)
+        if all(len(ids) <= limit for ids in model.source_ids([each.text for each in lines])):
+            return lines
+    return split_sentences(text, model.source_language)
 
 
 def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:

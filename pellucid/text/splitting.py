@@ -64,12 +64,28 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     text of only white space is one sentence without words. ``language`` is a code such as ``en``;
     for an unknown one the rules of English are used.
     """
-    language = _PLAIN_CODE.split(language, maxsplit=1)[0].lower()
+    language = _plain_code(language)
     known = ABBREVIATIONS.get(language, set()) | ABBREVIATIONS.get("", set())
-    pieces = [piece for line in lines_of(text, language) for piece in _cut(line, language, known)]
+    lines = lines_of(text, language)
+    return _with_spaces(text, [piece for line in lines for piece in _cut(line, language, known)])
 
-    # White space before the first piece with words belongs to it, other white space to the piece
-    # in front of it; so do marks that are not seen, such as the end of a direction.
+
+def split_lines(text: str, language: str) -> list[Sentence]:
+    """The lines of ``text``, as ``split_sentences`` returns sentences: for models that were trained
+    on lines of several."""
+    return _with_spaces(text, list(lines_of(text, _plain_code(language))))
+
+
+def _plain_code(language: str) -> str:
+    return _PLAIN_CODE.split(language, maxsplit=1)[0].lower()
+
+
+def _with_spaces(text: str, pieces: list[str]) -> list[Sentence]:
+    """The pieces that have words, and the white space around each.
+
+    White space before the first of them belongs to it, other white space to the piece in front of
+    it; so do marks that are not seen, such as the end of a direction.
+    """
     begins = itertools.accumulate(map(len, pieces), initial=0)
     spoken = [begin for begin, piece in zip(begins, pieces, strict=False) if _is_seen(piece)]
     bounds = itertools.pairwise([0, *spoken[1:], len(text)])
