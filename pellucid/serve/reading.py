@@ -110,8 +110,8 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
 
 
 def _units(model: LoadedModel, text: str, limit: int) -> list[Sentence]:
-    """What the model reads one by one: sentences, or lines if it was trained on lines of several
-    and can read the longest.
+    """The sentences of a text, or its lines if the model was trained on lines of several sentences
+    and can read the longest of them.
     """
     if not model.translator.split:
         lines = split_lines(text, model.source_language)
