@@ -385,7 +385,7 @@ def search_choice(plan: Plan) -> Choice:
 def expectation_choice(plan: Plan) -> Choice:
     """The probable quality of the run's model, and of one with more minutes; it sets nothing."""
     tokens = plan.updates * plan.pace.target_tokens
-    expected = expected_quality(plan.facts, tokens)
+    expected = expected_quality(plan.facts, tokens, _lacks(plan))
     what, why = str(expected).split(": ", 1)
 
     # However many minutes there are, the run ends after some passes, or where the user ends it.
@@ -399,14 +399,28 @@ def expectation_choice(plan: Plan) -> Choice:
     return Choice({}, what, why)
 
 
-def expected_quality(facts: CorpusFacts, tokens: float) -> Expectation:
-    """The probable quality of a model that learns from ``tokens`` target tokens of a corpus."""
+def _lacks(plan: Plan) -> str:
+    """What would let the run of ``plan`` learn from more tokens."""
+    passes = plan.most_passes * plan.updates_per_pass
+    if plan.pace.updates_in(plan.minutes) <= min(plan.most_updates, passes):
+        return "more minutes"
+    return "more text" if passes <= plan.most_updates else "a longer run"
+
+
+def expected_quality(
+    facts: CorpusFacts, tokens: float, lacks: str = "a longer run"
+) -> Expectation:
+    """The probable quality of a model that learns from ``tokens`` target tokens of a corpus.
+
+    ``lacks`` is what would give more tokens.
+    """
     return expectation(
         facts.pairs,
         words_in_line(facts.target),
         tokens,
         is_exact=_is_exact(facts),
         is_closed=is_deterministic(facts),
+        lacks=lacks,
     )
 
 
