@@ -296,7 +296,9 @@ def languages_of(settings: Mapping[str, Any], name: str) -> tuple[str, str]:
     source = _suffix(data.get("source"))
     target = _suffix(data.get("target"))
     if not (source and target):  # ``news.it`` beside ``news.en`` is Italian, by itself it may be IT
-        source, target = (None if code in NOT_SURELY_LANGUAGES else code for code in (source, target))
+        source, target = (
+            None if code in NOT_SURELY_LANGUAGES else code for code in (source, target)
+        )
     if source or target:
         return source or UNKNOWN, target or UNKNOWN
 

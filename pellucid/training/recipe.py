@@ -107,6 +107,9 @@ _LEAST_VALIDATIONS, _MOST_VALIDATIONS = 1, 20
 _AVERAGED_SHARE = 0.05
 _SHORTEST_AVERAGE, _LONGEST_AVERAGE = 50, 500
 """Updates over which the moving average of the parameters extends."""
+TRANSLATED_SIGNS = 0.1
+"""Share of the pairs from which on lines without a letter are what is learned, as where Braille is
+read or numbers are sorted. Of sentences hardly one in a hundred has none."""
 _LENGTH_PENALTY = 2.0
 """Validation BLEU with 1, 1.5 and 2, beam 5: 34.8, 35.3 and 35.3 on Multi30k, 31.3, 31.6 and 31.8
 on Tatoeba."""
@@ -375,11 +378,18 @@ def search_choice(plan: Plan) -> Choice:
     """The search of the finished model."""
     if is_deterministic(plan.facts):
         settings: dict[str, Any] = {"decoding.beam_size": 1}
-        return Choice(settings, "greedy search", "every source has one right target")
+        what, why = "greedy search", "every source has one right target"
+    else:
+        settings = {"decoding.beam_size": 5, "decoding.length_penalty": _LENGTH_PENALTY}
+        what = f"beam 5, length penalty {_LENGTH_PENALTY:g}"
+        why = "a target may be said in several ways, the longer of which score too low"
 
-    settings = {"decoding.beam_size": 5, "decoding.length_penalty": _LENGTH_PENALTY}
-    why = "a target may be said in several ways, the longer of which score too low"
-    return Choice(settings, f"beam 5, length penalty {_LENGTH_PENALTY:g}", why)
+    translated = plan.facts.translated_signs
+    if translated >= TRANSLATED_SIGNS and translated > plan.facts.copied_signs:
+        settings["decoding.copy_symbols"] = False
+        what += ", no line is copied"
+        why += f"; {translated:.0%} of the sources have no letter and another target"
+    return Choice(settings, what, why)
 
 
 def expectation_choice(plan: Plan) -> Choice:
@@ -407,9 +417,7 @@ def _lacks(plan: Plan) -> str:
     return "more text" if passes <= plan.most_updates else "a longer run"
 
 
-def expected_quality(
-    facts: CorpusFacts, tokens: float, lacks: str = "a longer run"
-) -> Expectation:
+def expected_quality(facts: CorpusFacts, tokens: float, lacks: str = "a longer run") -> Expectation:
     """The probable quality of a model that learns from ``tokens`` target tokens of a corpus.
 
     ``lacks`` is what would give more tokens.

@@ -42,8 +42,8 @@ def test_a_verdict_says_what_would_help():
     few = verdict("bleu", 0.43, passes=1.5)
     assert str(few) == (
         "useless: hardly a sentence says what its source says (validation BLEU 0.4); a longer"
-        " run would help (the text was read 1.5 times), then more text of the same kind, or fine-tuning"
-        " an imported model (pellucid import)"
+        " run would help (the text was read 1.5 times), then more text of the same kind, or"
+        " fine-tuning an imported model (pellucid import)"
     )
     tiny = verdict("bleu", 0.43, passes=1.5, pairs=2)
     assert tiny is not None

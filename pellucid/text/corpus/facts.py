@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pellucid.core.errors import DataError
 from pellucid.text.corpus.pairs import is_blank_pair
+from pellucid.text.normalization import normalize
 from pellucid.text.scripts import CHINESE_OR_JAPANESE, SPACELESS_LETTER
 
 SAMPLED_PAIRS = 50_000
@@ -61,6 +62,10 @@ class CorpusFacts:
     """Source lines of the sample that occur more than once."""
     ambiguous_sources: int
     """Repeated sources that have different targets."""
+    translated_signs: float = 0.0
+    """Share of the pairs whose source has no letter and whose target is another text."""
+    copied_signs: float = 0.0
+    """Share of the pairs whose source has no letter and whose target is the same text."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,13 @@ def corpus_facts(sample: PairSample) -> CorpusFacts:
         source for source, _ in set(zip(sample.sources, sample.targets, strict=True))
     )
 
+    # Such as numbers in a table, or Braille and dates that are to be written in words.
+    signs = [
+        normalize(source) == normalize(target)
+        for source, target in zip(sample.sources, sample.targets, strict=True)
+        if not any(map(str.isalpha, source))
+    ]
+
     return CorpusFacts(
         pairs=sample.total,
         source=_side_facts(sample.sources, source_letters),
@@ -123,6 +135,8 @@ def corpus_facts(sample: PairSample) -> CorpusFacts:
         ),
         repeated_sources=sum(count > 1 for count in times.values()),
         ambiguous_sources=sum(count > 1 for count in different.values()),
+        translated_signs=signs.count(False) / len(sample.sources),
+        copied_signs=signs.count(True) / len(sample.sources),
     )
 
 
