@@ -19,6 +19,7 @@ from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import SMALLEST_BYTE_VOCABULARY
 from pellucid.text.corpus.facts import CorpusFacts, SideFacts
 from pellucid.training.plan import (
+    NO_SPACES,
     SIZES,
     VALIDATING_SHARE,
     Choice,
@@ -202,6 +203,8 @@ def _unit_reason(unit: Unit, side: SideFacts, name: str) -> str:
             return f"the {name} is spelled words, {side.different_characters} different letters"
         case "word":
             return f"the {name} has {side.different_words} different words and no new ones"
+        case "bpe" if side.spaceless > NO_SPACES:
+            return f"the {name} has no spaces between words"
         case "bpe":
             return f"{side.new_words:.1%} of the words in unseen {name} lines are new"
 

@@ -165,6 +165,11 @@ def test_short_sentences_without_spaces_are_no_spelled_words():
     facts = facts_of(english, thai)
     assert facts.target.spaceless > 0.9
     assert unit_of(facts.target, is_target=True) == "bpe"
+    tibetan = facts_of(
+        english, ["ཁྱེད་རང་བདེ་པོ་ཡིན་པས།", "ང་ཁྱོད་ལ་དགའ།", "སློབ་གྲྭར་འགྲོ།", "ཟས་ཟིན།", "ཐུགས་རྗེ་ཆེ།"]
+    )
+    assert unit_of(tibetan.target, is_target=True) == "bpe"
+    assert words_in_line(tibetan.target) > 1.5
     letters = facts_of(["kat", "hund"], ["K AE T", "HH AH N D"])
     assert letters.source.spaceless == 0.0
     assert unit_of(letters.source, is_target=False) == "character"

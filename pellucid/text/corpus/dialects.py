@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import TO_UTF_8
 from pellucid.text.languages import LANGUAGE_WORDS, NOT_SURELY_LANGUAGES
 
 SAMPLE = 1 << 20
@@ -128,7 +129,7 @@ def encoding_of(begin: bytes, what: str, *, is_whole: bool = False) -> tuple[str
         raise DataError(
             f"{what}, line {line}: not UTF-8 (0x{begin[error.start]:02x}, {error.reason}), and not"
             " surely in another encoding",
-            hint="convert the file from what it is in, for example: iconv -f CP1251 -t UTF-8",
+            hint=TO_UTF_8,
         ) from None
     return "utf-8", b""
 

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from pellucid.core.errors import DataError
 from pellucid.text.corpus.pairs import is_blank_pair
 from pellucid.text.normalization import normalize
-from pellucid.text.scripts import CHINESE_OR_JAPANESE, SPACELESS_LETTER
+from pellucid.text.scripts import CHINESE_OR_JAPANESE, SPACELESS
 
 SAMPLED_PAIRS = 50_000
 """At most twice as many pairs are counted: enough for rates of a tenth of a percent."""
 _HELD_OUT = 10
 """Every tenth line counts as new text; its words are looked for in the other nine tenths."""
+_SPACELESS_OR_TIBETAN = re.compile(f"[{SPACELESS}\u0f00-\u0fff]")
+"""Tibetan has marks between syllables, and spaces where other languages have commas."""
 _CHINESE_OR_JAPANESE_LETTER = re.compile(f"[{CHINESE_OR_JAPANESE}]")
 
 
@@ -153,7 +155,7 @@ def _side_facts(lines: Sequence[str], letters: Counter[str]) -> SideFacts:
         different_characters=len(letters),
         one_character_words=sum(n for word, n in counts.items() if len(word) == 1) / word_count,
         one_word_lines=sum(len(words) == 1 for words in split) / len(lines),
-        spaceless=_share(SPACELESS_LETTER, letters),
+        spaceless=_share(_SPACELESS_OR_TIBETAN, letters),
         chinese=_share(_CHINESE_OR_JAPANESE_LETTER, letters),
     )
 
