@@ -96,6 +96,18 @@ def test_digits_and_marks_of_other_scripts_tell_what_belongs_together(tmp_path, 
     assert are_unrelated(source, shuffled, find_misalignment(source, shuffled))
 
 
+def test_forms_of_one_verb_after_another_are_not_shifted(tmp_path):
+    """The form with the longest name has the shortest ending, and so in every verb."""
+    draw = random.Random(2)
+    verbs = ["".join(draw.choices("bdfgklmnprstaeiou", k=draw.randint(3, 9))) for _ in range(200)]
+    forms = (("PST", "ed"), ("V.PTCP;PRS", "ing"), ("PRS;3;SG", "s"))
+    sources = [f"{verb} V;{name}".encode() for verb in verbs for name, _ in forms]
+    targets = [f"{verb}{end}".encode() for verb in verbs for _, end in forms]
+    assert misalignment(tmp_path, sources, targets) is None
+    lost = targets[:100] + targets[101:] + targets[-1:]
+    assert misalignment(tmp_path, sources, lost) is not None
+
+
 def test_missing_lines_at_the_end_part_there(tmp_path, phrases):
     source, target = phrases
     found = misalignment(tmp_path, source, target[:-5])

@@ -370,6 +370,13 @@ def _slipped_stretch(scores: Likeness, start: int, stop: int) -> Misalignment | 
     if height == 0.0 or _evidence(height, scores.of(away, start, stop) - in_place) < _ALARM:
         return None
 
+    # In a table that repeats itself, as of the forms of one verb after another, lines of the next
+    # verbs resemble these as much.
+    found = float(in_place[first:last].mean())
+    phases = range(away - _LARGEST_SLIP, away + _LARGEST_SLIP + 1)
+    if max(scores.of(each, start + first, start + last).mean() for each in phases) > found / 2:
+        return None
+
     return Misalignment(start + first + 1, start + last, slip)
 
 

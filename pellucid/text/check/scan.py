@@ -391,12 +391,6 @@ def scan_block(block: bytes) -> BlockScan:
 
     problems["mojibake"] = _rows_that(is_mojibake, lines, ends, maybe_mojibake(bytes_))
     problems["markup"] = _rows_that(has_markup, lines, ends, maybe_markup(bytes_))
-    # A table that was taken for text has columns; text that was tokenized already has pieces.
-    for problem, places in (
-        ("tab", np.flatnonzero(bytes_ == ord("\t"))),
-        ("subwords", [found.start() for found in _SUBWORDS.finditer(text)]),
-    ):
-        problems[problem] = np.unique(np.searchsorted(ends, np.asarray(places, np.int64)))
     problems["invalid_utf8"] = np.array(invalid_lines(text), np.int64)
     problems["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
 
@@ -406,6 +400,12 @@ def scan_block(block: bytes) -> BlockScan:
     # Empty, or once normalized: a line of white space or of zero-width spaces.
     blank = [row for row, line in forms.normalized.items() if not line]
     problems["empty"] = np.union1d(np.flatnonzero(starts == ends), np.array(blank, np.int64))
+
+    # A table that was taken for text has columns; text that was tokenized already has pieces.
+    tabs = np.searchsorted(ends, np.flatnonzero(bytes_ == ord("\t")))
+    problems["tab"] = np.setdiff1d(tabs, problems["empty"])
+    pieces = [found.start() for found in _SUBWORDS.finditer(text)]
+    problems["subwords"] = np.unique(np.searchsorted(ends, np.array(pieces, np.int64)))
 
     # Equal once they are normalized: a duplicate is one in whatever form it is written.
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
