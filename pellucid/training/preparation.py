@@ -217,7 +217,7 @@ def _warn_of_text(files: PairFiles, valid: TextPairs) -> None:
                 *lengths,
             )
 
-    if len(sides) == 2:
+    if len(sides) == 2 and len(files.sources) == 1:  # of several each may have its direction
         words = [set(itertools.chain.from_iterable(map(str.split, each))) for each in learned]
         own_share, other_share = (
             min(_share_among(known, texts) for known, texts in zip(of, sides, strict=True))
