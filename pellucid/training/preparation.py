@@ -192,12 +192,12 @@ def _warn_of_text(files: PairFiles, valid: TextPairs) -> None:
         learned = list(zip(*(pair for pair in found if not is_blank_pair(*pair)), strict=True))
     if not learned:
         return  # said by whoever tokenizes it
-    names, sides = ("source", "target"), (valid.sources, valid.targets)
+    sides = [valid.sources, valid.targets]
     if valid.targets == valid.sources:
-        names, sides = names[:1], sides[:1]  # text alone has the same on both sides
+        sides.pop()  # text alone has the same on both sides
 
-    for name, texts, own in zip(names, sides, learned, strict=False):
-        known = set().union(*own)
+    for name, texts, own in zip(("source", "target"), sides, learned, strict=False):
+        known: set[str] = set().union(*own)
         letters = list(filter(str.isalpha, itertools.chain.from_iterable(texts)))
         unknown = sum(letter not in known for letter in letters)
         if unknown > _MOST_OTHER_LETTERS * len(letters) and len(letters) >= _FEWEST_LETTERS:
