@@ -118,7 +118,7 @@ TWO_LETTERS = frozenset(
 NOT_SURELY_LANGUAGES = frozenset(
     ("as", "id", "io", "is", "it", "na", "no", "nr", "or", "sn", "to", "ts")
 )
-"""Those that as often are something else in the name of a column or a file, such as ``corpus.no``
+"""Codes that as often are something else in the name of a column or a file, such as ``corpus.no``
 and the number of a row."""
 _THREE_LETTERS = dict(
     re.findall(

@@ -413,7 +413,7 @@ def expectation_choice(plan: Plan) -> Choice:
 
 
 def _lacks(plan: Plan) -> str:
-    """What would let the run of ``plan`` learn from more tokens."""
+    """The resource that would let the run of ``plan`` learn from more tokens."""
     passes = plan.most_passes * plan.updates_per_pass
     if plan.pace.updates_in(plan.minutes) <= min(plan.most_updates, passes):
         return "more minutes"
