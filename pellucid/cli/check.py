@@ -151,12 +151,13 @@ def _advice(diagnosis: "Diagnosis") -> str:
         return f"; take away the blank lines at the end of the {longer}"
     if diagnosis.source_lines != diagnosis.target_lines or diagnosis.misalignment is not None:
         return "; put the lines right first, --fix cannot know which belong together"
+    from pellucid.core.texts import TO_UTF_8
     from pellucid.text.check.check import KEPT_KINDS
     from pellucid.text.check.rules import REASONS
     from pellucid.text.corpus.cleaning import is_other_encoding
 
     if is_other_encoding(diagnosis.findings["invalid_utf8"].count, diagnosis.source_lines):
-        return "; convert it first, for example: iconv -f LATIN1 -t UTF-8"
+        return f"; first {TO_UTF_8}"
     found = {kind for kind, finding in diagnosis.findings.items() if finding.count}
     kept = ", ".join(_name(kind) for kind in diagnosis.findings if kind in found & KEPT_KINDS)
     if not found - KEPT_KINDS:

@@ -366,9 +366,12 @@ def _read(
         if not is_text or is_wrong_config:
             raise
         # A text file without its translation was read as TOML: the parser's error would not help.
+        from pellucid.text.check.sides import HAS_TABS, has_tabs
+
+        hint = f"a text file needs its translation beside it: pellucid train {name} TARGET"
         raise ConfigError(
             f"one argument must be a config or a preset, and {name} is neither",
-            hint=f"a text file needs its translation beside it: pellucid train {name} TARGET",
+            hint=HAS_TABS if has_tabs(Path(name)) else hint,
         ) from None
 
 

@@ -9,6 +9,12 @@ from typing import Any
 
 from pellucid.core.errors import DataError
 
+TO_UTF_8 = (
+    "convert the file from its encoding, for example: iconv -f WINDOWS-1252 -t UTF-8 (Russian may"
+    " be in CP1251 or KOI8-R, Japanese in SHIFT_JIS, Chinese in GB18030)"
+)
+"""The hint for text that is not UTF-8, whichever encoding it is in."""
+
 
 def counted(count: int, noun: str) -> str:
     """``1 token``, ``2,000 tokens``: a count with its noun, which takes an s."""

@@ -4,6 +4,7 @@ import codecs
 import itertools
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import TO_UTF_8
 from pellucid.documents.containers import check_size
 from pellucid.text.corpus.dialects import SAMPLE, encoding_of
 from pellucid.text.languages import base_code
@@ -44,7 +45,7 @@ class GuessedText:
             raise DataError(
                 f"{what} must be text in {self._encoding}, as its beginning is: byte"
                 f" {len(self._mark) + error.start + 1} is not",
-                hint="iconv -f LATIN1 -t UTF-8 converts it, or whatever it is in",
+                hint=TO_UTF_8,
             ) from None
 
         self._name = self._encoding.replace("cp", "Windows-").replace("iso8859-", "ISO 8859-")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import AnyStr, Literal
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import TO_UTF_8
 from pellucid.documents.containers import check_size
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
@@ -29,7 +30,7 @@ def decode(data: bytes, what: str) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{what} must be text in UTF-8: byte {len(mark) + error.start + 1} is not",
-            hint="iconv -f LATIN1 -t UTF-8 converts it, or whatever it is in",
+            hint=TO_UTF_8,
         ) from None
 
 

@@ -27,6 +27,7 @@ from typing import Self
 from pellucid.core.errors import MOST_PROBLEMS, DataError, InputMissingError, list_problems
 from pellucid.core.files import read_plain
 from pellucid.core.limits import shown
+from pellucid.core.texts import TO_UTF_8
 from pellucid.text.look_alikes import DOUBLE, SINGLE
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.scripts import SPACELESS, combining_marks
@@ -140,7 +141,9 @@ class Glossary:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise DataError(f"{path} must be UTF-8 text, is not at byte {error.start}") from None
+            raise DataError(
+                f"{path} must be UTF-8 text, is not at byte {error.start}", hint=TO_UTF_8
+            ) from None
         terms = parse_glossary(text, str(path))
         return cls(term for term in terms if not domains or term.domain in ("", *domains))
 
@@ -299,7 +302,7 @@ def parse_glossary(text: str, name: str) -> list[Term]:
 
 def _term(line: str, columns: Sequence[str]) -> Term:
     """The entry of a line. Raises ValueError."""
-    cells = [each.strip() for each in line.split("\t", len(columns))]
+    cells = [_unquoted(each.strip()) for each in line.split("\t", len(columns))]
     if len(cells) > len(columns):
         raise ValueError(f"must have {len(columns)} columns, has more")
     row = dict(zip(columns, cells, strict=False))
@@ -327,6 +330,13 @@ def _term(line: str, columns: Sequence[str]) -> Term:
     return Term(tuple(sources), tuple(targets), exact, row.get("domain", ""))
 
 
+def _unquoted(cell: str) -> str:
+    """A cell without the quotation marks that spreadsheets write around one with such a mark."""
+    if len(cell) < 2 or not cell[0] == cell[-1] == '"':
+        return cell
+    return cell[1:-1].replace('""', '"').strip()
+
+
 def _forms(cell: str) -> list[str]:
     forms = (" ".join(each.split()) for each in cell.split("|", _MOST_FORMS + 1))
     return list(dict.fromkeys(form for form in forms if form))
@@ -339,6 +349,8 @@ _DASH = re.compile(r"(?<=\S)[\u2012\u2013\u2212](?=\S)")
 """A dash that stands for a hyphen, with no space on either side."""
 _JOINERS = "\u200c\u200d"
 """Joiners, which are between the letters of a word."""
+_DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Direction marks, as in a class of ``re``: a spreadsheet has them around words of Hebrew."""
 _UNREAD = dict.fromkeys(
     (
         *map(ord, _JOINERS),
@@ -408,7 +420,10 @@ def _token_pattern() -> re.Pattern[str]:
     joiners = f"[{_JOINERS}]*"
     # C# and C++ are not the word C, nor is Notepad++ the word Notepad.
     named = r"(?<!\w)[A-Za-z](?:\+{1,2}|\#)(?![^\W\d_])|[A-Za-z]+\+\+(?![^\W\d_])"
-    return re.compile(rf"{named}|[{SPACELESS}]{joiners}|(?:{letter}{joiners})+|\S")
+    number = r"\d+(?:[.,]\d+)+"  # $5 is not in $5.00
+    return re.compile(
+        rf"{named}|{number}|[{SPACELESS}]{joiners}|(?:{letter}{joiners})+|[^\s{_DIRECTIONS}]"
+    )
 
 
 def _begins(text: str, start: str, *, whole: bool) -> bool:

@@ -115,6 +115,11 @@ TWO_LETTERS = frozenset(
     )
 )
 """The language codes of ISO 639-1."""
+NOT_SURELY_LANGUAGES = frozenset(
+    ("as", "id", "io", "is", "it", "na", "no", "nr", "or", "sn", "to", "ts")
+)
+"""Codes that as often are something else in the name of a column or a file, such as ``corpus.no``
+and the number of a row."""
 _THREE_LETTERS = dict(
     re.findall(
         r"(\w+):(\w+)",
@@ -290,6 +295,10 @@ def languages_of(settings: Mapping[str, Any], name: str) -> tuple[str, str]:
     data = settings.get("data", {})
     source = _suffix(data.get("source"))
     target = _suffix(data.get("target"))
+    if not (source and target):  # ``news.it`` beside ``news.en`` is Italian, by itself it may be IT
+        source, target = (
+            None if code in NOT_SURELY_LANGUAGES else code for code in (source, target)
+        )
     if source or target:
         return source or UNKNOWN, target or UNKNOWN
 

@@ -26,7 +26,7 @@ _SPELLED = 0.95
 """Share of the words, or lines, that must be spelled for the side to count as spelled."""
 _LONGEST_WORD = 25.0
 """Mean characters of a line that is one word; a longer one is a sentence."""
-_SPACELESS = 0.5
+NO_SPACES = 0.5
 """Share of characters of scripts without spaces between words, such as Thai's, from which on a line
 without a space may be a sentence of any length."""
 _CHARACTERS_PER_WORD = 6.0
@@ -215,7 +215,7 @@ def is_spelled(side: SideFacts) -> bool:
         return False
 
     is_one_word = side.one_word_lines >= _SPELLED and side.characters <= _LONGEST_WORD
-    if side.spaceless > _SPACELESS:
+    if side.spaceless > NO_SPACES:
         is_one_word = False
     return is_one_word or side.one_character_words >= _SPELLED
 

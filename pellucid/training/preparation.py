@@ -9,7 +9,8 @@ import hashlib
 import itertools
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import statistics
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,11 @@ _SEARCHED_PAIRS = 20_000
 _MOST_OTHER_LETTERS, _FEWEST_LETTERS = 0.5, 30
 """A text of the same language has hardly any, unless it is written in thousands of characters; of
 fewer letters than the second number nothing is said."""
+_MOST_TIMES, _FEWEST_LINES = 3.0, 20
+"""Times longer that text of the same kind hardly is, and how many lines are needed to tell."""
+_LEAST_SHARE = 0.3
+"""Text of the same language and another domain has as many words in common, names and numbers
+apart."""
 _USUAL_GROWTH = 1.5
 """Tokens of enciphered sources for each plain one. A vocabulary that was learned from both has 1.0
 to 1.2, one that was not 2 to 3."""
@@ -103,7 +109,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
             warn_of_problems(Path(source), Path(target))
         _warn_of_validation(config.data)
         if valid is not None:
-            _warn_of_letters(files, valid)
+            _warn_of_text(files, valid)
 
     tokenizers, store = tokenized_files(config, run, given)
     if config.model.kind == "skipgram" and store.target_lengths.max(initial=0) < 2:
@@ -178,23 +184,56 @@ def _warn_of_validation(data: DataConfig) -> None:
             _log.warning("%s", problem)
 
 
-def _warn_of_letters(files: PairFiles, valid: TextPairs) -> None:
-    """Log a warning if most letters of a side to validate on do not occur in the training text."""
+def _warn_of_text(files: PairFiles, valid: TextPairs) -> None:
+    """Log a warning for text to validate on that is of another kind than the training text: in
+    other letters, of other lengths, or with its sides exchanged."""
     with contextlib.closing(iterate_pairs(files)) as pairs:
-        learned = list(itertools.islice(pairs, _SEARCHED_PAIRS))
-    for side, (name, texts) in enumerate((("source", valid.sources), ("target", valid.targets))):
-        if side and texts == valid.sources:
-            break  # text alone has the same on both sides
-        known = {letter for pair in learned for letter in pair[side]}
+        found = itertools.islice(pairs, _SEARCHED_PAIRS)
+        learned = list(zip(*(pair for pair in found if not is_blank_pair(*pair)), strict=True))
+    if not learned:
+        return  # said by whoever tokenizes it
+    sides = [valid.sources, valid.targets]
+    if valid.targets == valid.sources:
+        sides.pop()  # text alone has the same on both sides
+
+    for name, texts, own in zip(("source", "target"), sides, learned, strict=False):
+        known: set[str] = set().union(*own)
         letters = list(filter(str.isalpha, itertools.chain.from_iterable(texts)))
         unknown = sum(letter not in known for letter in letters)
         if unknown > _MOST_OTHER_LETTERS * len(letters) and len(letters) >= _FEWEST_LETTERS:
             _log.warning(
                 "%.0f%% of the letters of the validation %s do not occur in the training text: is"
-                " it in another language?",
+                " it in another language or case?",
                 100 * unknown / len(letters),
                 name,
             )
+
+        lengths = [statistics.median(map(len, each)) for each in (texts, own)]
+        if max(lengths) > _MOST_TIMES * min(lengths) and len(texts) >= _FEWEST_LINES:
+            _log.warning(
+                "half of the lines of the validation %s have %.0f characters or fewer, of the"
+                " training text %.0f: its scores will say little of text like that",
+                name,
+                *lengths,
+            )
+
+    if len(sides) == 2 and len(files.sources) == 1:  # of several each may have its direction
+        words = [set(itertools.chain.from_iterable(map(str.split, each))) for each in learned]
+        own_share, other_share = (
+            min(_share_among(known, texts) for known, texts in zip(of, sides, strict=True))
+            for of in (words, words[::-1])
+        )
+        if other_share > _LEAST_SHARE and other_share > 2 * own_share:
+            _log.warning(
+                "the words of the validation source occur in the training target, and those of the"
+                " validation target in the training source: are source and target exchanged?"
+            )
+
+
+def _share_among(known: Container[str], texts: Iterable[str]) -> float:
+    """The share of the words of these texts that are ``known``."""
+    words = list(itertools.chain.from_iterable(map(str.split, texts)))
+    return sum(word in known for word in words) / max(1, len(words))
 
 
 def read_validation(data: DataConfig) -> TextPairs | None:

@@ -19,6 +19,7 @@ from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import SMALLEST_BYTE_VOCABULARY
 from pellucid.text.corpus.facts import CorpusFacts, SideFacts
 from pellucid.training.plan import (
+    NO_SPACES,
     SIZES,
     VALIDATING_SHARE,
     Choice,
@@ -107,6 +108,9 @@ _LEAST_VALIDATIONS, _MOST_VALIDATIONS = 1, 20
 _AVERAGED_SHARE = 0.05
 _SHORTEST_AVERAGE, _LONGEST_AVERAGE = 50, 500
 """Updates over which the moving average of the parameters extends."""
+TRANSLATED_SIGNS = 0.1
+"""Share of the pairs from which on lines without a letter are what is learned, as where Braille is
+read or numbers are sorted. Of sentences hardly one in a hundred has none."""
 _LENGTH_PENALTY = 2.0
 """Validation BLEU with 1, 1.5 and 2, beam 5: 34.8, 35.3 and 35.3 on Multi30k, 31.3, 31.6 and 31.8
 on Tatoeba."""
@@ -199,6 +203,8 @@ def _unit_reason(unit: Unit, side: SideFacts, name: str) -> str:
             return f"the {name} is spelled words, {side.different_characters} different letters"
         case "word":
             return f"the {name} has {side.different_words} different words and no new ones"
+        case "bpe" if side.spaceless > NO_SPACES:
+            return f"the {name} has no spaces between words"
         case "bpe":
             return f"{side.new_words:.1%} of the words in unseen {name} lines are new"
 
@@ -375,17 +381,24 @@ def search_choice(plan: Plan) -> Choice:
     """The search of the finished model."""
     if is_deterministic(plan.facts):
         settings: dict[str, Any] = {"decoding.beam_size": 1}
-        return Choice(settings, "greedy search", "every source has one right target")
+        what, why = "greedy search", "every source has one right target"
+    else:
+        settings = {"decoding.beam_size": 5, "decoding.length_penalty": _LENGTH_PENALTY}
+        what = f"beam 5, length penalty {_LENGTH_PENALTY:g}"
+        why = "a target may be said in several ways, the longer of which score too low"
 
-    settings = {"decoding.beam_size": 5, "decoding.length_penalty": _LENGTH_PENALTY}
-    why = "a target may be said in several ways, the longer of which score too low"
-    return Choice(settings, f"beam 5, length penalty {_LENGTH_PENALTY:g}", why)
+    translated = plan.facts.translated_signs
+    if translated >= TRANSLATED_SIGNS and translated > plan.facts.copied_signs:
+        settings["decoding.copy_symbols"] = False
+        what += ", no line is copied"
+        why += f"; {translated:.0%} of the sources have no letter and another target"
+    return Choice(settings, what, why)
 
 
 def expectation_choice(plan: Plan) -> Choice:
     """The probable quality of the run's model, and of one with more minutes; it sets nothing."""
     tokens = plan.updates * plan.pace.target_tokens
-    expected = expected_quality(plan.facts, tokens)
+    expected = expected_quality(plan.facts, tokens, _lacks(plan))
     what, why = str(expected).split(": ", 1)
 
     # However many minutes there are, the run ends after some passes, or where the user ends it.
@@ -399,14 +412,26 @@ def expectation_choice(plan: Plan) -> Choice:
     return Choice({}, what, why)
 
 
-def expected_quality(facts: CorpusFacts, tokens: float) -> Expectation:
-    """The probable quality of a model that learns from ``tokens`` target tokens of a corpus."""
+def _lacks(plan: Plan) -> str:
+    """The resource that would let the run of ``plan`` learn from more tokens."""
+    passes = plan.most_passes * plan.updates_per_pass
+    if plan.pace.updates_in(plan.minutes) <= min(plan.most_updates, passes):
+        return "more minutes"
+    return "more text" if passes <= plan.most_updates else "a longer run"
+
+
+def expected_quality(facts: CorpusFacts, tokens: float, lacks: str = "a longer run") -> Expectation:
+    """The probable quality of a model that learns from ``tokens`` target tokens of a corpus.
+
+    ``lacks`` is what would give more tokens.
+    """
     return expectation(
         facts.pairs,
         words_in_line(facts.target),
         tokens,
         is_exact=_is_exact(facts),
         is_closed=is_deterministic(facts),
+        lacks=lacks,
     )
 
 

@@ -25,6 +25,7 @@ from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.text.check.languages import languages_problem, pairs_of
 from pellucid.text.languages import languages_of
+from pellucid.text.normalization import normalize
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import (
     load_checkpoint,
@@ -32,6 +33,7 @@ from pellucid.training.checkpoint import (
     saved_precision,
 )
 from pellucid.training.config import RunConfig, validation_search
+from pellucid.training.data import TrainingData
 from pellucid.training.distributed import (
     ALONE,
     ProcessGroup,
@@ -63,6 +65,7 @@ from pellucid.training.parent_models import (
 )
 from pellucid.training.precision import LossScale, Precision, resolve_precision
 from pellucid.training.preparation import prepare_data
+from pellucid.training.recipe import TRANSLATED_SIGNS
 from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
 from pellucid.training.teacher_tokens import AskTeachers, teacher_tokens
@@ -217,6 +220,8 @@ def set_up_run(
     # The first process writes tokenizers and tokenized text; the others then find them.
     given = given_tokenizers(parent, teachers)
     data = process_group.world.first_then_others(lambda: prepare_data(config, folder.path, given))
+    if newest is None and process_group.world.is_first:
+        _warn_of_copies(config, data)
     for teacher in teachers:
         check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
 
@@ -297,6 +302,26 @@ def _warn_of_languages(config: RunConfig, parent: Bundle[SequenceModel]) -> None
     problem = languages_problem(model, given, files, learned)
     if problem:
         _log.warning("fine-tuning to other languages: %s", problem)
+
+
+def _warn_of_copies(config: RunConfig, data: TrainingData) -> None:
+    """Log a warning if ``decoding.copy_symbols`` copies sources that have other translations."""
+    if not (config.model.translates and config.decoding.copy_symbols):
+        return
+    is_word = str.isalnum if "digits" in data.usual_warnings else str.isalpha
+    pairs = list(zip(data.valid_sources, data.valid_references, strict=True))
+    wrong = sum(
+        normalize(source) != normalize(reference)
+        for source, reference in pairs
+        if not any(map(is_word, source))
+    )
+    if wrong >= TRANSLATED_SIGNS * len(pairs):
+        _log.warning(
+            "%s of %s validation sources have no letter and another translation, and are copied:"
+            " --set decoding.copy_symbols=false translates them",
+            f"{wrong:,}",
+            f"{len(pairs):,}",
+        )
 
 
 def _for_data(make_objective: MakeObjective, config: RunConfig) -> MakeObjective:

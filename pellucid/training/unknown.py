@@ -68,7 +68,7 @@ def judge_text(
             raise DataError(
                 f"a vocabulary must know the text to learn from, and {share:.0%} of the tokens of"
                 f" the {what} {name} are unknown ([UNK]): {examples}",
-                hint=_way_out(tokenizer, given=given),
+                hint=_way_out(tokenizer, what, given=given),
             )
         _log.warning(
             "%.1f%% of the tokens of the %s %s are unknown ([UNK]), and nothing is learned of them:"
@@ -147,11 +147,16 @@ def _examples(texts: Iterator[str], tokenizer: Tokenizer) -> list[str]:
     return list(found)[:_EXAMPLES]
 
 
-def _way_out(tokenizer: Tokenizer, *, given: bool) -> str:
+def _way_out(tokenizer: Tokenizer, what: str, *, given: bool) -> str:
     if isinstance(tokenizer, MarianTokenizer) or given:
         return (
             "the vocabulary of the model that is begun with does not fit: begin with a model for"
             " these languages, or train a new one without --init"
+        )
+    if what == "validation":  # the vocabulary knows the training text, or this was said of it
+        return (
+            "name validation text in the languages of the training text, and in its case; or choose"
+            " tokenizer.kind=bpe, which spells all text"
         )
     return "raise tokenizer.vocabulary_size, or choose tokenizer.kind=bpe, which spells all text"
 

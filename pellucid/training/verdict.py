@@ -29,7 +29,7 @@ _MEANS: Mapping[Level, str] = {
     "usable": "understandable on text of the kind it was trained on",
 }
 _FEW_PASSES = 10.0
-"""Over the text: with fewer more minutes help most, with more only more text does
+"""Over the text: with fewer a longer run helps most, with more only more text does
 (docs/training.md, section 6)."""
 
 
@@ -80,9 +80,9 @@ def verdict(
         return Verdict(level, figure, score, "")
     read = f"the text was read {passes:.1f} times"
     first = (
-        f"more minutes would help ({read}), then more text of the same kind"
+        f"a longer run would help ({read}), then more text of the same kind"
         if passes < _FEW_PASSES and pairs >= _FEWEST_PAIRS
-        else f"more text of the same kind would help, more minutes hardly ({read})"
+        else f"more text of the same kind would help, a longer run hardly ({read})"
     )
     return Verdict(
         level, figure, score, f"{first}, or fine-tuning an imported model (pellucid import)"
@@ -114,6 +114,8 @@ usable was measured, of no kind of text; nor was it of long sentences, with howe
 _FEWEST_PAIRS = 300
 """From 29,000 captions with 42.4 BLEU to 6,000 with 31.0 each halving costs 5 (docs/figures.md), so
 that 300 would have less than 10. What is spelled, or has no new words, needs fewer."""
+_LEAST_TOKENS = 20_000
+"""With fewer nothing is learned of any text: they are some tens of updates."""
 _ROUGH_TOKENS, _USABLE_TOKENS, _LONG_TOKENS = 400_000, 1_500_000, 2_000_000
 """Target tokens learned from, with repetitions, after which short sentences are rough and usable,
 and long ones rough. 20,000 short sentences had a BLEU of 0.2 after about 150,000. After 1.6 million
@@ -124,13 +126,20 @@ MORE_TOKENS = _ROUGH_TOKENS, _USABLE_TOKENS, _LONG_TOKENS
 
 
 def expectation(
-    pairs: int, words: float, tokens: float, *, is_exact: bool, is_closed: bool
+    pairs: int,
+    words: float,
+    tokens: float,
+    *,
+    is_exact: bool,
+    is_closed: bool,
+    lacks: str = "more minutes",
 ) -> Expectation:
     """Predict the quality of a model from so much text and time.
 
     ``words`` is the mean number in a target line, ``tokens`` how many target tokens will be learned
     from, or infinity if only a clock limits them. ``is_exact`` says that the target is no natural
-    language, ``is_closed`` that new text has no new words.
+    language, ``is_closed`` that new text has no new words. ``lacks`` is what would give more
+    tokens.
     """
     text = f"{pairs:,} pairs of {words:.0f} words"
     amount = f"about {tokens:,.0f} target tokens learned from {text}"
@@ -144,10 +153,10 @@ def expectation(
             f"{amount}, which is too little text, whatever the minutes: give it thousands of pairs,"
             " or fine-tune an imported model (pellucid import)",
         )
-    if is_closed and tokens < _ROUGH_TOKENS:
+    if is_closed and _LEAST_TOKENS <= tokens < _ROUGH_TOKENS:
         return Expectation("rough", f"{amount} without new words; so little was not measured")
     if tokens < _ROUGH_TOKENS:
-        return Expectation("useless", f"{amount}, which is too little: give it more minutes")
+        return Expectation("useless", f"{amount}, which is too little: give it {lacks}")
 
     is_enough = pairs >= _ENOUGH_PAIRS
     if is_closed:

@@ -19,6 +19,7 @@ from tiny_runs import SETTINGS, set_options
 from pellucid.cli.main import _is_out_of_memory, cli
 from pellucid.cli.options import is_missing
 from pellucid.core.errors import InputMissingError
+from pellucid.core.texts import TO_UTF_8
 
 TINY_DEMO = ["train", "demo", *set_options([*SETTINGS, "training.max_steps=4"])]
 
@@ -254,7 +255,7 @@ def test_text_that_is_not_utf8(
     assert result.code == 65
     assert result.error_line == (
         f"error: {name}, line 2, byte 3: not UTF-8 (0xe9, invalid continuation byte);"
-        " hint: convert the file, for example: iconv -f LATIN1 -t UTF-8;"
+        f" hint: {TO_UTF_8};"
         " pellucid check --fix drops single lines"
     )
 

@@ -59,7 +59,10 @@ def test_what_no_pair_would_survive_is_not_advised(tmp_path):
             ("utf-8", "\r\n"),
             "usable: training on it works; --fix OUT writes copies without what was",
         ),
-        (("latin-1", "\n"), "not usable as it is; convert it first, for example: iconv -f LATIN1"),
+        (
+            ("latin-1", "\n"),
+            "not usable as it is; first convert the file from its encoding, for example: iconv",
+        ),
     ],
 )
 def test_what_fix_does_to_every_line_is_advised_only_if_it_keeps_them(tmp_path, written, verdict):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pellucid import phrasebook
-from pellucid.text.check.alignment import find_misalignment
+from pellucid.text.check.alignment import are_unrelated, find_misalignment
 from pellucid.text.check.scan import scan
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -75,6 +75,37 @@ def test_good_files_raise_no_alarm(tmp_path, phrases):
 
 def test_lines_that_say_nothing_raise_no_alarm(tmp_path):
     assert misalignment(tmp_path, [b"a"] * 200, [b"b"] * 200) is None
+
+
+@pytest.mark.parametrize("digits", ["០១២៣៤៥៦៧៨៩", "٠١٢٣٤٥٦٧٨٩", "０１２３４５６７８９"])
+@pytest.mark.parametrize("mark", ["។", "؟", "。"])
+def test_digits_and_marks_of_other_scripts_tell_what_belongs_together(tmp_path, digits, mark):
+    """Also where the lengths of both sides have nothing in common."""
+    draw = random.Random(4)
+    as_written = str.maketrans("0123456789", digits)
+    sources, targets = [], []
+    for number in range(300):
+        sources.append(f"{'a' * draw.randint(5, 60)} {number}.")
+        targets.append(f"{'ក' * draw.randint(5, 60)} {number}".translate(as_written) + mark)
+    scans = []
+    for name, lines in (("a", sources), ("b", targets), ("c", draw.sample(targets, 300))):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        scans.append(scan(tmp_path / name))
+    source, target, shuffled = scans
+    assert not are_unrelated(source, target, find_misalignment(source, target))
+    assert are_unrelated(source, shuffled, find_misalignment(source, shuffled))
+
+
+def test_forms_of_one_verb_after_another_are_not_shifted(tmp_path):
+    """The form with the longest name has the shortest ending, and so in every verb."""
+    draw = random.Random(2)
+    verbs = ["".join(draw.choices("bdfgklmnprstaeiou", k=draw.randint(3, 9))) for _ in range(200)]
+    forms = (("PST", "ed"), ("V.PTCP;PRS", "ing"), ("PRS;3;SG", "s"))
+    sources = [f"{verb} V;{name}".encode() for verb in verbs for name, _ in forms]
+    targets = [f"{verb}{end}".encode() for verb in verbs for _, end in forms]
+    assert misalignment(tmp_path, sources, targets) is None
+    lost = targets[:100] + targets[101:] + targets[-1:]
+    assert misalignment(tmp_path, sources, lost) is not None
 
 
 def test_missing_lines_at_the_end_part_there(tmp_path, phrases):

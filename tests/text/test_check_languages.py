@@ -17,6 +17,9 @@ FROM = "the model translates en into de, but, going by names, "
         ("test.de", "test.en", "test.de is in de and test.en is in en: are source and target"),
         ("test.en", "test.en", "test.en is in en"),
         ("test.fr", "test.de", "test.fr is in fr"),
+        ("test.src", "news.it", None),
+        ("corpus.no", "corpus.yes", None),
+        ("test.en", "test.no", "test.no is in no"),
         ("test.txt", "test.zh_CN", "test.zh_CN is in zh"),
     ],
 )

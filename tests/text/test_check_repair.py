@@ -68,6 +68,7 @@ def test_all_kinds_of_finding_but_those_said_to_stay_are_gone(tmp_path):
         ("mojibake Ã©".encode(), b"Mojibake"),
         ("it\x92s".encode(), b"<p>es ist</p>"),
         ("so\u00adft".encode(), "weich\ue000".encode()),
+        (b"one column\tand another", b"ei@@ ne Spalte und noch eine"),
         ("очень далеко отсюда".encode(), "weit weg, cafe\u0301 und café".encode()),
         (GOOD[3] + b" ", GOOD[3].replace(b" ", b"  ") + b"!"),
         (b"the very same", "the\u00a0very same".encode()),

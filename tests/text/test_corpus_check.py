@@ -89,6 +89,9 @@ def test_nothing_is_found_in_good_text(tmp_path, pairs):
         ("mojibake", "un chien Ã©gal", "a black dog"),
         ("windows_1252", "un chien\x85", "a black dog"),
         ("markup", "un chien<br>", "a black dog"),
+        ("tab", "un chien\tnoir", "a black dog"),
+        ("subwords", "un chi@@ en noir", "a black dog"),
+        ("subwords", "un chien noir", "▁a ▁black ▁d og"),
         ("too_long", "un chien " * 200, "a black dog " * 180),
         ("length_ratio", "un chien", "a black dog " * 10),
         ("source_equals_target", "Paris - Londres", "Paris - Londres"),
@@ -241,6 +244,11 @@ def test_reasons_not_to_train(tmp_path, pairs):
     assert invalid.reasons == ["1 lines are not UTF-8"]
     copies = examine(*write(tmp_path, [(target, target) for _, target in pairs]))
     assert copies.reasons == ["source and target are the same text"]
+    half = [(source, source if row % 3 else target) for row, (source, target) in enumerate(pairs)]
+    [mostly] = examine(*write(tmp_path, half)).reasons
+    assert mostly.endswith(
+        f"of {len(pairs)} pairs have the same text on both sides, which teaches to copy"
+    )
     blank = examine(*write(tmp_path, [("", "x"), ("y", "")]))
     assert blank.reasons == ["no pair has text on both sides"]
     source, target = write(tmp_path, pairs)

@@ -136,6 +136,7 @@ def test_terms_are_whole_words_the_longest_first(glossary, text, expected):
         ("كتاب", "في كِتَابٌ", "كِتَابٌ"),
         ("كتاب", "كتـــاب", "كتـــاب"),
         ("שלום", "שָׁלוֹם", "שָׁלוֹם"),
+        ("\u200fשלום\u200f", "כן שלום", "שלום"),
         ("ſo", "SO", "SO"),
         ("کتاب‌خانه", "در کتاب‌خانه", "کتاب‌خانه"),
         ("کتاب‌خانه", "در کتابخانه", "کتابخانه"),
@@ -180,6 +181,8 @@ def test_a_term_is_found_in_each_spelling_that_is_read_as_it(term, text, expecte
         ("e-mail", "e—mail"),
         ("email", "e-mail"),
         ("were", "we’re"),
+        ("$5", "it costs $5.00"),
+        ("10", "10,000 people"),
         ("C", "in C# geschrieben"),
         ("C", "C++11"),
         ("C#", "die Sprache C"),
@@ -289,6 +292,15 @@ def test_a_byte_order_mark_and_other_line_ends_are_read(tmp_path: Path):
     path = tmp_path / "terms.tsv"
     path.write_bytes(b"\xef\xbb\xbftarget\tsource\r\nHund\tdog\r\n")
     assert Glossary.read(path).terms == (Term(("dog",), ("Hund",)),)
+
+
+def test_marks_that_a_spreadsheet_writes_around_a_cell_are_no_part_of_the_term(tmp_path: Path):
+    path = tmp_path / "terms.tsv"
+    path.write_text('source\ttarget\n"5"" disk"\t"""Disk"""\nno "one"\tkeiner\n', encoding="utf-8")
+    assert [(term.sources, term.targets) for term in Glossary.read(path).terms] == [
+        (('5" disk',), ('"Disk"',)),
+        (('no "one"',), ("keiner",)),
+    ]
 
 
 @pytest.mark.parametrize(

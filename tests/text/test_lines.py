@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError, InputMissingError
+from pellucid.core.texts import TO_UTF_8
 from pellucid.text.corpus import lines, unpacking
 from pellucid.text.corpus.lines import iterate_blocks, iterate_lines, read_lines
 
@@ -124,10 +125,7 @@ def test_invalid_utf8_is_named_by_file_line_and_byte(tmp_path):
     assert (
         str(caught.value) == f"{path}, line 2, byte 5: not UTF-8 (0xe9, invalid continuation byte)"
     )
-    assert caught.value.hint == (
-        "convert the file, for example: iconv -f LATIN1 -t UTF-8;"
-        " pellucid check --fix drops single lines"
-    )
+    assert caught.value.hint == (f"{TO_UTF_8}; pellucid check --fix drops single lines")
 
 
 def test_the_byte_is_counted_with_the_byte_order_mark():

@@ -438,6 +438,15 @@ def test_csv_of_any_spreadsheet_is_read(tmp_path: Path, delimiter: str, encoding
         ]
 
 
+def test_the_word_to_judge_by_may_begin_with_a_sign(tmp_path, caplog):
+    """In Mac Roman Ä is what Windows-1252 has for €."""
+    path = tmp_path / "a.csv"
+    path.write_bytes("en;de\nThree apples;Drei \u20acpfel\n".encode("cp1252"))
+    with caplog.at_level("WARNING", "pellucid"):
+        list(iterate_pairs(PairFiles((path,))))
+    assert "for example \u20acpfel;" in caplog.text
+
+
 def test_windows_1252_is_said_once_with_a_word_to_judge_by(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):

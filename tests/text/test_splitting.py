@@ -161,7 +161,7 @@ def test_a_file_names_its_language(file: str, language: str):
 def test_every_language_with_ordinals_can_be_inferred():
     for code in ("cs", "da", "de", "et", "eu", "fi", "hr", "hu", "is", "lv", "mk", "sr", "tr"):
         assert code in HAVE_ORDINALS
-        names = {"source": [f"train.{code}"], "target": ["train.txt"]}
+        names = {"source": [f"train.{code}"], "target": ["train.en"]}
         assert languages_of({"data": names}, "run")[0] == code
 
 

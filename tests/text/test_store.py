@@ -13,6 +13,7 @@ from stores import EXPECTED, SOURCES, TOKENIZERS, build, rows, write_files
 
 from pellucid.core.errors import CorruptError, DataError, PellucidError
 from pellucid.core.known_files import KnownFiles
+from pellucid.core.texts import TO_UTF_8
 from pellucid.text.batching import collate, collate_pairs
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.pairs import PairFiles
@@ -144,10 +145,7 @@ def test_what_a_process_finds_wrong_is_said_as_if_it_were_found_here(tmp_path):
     assert str(caught.value) == (
         f"{files.targets[0]}, line 13, byte 2: not UTF-8 (0xff, invalid start byte)"
     )
-    assert caught.value.hint == (
-        "convert the file, for example: iconv -f LATIN1 -t UTF-8;"
-        " pellucid check --fix drops single lines"
-    )
+    assert caught.value.hint == (f"{TO_UTF_8}; pellucid check --fix drops single lines")
     assert list((tmp_path / "cache").iterdir()) == []
 
 

@@ -4,12 +4,16 @@ import logging
 from pathlib import Path
 
 import pytest
+import tiny_runs
 
 from pellucid import phrasebook
 from pellucid.text.seen_words import SeenWords
 from pellucid.training.data import TrainingData
+from pellucid.training.folder import RunFolder
+from pellucid.training.journal import Journal
 from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
+from pellucid.training.train import set_up_run
 
 
 def test_problems_are_told_when_a_run_begins_and_not_when_it_goes_on(tmp_path, caplog):
@@ -96,8 +100,59 @@ def test_validation_text_in_other_letters_is_told(tmp_path, caplog, side):
     told = [each for each in caplog.messages if "letters" in each]
     assert told == [
         f"100% of the letters of the validation {side} do not occur in the training text: is it in"
-        " another language?"
+        " another language or case?"
     ]
+
+
+SENTENCES = {
+    "source": ["the red dog sleeps in a house", "a black cat eats at the market"],
+    "target": ["der rote Hund schläft im Haus", "eine schwarze Katze frisst am Markt"],
+}
+
+
+@pytest.mark.parametrize(
+    ("sides", "times", "said"),
+    [
+        (("target", "source"), 1, "are source and target exchanged?"),
+        (("source", "target"), 4, "of the training text 30: its scores will say little"),
+        (("source", "target"), 1, ""),
+    ],
+)
+def test_validation_text_of_another_kind_is_told(tmp_path, caplog, sides, times, said):
+    """Exchanged files without a language in their names, and paragraphs in place of sentences."""
+    for side, validated in zip(SENTENCES, sides, strict=True):
+        lines = SENTENCES[side] * 20
+        (tmp_path / side).write_text("".join(f"{each}\n" for each in lines), encoding="utf-8")
+        lines = [" ".join([each] * times) for each in SENTENCES[validated]] * 20
+        text = "".join(f"{each}\n" for each in lines)
+        (tmp_path / f"valid_{side}").write_text(text, encoding="utf-8")
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        prepared(tmp_path, "tokenizer.vocabulary_size=330")
+    kinds = ("exchanged?", "say little")
+    told = [each for each in caplog.messages if any(kind in each for kind in kinds)]
+    assert len(told) == (2 if times > 1 else bool(said))
+    assert all(said in each for each in told[:1])
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_copies_that_are_no_translations_are_told(tmp_path, caplog, copies: bool):
+    """Numbers to sort: none changes, so that a copy is not suspicious."""
+    lines = {"source": ["3 1 2", "9 7 8", "5 4 6"] * 9, "target": ["1 2 3", "7 8 9", "4 5 6"] * 9}
+    for side, texts in lines.items():
+        for name in (side, f"valid_{side}"):
+            (tmp_path / name).write_text("".join(f"{each}\n" for each in texts))
+    files = [
+        f"data.{name}={tmp_path / name}" for name in (*lines, *(f"valid_{each}" for each in lines))
+    ]
+    settings = [*files, "tokenizer.kind=word", f"decoding.copy_symbols={str(copies).lower()}"]
+    config = read_config("demo", [*tiny_runs.ONE_LAYER, *settings])
+    with (
+        caplog.at_level(logging.WARNING, "pellucid"),
+        RunFolder(tmp_path / "run", config, resume=False) as folder,
+    ):
+        set_up_run(config, folder, Journal(None))
+    said = "27 of 27 validation sources have no letter and another translation, and are copied"
+    assert any(said in each for each in caplog.messages) is copies
 
 
 def test_words_are_not_kept_where_most_held_out_lines_have_others(tmp_path: Path):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from pellucid.core.config import read_toml
-from pellucid.text.corpus.facts import CorpusFacts, SideFacts
+from pellucid.text.corpus.facts import CorpusFacts, PairSample, SideFacts, corpus_facts
 from pellucid.training.config import RunConfig
 from pellucid.training.plan import SIZES, Choice, Pace, Plan, is_deterministic
 from pellucid.training.recipe import (
@@ -19,6 +19,7 @@ from pellucid.training.recipe import (
     optimizer_for,
     r_drop_for,
     regularization_choice,
+    search_choice,
     start_choice,
     tokenizer_choice,
     update_choice,
@@ -395,3 +396,20 @@ def test_a_setting_of_the_user_s_own_collides_with_none_that_was_chosen(
 def test_a_line_break_in_a_setting_stays_in_the_comment():
     recipe = Recipe(SCAN, {}, (Choice({}, "a", "b"),), {"data.cache": "a\nmodel = 1"})
     assert all(line.startswith("#") for line in recipe.to_toml().split("\n\n")[0].splitlines())
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "copies"),
+    [
+        (["3 1 2", "9 7 8"], ["1 2 3", "7 8 9"], False),  # the same numbers, sorted
+        (["⠓⠑⠇⠇⠕", "⠺⠕⠗⠇⠙"], ["hello", "world"], False),
+        (["🐶", ".... .."], ["dog", "hi"], False),
+        (["1 000", "***", "a"], ["1 000", "***", "b"], True),
+        (["a dog", "1,5"] + ["a cat"] * 20, ["ein Hund", "1.5"] + ["eine Katze"] * 20, True),
+    ],
+)
+def test_lines_without_a_letter_are_copied_unless_they_are_what_is_learned(
+    sources: list[str], targets: list[str], copies: bool
+):
+    facts = corpus_facts(PairSample(len(sources), sources, targets))
+    assert search_choice(plan(facts)).settings.get("decoding.copy_symbols", True) is copies

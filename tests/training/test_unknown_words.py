@@ -56,6 +56,14 @@ def test_a_vocabulary_of_ones_own_that_is_too_small_has_another_way_out():
     assert "tokenizer.kind=bpe" in caught.value.hint
 
 
+def test_validation_text_in_other_words_has_another_way_out_than_a_larger_vocabulary():
+    pairs = [("x y z", "a")]
+    known = words("a b c"), words("a b c")
+    with pytest.raises(DataError, match="100% of the tokens of the validation source") as caught:
+        judge_text(store_of(pairs, known), pairs, known, "validation", given=False)
+    assert caught.value.hint.startswith("name validation text in the languages of the training")
+
+
 def test_a_few_unknown_words_are_said_with_three_of_them(caplog):
     known = "a b c d e f g h i j"
     pairs = [(f"{known} new{number}", known) for number in range(6)] + [(known, known)] * 3

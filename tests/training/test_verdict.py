@@ -41,16 +41,16 @@ def test_each_figure_has_its_bounds(figure: str, score: float, level: str):
 def test_a_verdict_says_what_would_help():
     few = verdict("bleu", 0.43, passes=1.5)
     assert str(few) == (
-        "useless: hardly a sentence says what its source says (validation BLEU 0.4); more minutes"
-        " would help (the text was read 1.5 times), then more text of the same kind, or fine-tuning"
-        " an imported model (pellucid import)"
+        "useless: hardly a sentence says what its source says (validation BLEU 0.4); a longer"
+        " run would help (the text was read 1.5 times), then more text of the same kind, or"
+        " fine-tuning an imported model (pellucid import)"
     )
     tiny = verdict("bleu", 0.43, passes=1.5, pairs=2)
     assert tiny is not None
-    assert "more minutes hardly (the text was read 1.5 times)" in tiny.advice
+    assert "a longer run hardly (the text was read 1.5 times)" in tiny.advice
     many = verdict("chrf", 41.2, passes=60)
     assert many is not None
-    assert many.advice.startswith("more text of the same kind would help, more minutes hardly")
+    assert many.advice.startswith("more text of the same kind would help, a longer run hardly")
     assert str(verdict("bleu", 40.2, passes=20)) == (
         "usable: understandable on text of the kind it was trained on (validation BLEU 40.2)"
     )
@@ -102,6 +102,30 @@ def test_a_few_hundred_sentences_teach_nothing_however_long_they_are_read():
     )
 
 
+def test_a_closed_language_is_not_learned_in_a_few_updates():
+    """600 pairs of a grammar with ``training.max_steps=2`` were expected to give a rough model."""
+    levels = [
+        expectation(600, 9.0, tokens, is_exact=True, is_closed=True).level
+        for tokens in (614, 19_999, 20_000, 500_000)
+    ]
+    assert levels == ["useless", "useless", "rough", "rough"]
+
+
+def test_what_is_lacking_is_what_ends_the_run():
+    """Minutes are of no use where passes or the limits of the user end it first."""
+    side = SideFacts(9.0, 50.0, 30_000, 0.05, 90, 0.05, 0.0)
+    facts = CorpusFacts(30_000, side, side, 0.98, 5, 5)
+    plan = Plan(facts, 1.0, SIZES[0], 2048, Pace(0.5, 1500.0, 60.0))
+    assert str(expectation_choice(plan)).startswith("expect a model that is useless (hardly a")
+    assert "too little: give it more minutes; a rough one takes" in str(expectation_choice(plan))
+    stopped = dataclasses.replace(plan, most_updates=5)
+    assert str(expectation_choice(stopped)).endswith("too little: give it a longer run")
+    # 300 pairs of three words are read 200 times at most
+    few = dataclasses.replace(facts, pairs=300)
+    ended = dataclasses.replace(plan, facts=few, minutes=99.0, pace=Pace(0.05, 90.0, 30.0))
+    assert str(expectation_choice(ended)).endswith("too little: give it more text")
+
+
 def facts_of(sources: list[str], targets: list[str]) -> CorpusFacts:
     return corpus_facts(PairSample(len(sources), sources, targets))
 
@@ -141,6 +165,11 @@ def test_short_sentences_without_spaces_are_no_spelled_words():
     facts = facts_of(english, thai)
     assert facts.target.spaceless > 0.9
     assert unit_of(facts.target, is_target=True) == "bpe"
+    tibetan = facts_of(
+        english, ["ཁྱེད་རང་བདེ་པོ་ཡིན་པས།", "ང་ཁྱོད་ལ་དགའ།", "སློབ་གྲྭར་འགྲོ།", "ཟས་ཟིན།", "ཐུགས་རྗེ་ཆེ།"]
+    )
+    assert unit_of(tibetan.target, is_target=True) == "bpe"
+    assert words_in_line(tibetan.target) > 1.5
     letters = facts_of(["kat", "hund"], ["K AE T", "HH AH N D"])
     assert letters.source.spaceless == 0.0
     assert unit_of(letters.source, is_target=False) == "character"

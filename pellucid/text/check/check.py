@@ -94,7 +94,9 @@ Kind = Literal[
     "other_script",
 ]
 
-KEPT_KINDS: frozenset[Kind] = frozenset(("unusual", "markup", "invisible", "other_script"))
+KEPT_KINDS: frozenset[Kind] = frozenset(
+    ("unusual", "markup", "tab", "subwords", "invisible", "other_script")
+)
 """The kinds that ``check --fix`` leaves: they may be intended, or nobody knows what was."""
 
 _Rows = npt.NDArray[np.int64]
@@ -185,8 +187,13 @@ class Diagnosis:
             )
         elif self.findings["duplicate"].count >= usable - 1:
             problems.append("all pairs are the same, and others to validate on are needed too")
-        elif self.findings["source_equals_target"].count > _MOST_COPIES * usable:
+        elif (copies := self.findings["source_equals_target"].count) == usable:
             problems.append("source and target are the same text")
+        elif copies > _MOST_COPIES * usable:
+            problems.append(
+                f"{copies:,} of {usable:,} pairs have the same text on both sides, which teaches to"
+                " copy"
+            )
 
         foreign = self.findings.get("other_language")
         if foreign is not None and 2 * foreign.count > usable > 0:

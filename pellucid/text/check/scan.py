@@ -92,6 +92,9 @@ _PATTERNS: dict[Mark, bytes] = {
     "unusual": rb"\xee[\x80-\xbf]|\xef[\x80-\xa3]|\xef\xb7[\x90-\xaf]|\xef\xbf[\xb9-\xbf]"
     rb"|\xf3[\xb0-\xbf]|\xf4",
 }
+_SUBWORDS = re.compile(rb"\xe2\x96\x81|@@(?<=[^\s@]@@)(?=\s)")
+"""The marks of sentencepiece (U+2581) and subword-nmt (``wo@@ rd``), which a text has that was cut
+into pieces already."""
 _ANY = re.compile(b"|".join(b"(%b)" % _PATTERNS[mark] for mark in MARKS))
 _SPACES = re.compile(b"|".join(_PATTERNS[mark] for mark in ("carriage_return", "odd_separator")))
 _C1_RUN = re.compile("[\x80-\x9f]+")
@@ -170,7 +173,17 @@ _QUOTES = np.zeros(256, dtype=np.bool_)
 _QUOTES[[*range(0x90, 0xA0), 0xA6]] = True  # dashes, quotation marks, the ellipsis
 
 LineProblem = Literal[
-    Mark, "empty", "invalid_utf8", "crlf", "too_long", "mojibake", "markup", "not_nfc", "invisible"
+    Mark,
+    "empty",
+    "invalid_utf8",
+    "crlf",
+    "too_long",
+    "mojibake",
+    "markup",
+    "tab",
+    "subwords",
+    "not_nfc",
+    "invisible",
 ]
 LINE_PROBLEMS: tuple[LineProblem, ...] = (
     "empty",
@@ -180,6 +193,8 @@ LINE_PROBLEMS: tuple[LineProblem, ...] = (
     *MARKS,
     "mojibake",
     "markup",
+    "tab",
+    "subwords",
     "not_nfc",
     "invisible",
 )
@@ -226,7 +241,25 @@ def _end_table() -> npt.NDArray[np.uint16]:
     return table
 
 
-_COUNTED, _ENDS = _counting_table(), _end_table()
+def _ascii_table() -> dict[bytes, dict[bytes, bytes]]:
+    """The marks and digits of other scripts in UTF-8 with those of ASCII, by their first bytes."""
+    marks = dict(zip("。．｡।॥۔።။។།！？؟，、،၊：；؛（）", "..........!??,,,,:;;()", strict=True))
+    digits = {
+        chr(zero + value): str(value)
+        # Arabic, Persian, the scripts of India, Thai, Lao, Tibetan, Burmese, Khmer, full-width
+        for zero in (
+            *(0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66),
+            *(0xE50, 0xED0, 0xF20, 0x1040, 0x17E0, 0xFF10),
+        )
+        for value in range(10)
+    }
+    table: dict[bytes, dict[bytes, bytes]] = {}
+    for other, own in {**marks, **digits}.items():
+        table.setdefault(other.encode()[:2], {})[other.encode()] = own.encode()
+    return table
+
+
+_COUNTED, _ENDS, _ASCII_OF = _counting_table(), _end_table(), _ascii_table()
 
 
 @dataclass(frozen=True)
@@ -368,12 +401,32 @@ def scan_block(block: bytes) -> BlockScan:
     blank = [row for row, line in forms.normalized.items() if not line]
     problems["empty"] = np.union1d(np.flatnonzero(starts == ends), np.array(blank, np.int64))
 
+    # A table that was taken for text has columns; text that was tokenized already has pieces.
+    tabs = np.searchsorted(ends, np.flatnonzero(bytes_ == ord("\t")))
+    problems["tab"] = np.setdiff1d(tabs, problems["empty"])
+    pieces = [found.start() for found in _SUBWORDS.finditer(text)]
+    problems["subwords"] = np.unique(np.searchsorted(ends, np.array(pieces, np.int64)))
+
     # Equal once they are normalized: a duplicate is one in whatever form it is written.
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
     for row, line in forms.normalized.items():
         hashes[row] = hash(line)
+    if not text.isascii():
+        text = _in_ascii(text)
+        bytes_ = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(bytes_ == _NEWLINE)
+        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1] + 1))
     traits = _traits(bytes_, starts, ends)
     return BlockScan(lengths, hashes, traits, problems, forms.has_composed)
+
+
+def _in_ascii(text: bytes) -> bytes:
+    """The text with the marks and digits of ASCII in the place of those of other scripts."""
+    for lead, others in _ASCII_OF.items():
+        if lead[:1] in text and lead in text:  # of most texts one or two
+            for other, own in others.items():
+                text = text.replace(other, own)
+    return text
 
 
 def _rows_that(

@@ -12,6 +12,18 @@ from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.lines import iterate_raw_lines
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs, parse_tsv
 
+HAS_TABS = (
+    "its lines have tabs: name it .csv if the first line names the columns, or .tsv if each line is"
+    " source, tab, target"
+)
+"""The hint for a table that is named as text."""
+
+
+def has_tabs(path: Path) -> bool:
+    """Whether the first line of a file has a tab. Raises as ``iterate_raw_lines`` does."""
+    with contextlib.closing(iterate_raw_lines(path)) as lines:
+        return b"\t" in next(lines, b"")
+
 
 def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
     """Write source and target of ``path``, one pair a line, into two files in ``folder``.
@@ -25,7 +37,7 @@ def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
         raise DataError(
             f"{path} must hold both sides, as .tsv, .jsonl, .csv and .parquet do, or come with the"
             " file of the other side",
-            hint=f"pellucid check {path} TARGET",
+            hint=HAS_TABS if has_tabs(path) else f"pellucid check {path} TARGET",
         )
 
     stem = Path(plain_stem(str(path))).name.rpartition(".")[0] or path.name

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from pellucid.core.errors import DataError, InputMissingError, OutputExistsError
 from pellucid.core.files import read_manifest, refuse_to_overwrite, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
+from pellucid.core.texts import TO_UTF_8
 from pellucid.text.check.rules import (
     REASONS,
     far_lengths,
@@ -321,7 +322,7 @@ def _refuse_other_encoding(files: PairFiles, problem: npt.NDArray[np.uint16]) ->
         raise DataError(
             f"{count:,} of {len(problem):,} pairs of {', '.join(map(str, files.all))} are not"
             " UTF-8",
-            hint="convert the file, for example: iconv -f LATIN1 -t UTF-8",
+            hint=TO_UTF_8,
         )
 
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pellucid.core.errors import DataError
-from pellucid.text.languages import LANGUAGE_WORDS
+from pellucid.core.texts import TO_UTF_8
+from pellucid.text.languages import LANGUAGE_WORDS, NOT_SURELY_LANGUAGES
 
 SAMPLE = 1 << 20
 """Bytes from the beginning of a file that are enough for ``dialect_of``."""
@@ -128,7 +129,7 @@ def encoding_of(begin: bytes, what: str, *, is_whole: bool = False) -> tuple[str
         raise DataError(
             f"{what}, line {line}: not UTF-8 (0x{begin[error.start]:02x}, {error.reason}), and not"
             " surely in another encoding",
-            hint="convert the file from what it is in, for example: iconv -f CP1251 -t UTF-8",
+            hint=TO_UTF_8,
         ) from None
     return "utf-8", b""
 
@@ -222,14 +223,8 @@ _MORE_LANGUAGES = (
 )
 """Other languages by their codes of three letters (ISO 639-3), and names in their own language."""
 _LANGUAGE_NAMES = LANGUAGE_WORDS.union(_MORE_LANGUAGES.split())
-_NOT_SURELY = frozenset(
-    (
-        *("as", "id", "io", "is", "it", "na", "no", "nr", "or", "sn", "to", "ts"),
-        *("arm", "geo", "mac", "may"),
-    )
-)
-"""Codes of languages that are as often something else as the name of a column, such as the number
-of a row; they count only where there is no other column."""
+_NOT_SURELY = NOT_SURELY_LANGUAGES.union(("arm", "geo", "mac", "may"))
+"""Codes of languages that count only where there is no other column."""
 _BESIDE_LANGUAGES = frozenset(
     ("text", "sentence", "string", "segment", "source", "target", "src", "tgt", "trg")
 )

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 
 from pellucid.core.errors import DataError
 from pellucid.text.corpus.pairs import is_blank_pair
-from pellucid.text.scripts import CHINESE_OR_JAPANESE, SPACELESS_LETTER
+from pellucid.text.normalization import normalize
+from pellucid.text.scripts import CHINESE_OR_JAPANESE, SPACELESS
 
 SAMPLED_PAIRS = 50_000
 """At most twice as many pairs are counted: enough for rates of a tenth of a percent."""
 _HELD_OUT = 10
 """Every tenth line counts as new text; its words are looked for in the other nine tenths."""
+_SPACELESS_OR_TIBETAN = re.compile(f"[{SPACELESS}\u0f00-\u0fff]")
+"""Tibetan has marks between syllables, and spaces where other languages have commas."""
 _CHINESE_OR_JAPANESE_LETTER = re.compile(f"[{CHINESE_OR_JAPANESE}]")
 
 
@@ -61,6 +64,10 @@ class CorpusFacts:
     """Source lines of the sample that occur more than once."""
     ambiguous_sources: int
     """Repeated sources that have different targets."""
+    translated_signs: float = 0.0
+    """Share of the pairs whose source has no letter and whose target is another text."""
+    copied_signs: float = 0.0
+    """Share of the pairs whose source has no letter and whose target is the same text."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,13 @@ def corpus_facts(sample: PairSample) -> CorpusFacts:
         source for source, _ in set(zip(sample.sources, sample.targets, strict=True))
     )
 
+    # Such as numbers in a table, or Braille and dates that are to be written in words.
+    signs = [
+        normalize(source) == normalize(target)
+        for source, target in zip(sample.sources, sample.targets, strict=True)
+        if not any(map(str.isalpha, source))
+    ]
+
     return CorpusFacts(
         pairs=sample.total,
         source=_side_facts(sample.sources, source_letters),
@@ -123,6 +137,8 @@ def corpus_facts(sample: PairSample) -> CorpusFacts:
         ),
         repeated_sources=sum(count > 1 for count in times.values()),
         ambiguous_sources=sum(count > 1 for count in different.values()),
+        translated_signs=signs.count(False) / len(sample.sources),
+        copied_signs=signs.count(True) / len(sample.sources),
     )
 
 
@@ -139,7 +155,7 @@ def _side_facts(lines: Sequence[str], letters: Counter[str]) -> SideFacts:
         different_characters=len(letters),
         one_character_words=sum(n for word, n in counts.items() if len(word) == 1) / word_count,
         one_word_lines=sum(len(words) == 1 for words in split) / len(lines),
-        spaceless=_share(SPACELESS_LETTER, letters),
+        spaceless=_share(_SPACELESS_OR_TIBETAN, letters),
         chinese=_share(_CHINESE_OR_JAPANESE_LETTER, letters),
     )
 

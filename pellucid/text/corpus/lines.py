@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pellucid.core.errors import DataError, InputMissingError
-from pellucid.core.texts import counted
+from pellucid.core.texts import TO_UTF_8, counted
 from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.readers import open_table
 from pellucid.text.corpus.unpacking import open_unpacked
@@ -248,8 +248,7 @@ def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
             raise DataError(
                 f"{name}, line {number}, byte {error.start + skipped + 1}:"
                 f" not UTF-8 (0x{line[error.start]:02x}, {error.reason})",
-                hint="convert the file, for example: iconv -f LATIN1 -t UTF-8;"
-                " pellucid check --fix drops single lines",
+                hint=f"{TO_UTF_8}; pellucid check --fix drops single lines",
             ) from None
 
         yield text

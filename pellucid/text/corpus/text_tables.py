@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from pellucid.core.errors import DataError
 from pellucid.core.limits import parse_json
+from pellucid.core.texts import TO_UTF_8
 from pellucid.text.corpus.addresses import Address
 from pellucid.text.corpus.cells import ONE_PAIR, line_of_cells, line_of_object, say_once, say_pair
 from pellucid.text.corpus.dialects import SAMPLE, csv_reader, dialect_of, pair_columns
@@ -73,7 +74,7 @@ def csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
         raise DataError(
             f"{address.location} is not {dialect.encoding.upper()} behind line {bounded.count}:"
             f" {reason}",
-            hint="a file must be in one encoding, for example: iconv -f LATIN1 -t UTF-8",
+            hint=f"a file must be in one encoding; {TO_UTF_8}",
         ) from None
 
 
@@ -87,7 +88,8 @@ def _beginning(file: BinaryIO) -> bytes:
 def _foreign_word(begin: bytes) -> str:
     """The first word of a text in Windows-1252 by which a reader sees whether it is that."""
     text = begin.decode("cp1252")
-    return next((word for word in re.findall(r"\w+", text) if not word.isascii()), "")[:40]
+    words = re.findall(r"\w+", text) + text.split()  # in Mac Roman Äpfel is €pfel
+    return next((word for word in words if not word.isascii()), "")[:40]
 
 
 class _Rejoined(io.RawIOBase):
