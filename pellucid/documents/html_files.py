@@ -272,7 +272,7 @@ def _read(
 
     for token, source in zip(tokens, written, strict=True):
         # "<del>old</del><ins>new</ins>": two words.
-        follows_deleted = before in (("end", "del"), ("end", "s"))
+        follows_deleted = before in (("end", "del"), ("end", "s"), ("end", "strike"))
         before = token.kind, token.name
         if token.kind == "text":
             pieces.append(token.text if token.keeps_lines else _BLANK_RUN.sub(" ", token.text))
@@ -282,7 +282,7 @@ def _read(
             pieces.append(Close(closed))
         else:
             sources[number] = (source, ())
-            if token.kind == "start" and token.name == "ins" and follows_deleted:
+            if token.kind == "start" and token.name in ("ins", "u") and follows_deleted:
                 pieces.append(" ")
             if token.kind == "start":
                 opened.append(number)

@@ -402,8 +402,9 @@ def test_html_in_another_encoding_is_refused_by_name(source: bytes, message: str
     assert hint in refused.value.hint
 
 
-def test_a_deleted_word_and_the_one_that_replaces_it_are_two():
-    source = "<p>It cost <del>ten</del><ins>twenty</ins> euros.</p>"
+@pytest.mark.parametrize(("old", "new"), [("del", "ins"), ("s", "u"), ("strike", "u")])
+def test_a_deleted_word_and_the_one_that_replaces_it_are_two(old: str, new: str):
+    source = f"<p>It cost <{old}>ten</{old}><{new}>twenty</{new}> euros.</p>"
     translator = Swapping()
     translate_document(source.encode(), translator, "a.html")
     assert translator.seen == ["It cost ten twenty euros."]
