@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.core.errors import ConfigError
 from pellucid.inspection.parts import has_added_positions
 from pellucid.inspection.sentence import (
     Openable,
@@ -65,8 +66,10 @@ def saliency(
     Source: Simonyan et al. (2014), Shrikumar et al. (2016); Sundararajan et al. (2017), §3, with
     embeddings of zero as the baseline; positions stay. The integral is a Gauss-Legendre
     quadrature of ``steps`` points, over log α where ``is_steep``. Without a target the model's own
-    translation is used. Raises as ``inspect`` does.
+    translation is used. Raises ConfigError for fewer than one step, and as ``inspect`` does.
     """
+    if steps < 1:
+        raise ConfigError(f"steps must be at least 1, got {steps}")
     inside = open_model(opened)
     return saliency_of(inside, read_sentence(inside, source, target), method, steps)
 

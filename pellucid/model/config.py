@@ -167,7 +167,7 @@ class BlockSettings(NetworkSettings):
     LayerDrop); not in the paper."""
     norm: NormPlacement = "post"
     """Normalize after the residual sum, as the paper does, or before each sublayer."""
-    norm_eps: float = Field(1e-6, ge=0.0, le=1.0)
+    norm_eps: float = Field(1e-6, gt=0.0, le=1.0)
     """Added to the variance under the root, so that a constant row stays finite (ER-49)."""
     norm_kind: NormKind = "layer"
     """The norm: the paper's LayerNorm (EQ-91), RMSNorm, or Bayesuvius's division by the length,

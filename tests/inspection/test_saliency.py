@@ -8,7 +8,7 @@ from tiny_models import tiny_bundle
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pellucid.bundle import Bundle
-from pellucid.core.errors import CancelledError
+from pellucid.core.errors import CancelledError, ConfigError
 from pellucid.inspection.report.views import _saliency_steps
 from pellucid.inspection.saliency import _quadrature, is_steep, saliency, saliency_of
 from pellucid.inspection.sentence import open_model, read_sentence
@@ -175,3 +175,8 @@ def test_a_report_of_a_long_sentence_has_no_more_work_than_one_of_a_short(varian
     for words in (40, 80, 120, 200):
         assert points_and_tokens(words)[1] <= 200_000
     assert points_and_tokens(400)[0] == 1
+
+
+def test_an_integral_has_a_point():
+    with pytest.raises(ConfigError, match="steps must be at least 1, got 0"):
+        saliency(tiny_bundle(), SOURCE, TARGET, steps=0)

@@ -28,7 +28,7 @@ SETTINGS = {
     "tie_output": False,
     "output_bias": True,
     "share_embeddings": False,
-    "norm_eps": 0.0,
+    "norm_eps": 1e-30,
 }
 SOURCE = [4, 5, 6]
 """je suis étudiant"""
