@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 from pellucid.backends import EngineName
 from pellucid.backends.load import load
+from pellucid.core.config import overrides_of
 from pellucid.core.errors import ConfigError, DataError, NotFittedError, list_problems
 from pellucid.core.files import write_file
 from pellucid.core.limits import shown
@@ -193,13 +194,7 @@ class Seq2SeqTranslator:
         """Raise ConfigError for arguments of a wrong type."""
         if self.minutes is not None and not isinstance(self.minutes, numbers.Real):
             raise ConfigError(f"minutes must be a number, got {shown(self.minutes)}")
-        overrides = self.overrides
-        is_list = isinstance(overrides, Iterable) and not isinstance(overrides, str | bytes)
-        if not is_list or not all(isinstance(each, str) for each in overrides):
-            raise ConfigError(
-                f"overrides must be a list of settings, got {shown(overrides)}",
-                hint='for example overrides=["training.max_steps=1000"]',
-            )
+        overrides_of(self.overrides)
 
 
 def _lines(texts: Iterable[str], name: str) -> list[str]:

@@ -26,6 +26,7 @@ from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.errors import (
     BundleError,
     ConfigError,
+    InputMissingError,
     MissingExtraError,
     PellucidError,
     WriteError,
@@ -315,6 +316,11 @@ def _bundle_problems(bundle: Bundle) -> list[str]:
 
 def _open(path: Path, device: str, seconds: float, engine: EngineName) -> Bundle:
     """Open a bundle or a Marian folder; for the engine torch the model is read now."""
+    if len(path.parts) == 2 and not path.is_absolute() and not path.parent.exists():
+        raise InputMissingError(
+            f"there is no folder {path}",
+            hint="a model of the Hugging Face Hub is named hf://ORG/NAME",
+        )
     if is_marian_folder(path):
         from pellucid.backends.huggingface.import_folder import read_huggingface
 

@@ -154,6 +154,18 @@ def write_toml(table: Mapping[str, Any]) -> str:
     return tomli_w.dumps(table)
 
 
+def overrides_of(given: Iterable[str]) -> list[str]:
+    """The overrides of a caller in Python. Raises ConfigError for what is no list of strings."""
+    is_list = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    overrides = list(given) if is_list else []
+    if not is_list or not all(isinstance(each, str) for each in overrides):
+        raise ConfigError(
+            f"overrides must be a list of settings, got {shown(given)}",
+            hint='for example overrides=["training.max_steps=1000"]',
+        )
+    return overrides
+
+
 def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """Set values by dotted path, each ``section.key=value``, over a copy of ``table``.
 

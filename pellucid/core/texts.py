@@ -32,13 +32,20 @@ def check_texts(texts: Sequence[object], first_line: int) -> None:
     """Raise DataError, with the number of the line, unless every text is a string."""
     for number, text in enumerate(texts, start=first_line):
         if not isinstance(text, str):
-            is_missing = text is None or text != text  # NaN alone differs from itself
             raise DataError(
                 f"line {number} must be a string, got {type(text).__name__}",
                 hint="an empty cell is no text: fill it, for example series.fillna('')"
-                if is_missing
+                if _is_missing(text)
                 else "",
             )
+
+
+def _is_missing(cell: object) -> bool:
+    """Whether a cell of a table is empty: None, NaN, which alone differs from itself, or what
+    pandas has for it, whose ``!=`` is neither true nor false."""
+    if isinstance(cell, float):
+        return cell != cell
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
 def texts_among(texts: object, what: str = "texts") -> Iterable[Any]:

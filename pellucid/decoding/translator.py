@@ -1,18 +1,17 @@
 """Translates text: one text, a list, or a stream, in order."""
 
-import copy
 import dataclasses
 import functools
 import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.installation import has_torch
 from pellucid.core.limits import shown
-from pellucid.core.texts import check_texts, counted, texts_among
+from pellucid.core.texts import check_texts, counted, lines_of, texts_among
 from pellucid.decoding import rewriting
 from pellucid.decoding.cache import ModelCache, TranslationCache
 from pellucid.decoding.config import DecodingConfig, length_limits
@@ -231,9 +230,16 @@ class Translator:
 
     def with_settings(self, settings: DecodingConfig) -> "Translator":
         """A translator with the same model, engine and cache, and other settings."""
-        other = copy.copy(self)
-        other.settings = settings
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), settings=settings)
         return other
+
+    def __reduce__(self) -> NoReturn:
+        """Raise TypeError: the model is not sent to another process."""
+        raise TypeError(
+            "a Translator is neither copied nor pickled: pellucid.batch.Translate(path), which is,"
+            " opens the model in each process"
+        )
 
     def with_cache(self, cache: TranslationCache) -> "Translator":
         """A translator that remembers its translations in ``cache`` from one call to the next.
@@ -349,9 +355,16 @@ class Translator:
         translator's own ``split``. The ``watcher`` is called at every step of the search and may
         end it.
 
-        Raises ConfigError for a setting out of its range, DataError for input that is not text or
-        for a required word that the model cannot generate.
+        Raises ConfigError for a setting of a wrong type or out of its range, DataError for input
+        that is not text or for a required word that the model cannot generate.
         """
+        if settings is not None and not isinstance(settings, DecodingConfig):
+            raise ConfigError(
+                f"settings must be a DecodingConfig, got {shown(settings)}",
+                hint='for example translator.settings.changed({"beam_size": 3})',
+            )
+        if isinstance(split, str):
+            raise ConfigError(f"split must be True or False, got {shown(split)}")
         settings = (settings or self.settings).having(
             beam_size=beam_size,
             n_best=n_best,
@@ -393,7 +406,7 @@ class Translator:
             )
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
+        self, sources: Iterable[str], targets: Iterable[str], first_line: int = 1
     ) -> list[Translation]:
         """The given translations with the log-probability of each token (forced decoding).
 
@@ -405,6 +418,11 @@ class Translator:
         Raises DataError if the counts differ, or for what is not text or too long, ConfigError for
         a model that ``use_cache=false`` has no use for.
         """
+        # lists, as a column of a table may have an index of its own
+        sources, targets = (
+            list(texts_among(sources, "sources")),
+            list(texts_among(targets, "targets")),
+        )
         if len(sources) != len(targets):
             raise DataError(
                 f"each source needs one target, got {len(sources)} sources"
@@ -468,6 +486,7 @@ class Translator:
         from pellucid.decoding.alternatives import find_alternatives
 
         [request] = as_requests([source], self.settings, 1)
+        prefix_tokens = lines_of(prefix_tokens, "prefix_tokens")  # not the letters of one string
         odd = self.odd_line(request)
         found = find_alternatives(self._bundle, self.settings, odd, prefix_tokens, count, watcher)
         usual, seen = self.usual_warnings, self._bundle.seen_words

@@ -2,12 +2,14 @@
 
 import contextlib
 import math
+import numbers
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import write_file
+from pellucid.core.limits import shown
 from pellucid.core.run_names import RECIPE_FILE
 from pellucid.text.config import DataConfig
 from pellucid.text.corpus.facts import corpus_facts, sample_pairs
@@ -42,12 +44,22 @@ def choose_config(
 
     Raises ConfigError for invalid minutes or overrides, and what reading the files raises.
     """
+    if not isinstance(minutes, numbers.Real):
+        raise ConfigError(f"minutes must be a number, got {shown(minutes)}")
     if not 0 < minutes < math.inf:
         raise ConfigError(f"minutes must be positive, got {minutes:g}", hint="minutes=30, say")
 
-    names = {"source": source, "target": target}
+    names: dict[str, Path | str | None] = {"source": source, "target": target}
     if valid is not None:
+        if not isinstance(valid, tuple | list) or len(valid) != 2:
+            raise ConfigError(f"valid must be two files, source and target, got {shown(valid)}")
         names |= {"valid_source": valid[0], "valid_target": valid[1]}
+    for name, path in names.items():
+        if not isinstance(path, str | Path) and (path is not None or name == "source"):
+            raise ConfigError(
+                f"{name} must be the path of a file, got {shown(path)}",
+                hint="pellucid.Seq2SeqTranslator().fit(sources, targets) trains on lists",
+            )
     files = {name: str(path) for name, path in names.items() if path is not None}
 
     # Before reading the corpus, which takes time: a misspelled setting raises at once.

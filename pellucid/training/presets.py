@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import open_any_bundle
-from pellucid.core.config import apply_overrides, by_dotted_name, read_toml
+from pellucid.core.config import apply_overrides, by_dotted_name, overrides_of, read_toml
 from pellucid.core.config_text import commented_toml
 from pellucid.core.errors import ConfigError
 from pellucid.model.config import kind_of, own_settings
@@ -27,6 +27,7 @@ def read_config(
     ``training.teacher`` decides the tokenizer.
     Raises InputMissingError if there is neither, ConfigError naming every problem at once.
     """
+    overrides = overrides_of(overrides)  # a generator would be empty at its second reading
     own = _read(name)
     table = apply_overrides(_for_kind(own, overrides), overrides)
 
@@ -59,7 +60,7 @@ def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
     Raises ConfigError for those that are wrong whatever is chosen, and for bundles to begin with or
     to learn from, which would decide what is to be chosen.
     """
-    table = apply_overrides({}, overrides)
+    table = apply_overrides({}, overrides_of(overrides))
     given = by_dotted_name(table)
     _refuse_bundles(given)
     RunConfig.check_each(table, origin="--set")

@@ -1,7 +1,9 @@
+import copy
 import dataclasses
 import logging
 import math
 import os
+import pickle
 import random
 import signal
 import threading
@@ -88,6 +90,7 @@ def test_a_column_of_texts_is_translated_as_a_list_of_them(column):
         (pyarrow.table({"a": ["b"]}), "texts must be one column of strings, got a table (Table)"),
         (["a", None], "line 2 must be a string, got NoneType"),
         (pandas.Series(["a", math.nan]), "line 2 must be a string, got float"),
+        (pandas.Series(["a", None], dtype="string"), "line 2 must be a string, got NAType"),
         (pyarrow.array(["a", None]), "line 2 must be a string, got NoneType"),
         ([["a"]], "line 1 must be a string, got list"),
     ],
@@ -98,6 +101,49 @@ def test_what_is_no_text_is_refused_in_a_sentence(given, message):
     assert str(caught.value).startswith(message)
     if message.startswith("line 2"):
         assert "fillna" in caught.value.hint
+
+
+def test_an_array_within_a_list_is_no_text():
+    """It was compared with itself, which gave an array."""
+    with pytest.raises(DataError, match="line 1 must be a string, got ndarray"):
+        translator().translate([numpy.array(["a", "b"])])
+
+
+def test_texts_are_scored_in_their_order_whatever_index_they_have():
+    small = translator()
+    sources, targets = list(SENTENCES[:3]), ["cat", "a dog", "x"]
+    expected = small.score(sources, targets)
+    columns = pandas.Series(sources, [2, 1, 0]), pandas.Series(targets, [2, 1, 0])
+    assert small.score(*columns) == expected
+    assert small.score(iter(sources), iter(targets)) == expected
+    with pytest.raises(DataError, match="sources must be a list of strings, got one str"):
+        small.score("abc", "xyz")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"settings": {"beam_size": 3}}, "settings must be a DecodingConfig, got"),
+        ({"settings": DecodingConfig}, "settings must be a DecodingConfig, got"),
+        ({"split": "no"}, "split must be True or False, got 'no'"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named(arguments, message):
+    with pytest.raises(ConfigError) as caught:
+        translator().translate(SENTENCES[0], **arguments)
+    assert str(caught.value).startswith(message)
+
+
+def test_the_tokens_of_a_prefix_are_a_list():
+    """The letters of one string were taken for tokens."""
+    with pytest.raises(DataError, match="prefix_tokens must be a list of strings, got one str"):
+        translator().alternatives(SENTENCES[0], "a")
+
+
+def test_a_translator_says_that_it_stays_in_its_process():
+    for call in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="opens the model in each process"):
+            call(translator())
 
 
 def test_a_translation_prints_as_its_text_and_shows_little_more():

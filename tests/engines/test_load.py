@@ -53,6 +53,9 @@ def test_all_wrong_arguments_are_named_at_once(tmp_path: Path):
         load(tmp_path, engine="ctranslate2", device="cuda")
     with pytest.raises(InputMissingError, match="there is no folder nowhere"):
         load("nowhere")
+    with pytest.raises(InputMissingError) as caught:
+        load("Helsinki-NLP/opus-mt-en-de")
+    assert caught.value.hint == "a model of the Hugging Face Hub is named hf://ORG/NAME"
 
 
 def test_a_missing_extra_is_one_sentence_with_the_command(

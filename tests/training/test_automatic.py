@@ -287,6 +287,31 @@ def test_batches_of_an_update_and_minutes_that_the_user_sets_are_reckoned_with(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"minutes": "5"}, "minutes must be a number, got '5'"),
+        ({"valid": "dev.tsv"}, "valid must be two files, source and target, got 'dev.tsv'"),
+        ({"valid": ("dev.en",)}, "valid must be two files, source and target, got"),
+        ({"source": ["a", "b"]}, "source must be the path of a file, got"),
+        ({"source": None}, "source must be the path of a file, got None"),
+        ({"target": ["a", "b"]}, "target must be the path of a file, got"),
+        ({"overrides": "seed=1"}, "overrides must be a list of settings, got 'seed=1'"),
+        ({"overrides": {"seed": 1}}, "overrides must be a list of settings, got"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named(arguments: dict[str, object], message: str):
+    with pytest.raises(ConfigError) as caught:
+        pellucid.choose_config(**{"source": "a", "target": "b", **arguments})
+    assert str(caught.value).startswith(message)
+
+
+def test_overrides_may_come_from_a_generator():
+    """It was empty at its second reading, and changed nothing."""
+    config = pellucid.read_config("tiny", (each for each in ["training.max_steps=7"]))
+    assert config.training.max_steps == 7
+
+
+@pytest.mark.parametrize(
     ("setting", "message", "hint"),
     [
         ("training.init=runs/x", "there is nothing to choose", "name the preset finetune"),
