@@ -314,7 +314,8 @@ def _remove_folders_of_the_dead() -> None:
 
 def _read_keys(path: str | None) -> list[str]:
     """The API keys of the environment and the file. Raises ConfigError, InputMissingError."""
-    keys = [os.environ[_KEY_VARIABLE]] if os.environ.get(_KEY_VARIABLE) else []
+    own = os.environ.get(_KEY_VARIABLE, "").strip()  # a secret often ends with a line end
+    keys = [own] if own else []
 
     if path is not None:
         try:

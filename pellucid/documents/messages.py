@@ -48,6 +48,11 @@ _PLACE = "\ufffc"
 """The character in place of a mark where a string is parsed: the object replacement character."""
 
 
+def has_forms(text: str) -> bool:
+    """Whether a text has plural or select forms of ICU."""
+    return _FORMS.search(text) is not None
+
+
 class _UnreadError(Exception):
     """A string that looks like a message and cannot be read as one."""
 
@@ -85,13 +90,13 @@ class Message:
         if _CHOICE.search(text):
             self.segments, self.is_unread = [], True
             return
-        has_forms = _FORMS.search(text) is not None
+        is_message = has_forms(text)
         # Beside messages with forms a quotation is one too, if it ends.
         quotes = is_icu and _QUOTATION.search(text) is not None
         self._doubles = "''" in text and "{" in text
-        if _PLACE in segment.text or not (has_forms or quotes or self._doubles or "|" in text):
+        if _PLACE in segment.text or not (is_message or quotes or self._doubles or "|" in text):
             return
-        self._is_message = has_forms or quotes or self._doubles
+        self._is_message = is_message or quotes or self._doubles
         self._text, self._at = text, 0
         self._closing = {} if self._is_message else closing_braces(text)
         self._next = 1 + max((mark.number for mark in segment.marks), default=-1)
@@ -334,7 +339,7 @@ class MessageDocument:
         """``target_language`` says which forms a plural of ICU gets that it lacks."""
         self._document = document
         needed = categories_of(target_language)
-        is_icu = any(_FORMS.search(segment.text) for segment in document.segments)
+        is_icu = any(has_forms(segment.text) for segment in document.segments)
         self._messages = [
             Message(segment, is_icu=is_icu, categories=needed) for segment in document.segments
         ]

@@ -17,6 +17,8 @@ from pellucid.documents.aligned import ModelTranslator, Search
 from pellucid.documents.html_files import HtmlDocument
 from pellucid.documents.html_rules import TagRules
 from pellucid.documents.markup import Counts, translate_segments
+from pellucid.documents.messages import Message, has_forms
+from pellucid.documents.plurals import categories_of
 from pellucid.documents.protected import has_literals
 from pellucid.documents.segments import Segment
 from pellucid.serve.queued import QueuedSearch
@@ -135,7 +137,11 @@ class MarkedTexts:
         def work() -> list[AnsweredText]:
             """The answer to all texts; runs on a thread of its own."""
             documents = [
-                _PlainText(text, split=split) if rules is None else HtmlDocument(text, rules)
+                HtmlDocument(text, rules)
+                if rules is not None
+                else _IcuMessage(text, served.model.target_language)
+                if has_forms(text)
+                else _PlainText(text, split=split)
                 for text in texts
             ]
             translator = served.model.translator.with_settings(settings)
@@ -187,8 +193,22 @@ class _PlainText:
         )
 
 
+class _IcuMessage:
+    """A text with plural or select forms, each of which is a segment; one that cannot be read has
+    none, and stays."""
+
+    def __init__(self, text: str, target_language: str) -> None:
+        categories = categories_of(target_language)
+        self._message = Message(Segment((text,)), is_icu=True, categories=categories)
+        self.segments = self._message.segments
+
+    def text_with(self, segments: Sequence[Segment]) -> str:
+        """The text with other segments."""
+        return self._message.joined(segments).text
+
+
 def _translated(
-    documents: Sequence[HtmlDocument | _PlainText],
+    documents: Sequence[HtmlDocument | _PlainText | _IcuMessage],
     translator: ModelTranslator,
     *,
     split: bool,

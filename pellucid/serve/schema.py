@@ -7,7 +7,7 @@ descriptions in the OpenAPI document.
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 from pydantic import Field
@@ -33,6 +33,18 @@ class Message(pydantic.BaseModel):
         protected_namespaces=(),
         allow_inf_nan=False,
     )
+
+
+class ForeignRequest(Message):
+    """A request of clients of another program. Many name each of its fields, and send null for
+    those that are not set."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class TranslateRequest(Message):

@@ -17,7 +17,7 @@ from served_models import LINES, bundle, serving, write_bundle
 from server_processes import ServerProcess, serving_process, wait_until
 
 from pellucid.bundle import save_bundle
-from pellucid.cli.serve import serve
+from pellucid.cli.serve import _read_keys, serve
 from pellucid.core.errors import ConfigError
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.server.auth import KeyRing
@@ -52,6 +52,12 @@ def test_keys_are_replaced_and_never_by_none():
         with pytest.raises(ConfigError):
             keys.replace(bad)
         assert keys.opens(NEW)
+
+
+def test_the_key_of_the_environment_has_no_line_end(monkeypatch: pytest.MonkeyPatch):
+    """A secret that ``echo`` wrote; it opened nothing."""
+    monkeypatch.setenv("PELLUCID_API_KEY", f"{NEW}\n")
+    assert _read_keys(None) == [NEW]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

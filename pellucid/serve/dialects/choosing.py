@@ -17,6 +17,14 @@ from pellucid.text.languages import UNKNOWN, language_name, language_of_code
 
 AUTO = "auto"
 """The source language of a request that leaves it open."""
+_OTHER_CODES = {"in": "id", "iw": "he", "ji": "yi", "jw": "jv", "no": "nb"}
+"""Codes that ISO 639 has withdrawn and Java and Android go on to send, and that of Norwegian, by
+which everybody means Bokmål."""
+
+
+def is_auto(source: str) -> bool:
+    """Whether a request leaves the source language open."""
+    return source.strip().lower() == AUTO
 
 
 def distance(asked: str, own: str) -> float:
@@ -35,7 +43,8 @@ def distance(asked: str, own: str) -> float:
 
 def _parts(code: str) -> list[str]:
     base, *others = re.split("[-_]", code.strip().lower())
-    return [language_of_code(base), *others]
+    language = language_of_code(base)
+    return [_OTHER_CODES.get(language, language), *others]
 
 
 def choose_model(
@@ -54,7 +63,7 @@ def choose_model(
     service.find(None)
     models = service.loaded()
     far = {
-        each: (0 if source == AUTO else distance(source, each.source_language))
+        each: (0 if is_auto(source) else distance(source, each.source_language))
         + distance(target, each.target_language)
         for each in models
     }
@@ -66,7 +75,7 @@ def choose_model(
             f"no model translates from {shown(source)} to {shown(target)}; there are: {known}",
         )
     read = {model.source_language for model in fitting}
-    if source != AUTO:
+    if not is_auto(source):
         return fitting[0]
     if found is None:
         if len(read) > 1:

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import compile_path
+from starlette.routing import Match, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pellucid.core.version import __version__
@@ -60,7 +60,11 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
     """
     files = read_page()
     kept = documents.make_documents(service, shared)
-    dialects = [libretranslate(service, kept), deepl(service), inference(service)]
+    dialects = [
+        libretranslate(service, kept, needs_key=bool(policy.keys)),
+        deepl(service),
+        inference(service),
+    ]
     app = make_routed_app(service, kept, dialects)
     app.include_router(make_page_routes(files))
     app.include_router(make_docs_route(app))
@@ -80,7 +84,12 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
     rules = Rulebook(dict.fromkeys(files, OPEN)) | routes.RULES | documents.RULES | docs.RULES
     for dialect in dialects:
         rules |= dialect.rules
-    return Guard(app, service, policy, rules)
+    return Guard(app, service, policy, rules, functools.partial(_takes, app))
+
+
+def _takes(app: FastAPI, scope: Scope) -> bool:
+    """Whether a route is for this path and method."""
+    return any(route.matches(scope)[0] is Match.FULL for route in app.routes)
 
 
 class _AnsweringHead:
@@ -211,8 +220,9 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
 def _problem_of(error: Mapping[str, Any]) -> FieldProblem:
     """A problem of pydantic, with the field's name as the client knows it."""
     # parts of the location that name where the value stood or a member of a union
-    kinds = {"str", "list[str]", "body", "query"}
-    place = ".".join(str(part) for part in error["loc"] if part not in kinds) or "body"
+    kinds = ("str", "list[str]", "bool", "body", "query")
+    parts = [str(part) for part in error["loc"] if part not in kinds]
+    place = ".".join(part for part in parts if not part.startswith("literal[")) or "body"
     message = str(error["msg"])
     value = shown(error.get("input"))
     if error["type"] == "extra_forbidden":

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from email.message import Message
 from email.parser import HeaderParser
+from email.utils import collapse_rfc2231_value
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -98,7 +99,7 @@ def _form_fields(form: bytes) -> Fields:
     """The fields of a URL-encoded form."""
     try:
         return parse_qsl(
-            form.decode("ascii"),
+            form.decode(),  # most tools write letters beyond ASCII as they are
             keep_blank_values=True,
             strict_parsing=bool(form),
             errors="strict",
@@ -139,12 +140,17 @@ def _read_part(part: bytes) -> tuple[str, str | None, bytes]:
     encoding = message.get("content-transfer-encoding", "8bit").lower()
     if not isinstance(name, str) or encoding not in ("7bit", "8bit", "binary"):
         raise RefusedError(400, "a part of the form is malformed")
-    filename = message.get_filename()
-    return (
-        _decoded(name.encode("latin-1")),
-        None if filename is None else _decoded(filename.encode("latin-1", "replace")),
-        value,
-    )
+    return _decoded(name.encode("latin-1")), _filename_in(message), value
+
+
+def _filename_in(head: Message) -> str | None:
+    """The name of a file; ``filename*`` of RFC 2231, which some clients send as well, is whole."""
+    given = head.get_params([], "content-disposition")
+    for name, value in given:
+        if name == "filename" and isinstance(value, tuple):
+            return collapse_rfc2231_value(value)
+    filename = head.get_filename()
+    return None if filename is None else _decoded(filename.encode("latin-1", "replace"))
 
 
 def _decoded(value: bytes) -> str:

@@ -6,9 +6,10 @@ writes the log line and the metrics of each request.
 
 import dataclasses
 import logging
+import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -44,6 +45,8 @@ _TEXT_LOG = logging.getLogger("pellucid.serve.text")
 _BODY_METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _CLIENT_LEFT = 499
 """nginx's status for a client that closed the connection; only the log and the metrics show it."""
+_CACHE_BUSTER = re.compile(rb"\A_=[0-9]{1,20}\Z")
+"""What some clients put into each address, so that no cache answers: a number that nobody reads."""
 _AT_ONCE = 8
 """Requests that are read in one turn of the event loop."""
 
@@ -99,8 +102,17 @@ class Guarded(Protocol):
 class Guard:
     """Checks a request and passes it to the app; answers errors, and logs every outcome."""
 
-    def __init__(self, app: ASGIApp, service: Guarded, policy: Policy, rules: Rulebook) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        service: Guarded,
+        policy: Policy,
+        rules: Rulebook,
+        takes: Callable[[Scope], bool] = lambda _scope: True,
+    ) -> None:
+        """``takes``: whether the app has a route for a path and method."""
         self._app = app
+        self._takes = takes
         self._rules = rules
         self._service = service
         self._limits = service.limits
@@ -207,7 +219,13 @@ class Guard:
             # A stranger's body must not be parsed, so the raw bytes are searched for a key first.
             self._check_key(rules, None)
 
-        if method == "POST" and scope["query_string"] and not rules.takes_query:
+        if reads and not self._takes(scope):
+            # 404 or 405 is what is wrong, and not a body that nobody would have read.
+            await self._app(scope, after_body(receive), send)
+            return
+
+        query_string = _CACHE_BUSTER.sub(b"", scope["query_string"])
+        if method == "POST" and query_string and not rules.takes_query:
             # It would change nothing, and nobody would notice.
             raise RefusedError(400, "this address takes no query string; fields go into the body")
 

@@ -3,18 +3,18 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_rules import TagRules
-from pellucid.serve.dialects.choosing import AUTO, choose_model, note_languages
+from pellucid.serve.dialects.choosing import AUTO, choose_model, is_auto, note_languages
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import MarkedTexts, warnings_header
-from pellucid.serve.schema import Message, TranslateRequest, require_limits
+from pellucid.serve.schema import ForeignRequest, TranslateRequest, require_limits
 from pellucid.serve.server.body import VALUE, while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError, refuse
 from pellucid.serve.server.strict_json import shown
@@ -30,7 +30,7 @@ _MOST_TAGS = 1000
 """The limit on names of elements, and on characters that name them."""
 
 
-class DeeplRequest(Message):
+class DeeplRequest(ForeignRequest):
     """A request as clients of DeepL send it, in JSON or as a form."""
 
     text: str | list[str]
@@ -70,6 +70,14 @@ class DeeplRequest(Message):
     """Ignored: the languages choose the model."""
     tag_handling_version: str | None = None
     """Ignored."""
+
+    @pydantic.field_validator(
+        "split_sentences", "outline_detection", "preserve_formatting", mode="before"
+    )
+    @classmethod
+    def _as_digit(cls, value: Any) -> Any:
+        """``0`` and ``1`` as they stand in a form, of clients that write numbers or booleans."""
+        return str(int(value)) if isinstance(value, int) and value in (0, 1) else value
 
 
 class DeeplTranslation(pydantic.BaseModel):
@@ -115,10 +123,10 @@ def make_deepl_routes(service: Service) -> APIRouter:
         wanted = TranslateRequest(text=texts)
         require_limits(wanted, service.limits, lambda name: name.removesuffix(end))
         _require_tags_read(body)
-        if body.source_lang is None:
+        source = body.source_lang or AUTO
+        if is_auto(source):
             has_tags = body.tag_handling is not None
             found = await asyncio.to_thread(languages_of_texts, texts, has_tags=has_tags)
-        source = AUTO if body.source_lang is None else body.source_lang
         model = choose_model(service, source, body.target_lang, found)
 
         if body.split_sentences == "nonewlines" and body.tag_handling is None:

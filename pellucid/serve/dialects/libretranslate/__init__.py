@@ -17,13 +17,14 @@ from pellucid.serve.service import Service
 
 
 def read_fields(received: Received, limits: ServerLimits) -> Any:
-    """The fields of JSON or a form, where the digits of ``alternatives`` are a number."""
-    if not is_form(received):
-        return read_json_alone(received, limits)
-    fields: dict[str, Any] = {**once(read_form(received))}
-    count = fields.get("alternatives", "")
-    if count.isdecimal() and len(count) < 10:
-        fields["alternatives"] = int(count)
+    """The fields of JSON or a form, where digits in ``alternatives`` are a number."""
+    has_form = is_form(received)
+    fields = once(read_form(received)) if has_form else read_json_alone(received, limits)
+    if not isinstance(fields, dict):
+        return fields
+    count = fields.get("alternatives")
+    if isinstance(count, str) and count.isdecimal() and len(count) < 10:
+        return {**fields, "alternatives": int(count)}
     return fields
 
 
@@ -48,11 +49,15 @@ RULES = Rulebook(
 )
 
 
-def libretranslate(service: Service, documents: Documents) -> Dialect:
-    """The dialect of LibreTranslate: its routes, rules, bounds and examples."""
+def libretranslate(service: Service, documents: Documents, *, needs_key: bool) -> Dialect:
+    """The dialect of LibreTranslate: its routes, rules, bounds and examples. ``needs_key`` is what
+    the clients are told."""
     text = text_bounds(service.limits)
     return Dialect(
-        [make_libretranslate_routes(service), make_file_routes(service, documents)],
+        [
+            make_libretranslate_routes(service, needs_key=needs_key),
+            make_file_routes(service, documents),
+        ],
         RULES,
         bounds={
             ("LibreRequest", "q"): text,

@@ -10,12 +10,18 @@ from starlette.responses import JSONResponse, Response
 
 from pellucid.documents.html_rules import TagRules
 from pellucid.documents.names import FORMATS
-from pellucid.serve.dialects.choosing import AUTO, choose_model, is_in, is_other, note_languages
+from pellucid.serve.dialects.choosing import (
+    choose_model,
+    is_auto,
+    is_in,
+    is_other,
+    note_languages,
+)
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.http.routes import documented
 from pellucid.serve.marked import AnsweredText, MarkedTexts, warnings_header
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import Message, TranslateRequest, require_limits
+from pellucid.serve.schema import ForeignRequest, TranslateRequest, require_limits
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import FieldProblem, InvalidError
 from pellucid.serve.service import Service
@@ -25,7 +31,7 @@ from pellucid.text.languages import UNKNOWN, language_name
 _LONGEST_NAME = 200
 
 
-class LibreRequest(Message):
+class LibreRequest(ForeignRequest):
     """A request as clients of LibreTranslate send it, in JSON or as a form."""
 
     q: str | list[str]
@@ -48,7 +54,7 @@ class LibreRequest(Message):
     """Sent by the client ``libretranslate`` of npm; ignored, as by LibreTranslate."""
 
 
-class LibreDetectRequest(Message):
+class LibreDetectRequest(ForeignRequest):
     """A text whose language is to be detected."""
 
     q: str
@@ -78,7 +84,7 @@ class LibreLanguage(pydantic.BaseModel):
     targets: list[str]
 
 
-def make_libretranslate_routes(service: Service) -> APIRouter:
+def make_libretranslate_routes(service: Service, *, needs_key: bool) -> APIRouter:
     """``/translate``, ``/detect``, ``/languages``, ``/health`` and ``/frontend/settings``."""
     router = APIRouter(tags=["LibreTranslate"], route_class=ParsedRoute)
     marked = MarkedTexts(service)
@@ -94,7 +100,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
         wanted = TranslateRequest(text=body.q, alternatives=body.alternatives)
         require_limits(wanted, service.limits, lambda name: name.replace("text", "q", 1))
         found = None
-        if body.source == AUTO:
+        if is_auto(body.source):
             has_tags = body.format == "html"
             found = await asyncio.to_thread(languages_of_texts, _originals(body), has_tags=has_tags)
         model = choose_model(service, body.source, body.target, found)
@@ -140,7 +146,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     async def frontend_settings() -> Response:
         """Return the settings that LibreTranslate returns to its own page."""
         service.find(None)
-        return JSONResponse(_frontend_settings(service))
+        return JSONResponse(_frontend_settings(service, needs_key=needs_key))
 
     return router
 
@@ -180,7 +186,7 @@ def _libre_answer(
     answer: dict[str, Any] = {"translatedText": [each.text for each in answers]}
     if body.alternatives:
         answer["alternatives"] = [each.alternatives for each in answers]
-    if body.source == AUTO:
+    if is_auto(body.source):
         answer["detectedLanguage"] = [
             _read_as(model, each) for each in found or [()] * len(answers)
         ]
@@ -198,17 +204,17 @@ def _read_as(model: LoadedModel, found: Sequence[Detected]) -> dict[str, Any]:
     return _as_json(Detected(model.source_language, max(own, default=0.0)))
 
 
-def _frontend_settings(service: Service) -> dict[str, Any]:
+def _frontend_settings(service: Service, *, needs_key: bool) -> dict[str, Any]:
     models = service.loaded()
     source = models[0].source_language if models else UNKNOWN
     target = models[0].target_language if models else UNKNOWN
 
     return {
-        "apiKeys": False,
+        "apiKeys": needs_key,
         "charLimit": service.limits.max_text_chars,
         "filesTranslation": True,
         "frontendTimeout": 500,
-        "keyRequired": False,
+        "keyRequired": needs_key,
         "language": {
             "source": {"code": source, "name": language_name(source)},
             "target": {"code": target, "name": language_name(target)},
