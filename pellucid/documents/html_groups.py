@@ -133,7 +133,7 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
         _follow(token, around, rules)
         if token.name in KEEPS_LINES:
             lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
-        read = _of_sentence(token, lines > 0, rules)
+        read = _of_sentence(token, lines > 0 or rules.keeps_lines, rules)
         if read.kind == "text" and not rules.is_xml:
             is_one = not _PARAGRAPHS.isdisjoint(around)
             for part in (read,) if is_one else _divided_at_blank_lines(read):

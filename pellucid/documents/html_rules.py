@@ -53,6 +53,8 @@ class TagRules:
     finds_outline: bool = False
     """Whether elements that hold elements and no text of their own end a sentence, and so do those
     in them."""
+    keeps_lines: bool = False
+    """Whether the end of a line ends a sentence, and stays, in every element."""
     with_attributes: bool = False
     """Whether the attributes that people read are translated."""
     languages: Languages = NOT_KNOWN

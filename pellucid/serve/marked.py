@@ -137,11 +137,7 @@ class MarkedTexts:
         def work() -> list[AnsweredText]:
             """The answer to all texts; runs on a thread of its own."""
             documents = [
-                HtmlDocument(text, rules)
-                if rules is not None
-                else _IcuMessage(text, served.model.target_language)
-                if has_forms(text)
-                else _PlainText(text, split=split)
+                _WithForms(text, rules, split=split, language=served.model.target_language)
                 for text in texts
             ]
             translator = served.model.translator.with_settings(settings)
@@ -193,22 +189,42 @@ class _PlainText:
         )
 
 
-class _IcuMessage:
-    """A text with plural or select forms, each of which is a segment; one that cannot be read has
-    none, and stays."""
+class _WithForms:
+    """A text in which each plural or select form of ICU is a segment; a message that cannot be read
+    has none, and stays."""
 
-    def __init__(self, text: str, target_language: str) -> None:
-        categories = categories_of(target_language)
-        self._message = Message(Segment((text,)), is_icu=True, categories=categories)
-        self.segments = self._message.segments
+    def __init__(self, text: str, rules: TagRules | None, *, split: bool, language: str) -> None:
+        """``language`` is that of the translation, whose plurals may have more forms."""
+        # the lines of a message are layout
+        is_message = has_forms(text) and not Message(Segment((text,)), is_icu=True).is_unread
+        split = split and not is_message
+        self._document = (
+            _PlainText(text, split=split) if rules is None else HtmlDocument(text, rules)
+        )
+        categories = categories_of(language)
+        self._messages = [
+            Message(each, is_icu=True, categories=categories) if has_forms(each.text) else None
+            for each in self._document.segments
+        ]
+        self.segments = [
+            each
+            for whole, message in zip(self._document.segments, self._messages, strict=True)
+            for each in (message.segments if message else [whole])
+        ]
 
     def text_with(self, segments: Sequence[Segment]) -> str:
         """The text with other segments."""
-        return self._message.joined(segments).text
+        left = iter(segments)
+        return self._document.text_with(
+            [
+                message.joined([next(left) for _ in message.segments]) if message else next(left)
+                for message in self._messages
+            ]
+        )
 
 
 def _translated(
-    documents: Sequence[HtmlDocument | _PlainText | _IcuMessage],
+    documents: Sequence[_WithForms],
     translator: ModelTranslator,
     *,
     split: bool,

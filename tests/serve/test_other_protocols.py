@@ -363,6 +363,19 @@ def test_of_deepl_a_line_end_divides_unless_it_is_asked_not_to(client: TestClien
     assert said(wrapped, "1").count("\n") == 1
 
 
+def test_of_deepl_a_line_end_divides_xml_too(client: TestClient):
+    """Line ends between the items of a list came back as spaces."""
+
+    def said(text: str, how: dict[str, str]) -> str:
+        body = {"text": [text], "target_lang": "EN", "tag_handling": "xml"} | how
+        return client.post("/v2/translate", json=body).json()["translations"][0]["text"]
+
+    lines = '<c id="1">je suis</c>\n<c id="2">étudiant</c>'
+    first, second = (said(line, {}) for line in lines.split("\n"))
+    assert said(lines, {}) == f"{first}\n{second}"
+    assert "\n" not in said(lines, {"split_sentences": "nonewlines"})
+
+
 @pytest.mark.parametrize(
     ("asked", "served", "found"),
     [

@@ -213,6 +213,7 @@ def _rules(body: DeeplRequest) -> TagRules:
         divides=_names(body.splitting_tags),
         inline=_names(body.non_splitting_tags),
         opaque=_names(body.ignore_tags),
+        keeps_lines=is_xml and body.split_sentences == "1",
         finds_outline=is_xml and body.outline_detection not in (False, "0", "false"),
     )
 
