@@ -46,7 +46,7 @@ _BODY_METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _CLIENT_LEFT = 499
 """nginx's status for a client that closed the connection; only the log and the metrics show it."""
 _CACHE_BUSTER = re.compile(rb"\A_=[0-9]{1,20}\Z")
-"""What some clients put into each address, so that no cache answers: a number that nobody reads."""
+"""A number that some clients put into each address, so that no cache answers; nobody reads it."""
 _AT_ONCE = 8
 """Requests that are read in one turn of the event loop."""
 
