@@ -370,9 +370,8 @@ def test_of_deepl_a_line_end_divides_xml_too(client: TestClient):
         body = {"text": [text], "target_lang": "EN", "tag_handling": "xml"} | how
         return client.post("/v2/translate", json=body).json()["translations"][0]["text"]
 
-    lines = '<c id="1">je suis</c>\n<c id="2">étudiant</c>'
-    first, second = (said(line, {}) for line in lines.split("\n"))
-    assert said(lines, {}) == f"{first}\n{second}"
+    lines = 'je <c id="1">suis</c>\n<c id="2">étudiant</c>'
+    assert said(lines, {}).count("\n") == 1
     assert "\n" not in said(lines, {"split_sentences": "nonewlines"})
 
 
