@@ -34,7 +34,7 @@ from pellucid.backends.marian_files.write import NAMES, export_marian
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import BundleError, CorruptError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.model.build import build_model
 from pellucid.model.trace import Trace
 from pellucid.text.config import TokenizerConfig
@@ -348,6 +348,29 @@ def test_the_models_own_search_goes_with_it_and_what_marian_lacks_is_named(
     assert f"beam-size: {beam}\nnormalize: {exponent}\n" in text
     begin = "not exported of the search settings, as Marian has none like them: "
     assert caplog.messages == ([begin + ", ".join(lost)] if lost else [])
+
+
+@pytest.mark.parametrize(
+    ("own", "factor"),
+    [
+        ({}, 25.5),
+        ({"max_length_extra": 1, "max_length_ratio": 3.0}, 3.0),
+        ({"max_length": 8}, 4.0),
+    ],
+)
+def test_marian_cuts_no_translation_that_pellucid_would_not(
+    own: dict[str, object], factor: float, tmp_path: Path
+):
+    """Marian's limit is a multiple of the tokens of the source with its stop."""
+    settings = DecodingConfig(beam_size=1, **own)
+    export_marian(student(), tmp_path / "out", "npz", search=settings)
+    assert f"max-length-factor: {factor}\n" in (tmp_path / "out" / "decoder.yml").read_text()
+    lengths = range(1, 30)
+    limits = length_limits([*lengths], settings, None)
+    if settings.max_length is None:
+        assert all(
+            factor * (length + 1) >= limit for length, limit in zip(lengths, limits, strict=True)
+        )
 
 
 def test_a_tokenizer_that_firefox_would_cut_otherwise_is_warned_of(

@@ -44,7 +44,7 @@ from pellucid.backends.marian_files.vocabulary import (
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.model.config import TransformerConfig
 
 _log = logging.getLogger("pellucid")
@@ -180,10 +180,14 @@ def _exponent(search: DecodingConfig) -> float:
 
 def _decoder_yaml(kind: FileKind, vocabularies: list[str], search: DecodingConfig) -> str:
     source, target = vocabularies[0], vocabularies[-1]
+    # Marian knows no more than a multiple of the source with its stop. It must not cut what we would
+    # not, and the shortest source, of one token, needs the largest multiple.
+    [longest] = length_limits([1], search, None)
+    factor = max(longest / 2, search.max_length_ratio)
     return (
         f"relative-paths: true\nmodels:\n  - {NAMES[kind]}\nvocabs:\n  - {source}\n  - {target}\n"
         f"beam-size: {search.beam_size}\nnormalize: {_exponent(search)}\nword-penalty: 0\n"
-        "max-length-factor: 2.0\n"
+        f"max-length-factor: {factor}\n"
     )
 
 

@@ -76,25 +76,26 @@ def _write_space(bundle: Bundle, folder: Path, card: Card) -> None:
 
 def _without_words(bundle: Bundle) -> Bundle:
     """The bundle without the words of its training text, and with names in place of paths."""
-    settings = _names_alone(bundle.settings)
-    assert isinstance(settings, dict)
+    settings = {
+        # the texts of a search are no paths, and "and/or" is not "or"
+        name: section if name == "decoding" else _names_alone(section)
+        for name, section in bundle.settings.items()
+    }
     return dataclasses.replace(bundle, settings=settings, seen_words=None)
 
 
 def _names_alone(value: Any) -> Any:
     match value:
+        case str() if "/" in value or "\\" in value:
+            return PureWindowsPath(PurePosixPath(value).name).name
         case str():
-            return PureWindowsPath(PurePosixPath(value).name).name if _is_path(value) else value
+            return value
         case Mapping():
             return {key: _names_alone(each) for key, each in value.items()}
         case Sequence():
             return [_names_alone(each) for each in value]
         case _:
             return value
-
-
-def _is_path(text: str) -> bool:
-    return "/" in text or "\\" in text
 
 
 def _details(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pellucid.backends.capability import WEB, shown_setting
+from pellucid.backends.example_program import model_name
 from pellucid.backends.forced_scores import forced_log_probs, random_lines
 from pellucid.backends.web.invitation import known_words
 from pellucid.backends.web.tokenizers import describe_tokenizer, normalization_rule
@@ -17,7 +18,7 @@ from pellucid.decoding.odd_lines import EMOJI, FINAL_MARKS, has_sharp_s
 from pellucid.decoding.suspicious import usual_of
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
-from pellucid.text.languages import language_name, language_of_code, languages_of
+from pellucid.text.languages import UNKNOWN, language_name, language_of_code, languages_of
 from pellucid.text.look_alikes import VOICED
 from pellucid.text.scripts import wide_characters
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -73,7 +74,10 @@ def web_content(
 
     packed = pack_tensors(model_tensors(bundle.model), weights)
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
-    codes = languages_of(bundle.settings, name)
+    # a page may have another name than the model's folder, which tells its languages first
+    codes = languages_of(bundle.settings, model_name(bundle))
+    if UNKNOWN in codes:
+        codes = languages_of(bundle.settings, name)
     header = {
         "format": FORMAT,
         "name": name,

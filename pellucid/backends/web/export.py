@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from pellucid.backends.example_program import model_name
 from pellucid.backends.web.content import FORMAT, character_facts, web_content
 from pellucid.backends.web.scripts import engine_script, page_policy, page_script, read_asset
 from pellucid.backends.web.weights import WeightsType
@@ -88,7 +89,7 @@ def make_page(
 
     Raises BundleError as ``export_web`` does.
     """
-    name = name or (bundle.path.name if bundle.path is not None else "model")
+    name = name or model_name(bundle)
     content = web_content(bundle, name, weights, example)
     frames = None if film is None else film_content(film, budget=film_budget, drawn_only=True)
     packed = base64.b64encode(content.weights).decode()
