@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
 from pellucid.core.system import after_fork
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, token_batches
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
@@ -34,7 +34,15 @@ class CopiedEngine(Engine):
         self._lock, self._follow_lock = threading.Lock(), threading.RLock()
         _engines.add(self)
 
+    @property
     @abstractmethod
+    def _positions(self) -> int | None:
+        """Rows of its table of positions, if it has one where the model's own positions go on."""
+
+    @abstractmethod
+    def _setting_refusals(self, settings: DecodingConfig) -> Sequence[str]:
+        """Everything in the settings that it does not support, or computes in another way."""
+
     def refusals(
         self,
         settings: DecodingConfig,
@@ -42,6 +50,24 @@ class CopiedEngine(Engine):
         watcher: SearchWatcher | None = None,
     ) -> list[str]:
         """Everything in the call that it does not support, in words; empty if it supports all."""
+        problems = [*self._setting_refusals(settings)]
+        # constraints of single lines, which our own search alone follows
+        if any(line.prefix_ids for line in lines):
+            problems.append("a prefix")
+        if any(line.required_ids for line in lines):
+            problems.append("words that must appear")
+
+        if lines and not problems and self._positions is not None:
+            lengths = [len(line.source_ids) for line in lines]
+            longest = max(length_limits(lengths, settings, self._bundle.max_length))
+            if longest >= self._positions:
+                problems.append(
+                    f"a translation of up to {longest} tokens, as it numbers"
+                    f" {self._positions - 1} tokens"
+                )
+        if watcher is not None and watcher.needs_steps:
+            problems.append("a search that is watched step by step")
+        return problems
 
     @abstractmethod
     def find(
@@ -137,14 +163,13 @@ def _in_fork() -> None:
 after_fork(_in_fork)
 
 
-def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
-    """The constraints of single lines, which our own search alone follows."""
-    problems = []
-    if any(line.prefix_ids for line in lines):
-        problems.append("a prefix")
-    if any(line.required_ids for line in lines):
-        problems.append("words that must appear")
-    return problems
+def length_refusals(settings: DecodingConfig, positions: int) -> list[str]:
+    """The lengths in the settings that a table of so many positions has no rows for."""
+    return [
+        f"{name}={value}, as it numbers {positions - 1} tokens"
+        for name in ("max_length", "max_source_tokens")
+        if (value := getattr(settings, name)) is not None and value >= positions
+    ]
 
 
 def ask(watcher: SearchWatcher | None) -> None:

@@ -52,7 +52,7 @@ def readme(bundle: Bundle, quantization: Quantization, example: str = "") -> str
         opened=shown.opened,
         pieces=shown.reading.pieces,
         search=search,
-        text=shown.writing.text_of_pieces,
+        text=shown.writing.pieces,
         pad=pieces[PAD_ID],
         start=pieces[BOS_ID],
     )

@@ -180,8 +180,8 @@ def _exponent(search: DecodingConfig) -> float:
 
 def _decoder_yaml(kind: FileKind, vocabularies: list[str], search: DecodingConfig) -> str:
     source, target = vocabularies[0], vocabularies[-1]
-    # Marian knows no more than a multiple of the source with its stop. It must not cut what we would
-    # not, and the shortest source, of one token, needs the largest multiple.
+    # Marian's limit is a multiple of the source with its stop. It must not cut what we would not,
+    # and the shortest source, of one token, needs the largest multiple.
     [longest] = length_limits([1], search, None)
     factor = max(longest / 2, search.max_length_ratio)
     return (
