@@ -19,7 +19,7 @@ from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
 
 if TYPE_CHECKING:
-    from pellucid.backends.model_watch import ModelWatch
+    from pellucid.backends.model_watch import ModelState
 
 _log = logging.getLogger("pellucid.backends")
 
@@ -30,7 +30,8 @@ class CopiedEngine(Engine):
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
         self._follows = False
-        self._watch: ModelWatch | None = None
+        self._converted: ModelState | None = None
+        """The model when it was converted; None until somebody reads it."""
         self._lock, self._follow_lock = threading.Lock(), threading.RLock()
         _engines.add(self)
 
@@ -101,15 +102,19 @@ class CopiedEngine(Engine):
                 self._follows = True
 
     def _begin_to_watch(self) -> None:
-        from pellucid.backends.model_watch import ModelWatch
-
-        watch = ModelWatch(self._bundle.model)
+        state = self._state()
         with self._lock:
-            self._watch = watch
+            self._converted = state
+
+    def _state(self) -> "ModelState":
+        # imported only once the model is in memory, and torch with it
+        from pellucid.backends.model_watch import state_of
+
+        return state_of(self._bundle.model)
 
     def is_changed(self) -> bool:
         """Whether the model was accessed and changed since it was converted."""
-        return self._watch is not None and self._watch.is_changed()
+        return self._converted is not None and self._state() != self._converted
 
     def search(
         self,
@@ -136,9 +141,13 @@ class CopiedEngine(Engine):
         """Convert the model again if it was changed since then. Raises ConfigError."""
         # only one thread converts; the others wait, and then use its result
         with self._lock:
-            if self._watch is None or not self._watch.is_changed():
+            if self._converted is None:
                 return
-            if self._watch.has_other_parts():
+            # read before it is converted: a later change is then found by the next search
+            state = self._state()
+            if state == self._converted:
+                return
+            if state.parts != self._converted.parts:
                 raise ConfigError(
                     f"the engine {self.name} cannot follow modules that were exchanged or given"
                     " hooks after the model was opened",
@@ -146,10 +155,8 @@ class CopiedEngine(Engine):
                 )
 
             _log.info("the model was changed and is converted for %s again", self.name)
-            # watched first: a change while it is converted is then found by the next search
-            watch = self._watch.begun_again()
             self._convert_again()
-            self._watch = watch
+            self._converted = state
 
 
 _engines: weakref.WeakSet[CopiedEngine] = weakref.WeakSet()

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pellucid.backends.capability import KERNELS
+from pellucid.backends.forced_scores import random_lines
 from pellucid.backends.kernels.equation import forced_log_probs
 from pellucid.backends.kernels.kept import Line, keep, kept_folder, open_kept, search_line
 from pellucid.backends.kernels.library import Library, Model, Packed
@@ -23,21 +24,13 @@ from pellucid.bundle import Bundle, StoredModel
 from pellucid.core.errors import BundleError, WriteError
 from pellucid.core.files import remove_leftovers
 from pellucid.core.held_tensors import HeldTensors
-from pellucid.core.special import SPECIAL_COUNT
 from pellucid.model.config import TransformerConfig
 
-_LENGTHS = ((1, 2), (7, 5), (12, 16))
-"""Tokens of the source and of the target of each line."""
 _TOLERANCE = 0.5
 """The largest difference of a log-probability, relative to the largest, that rounding to 8 bits may
 make; the same as for CTranslate2's int8. 0.16 was seen, of a random model."""
 
 _log = logging.getLogger("pellucid.backends")
-
-
-def kernel_problems(bundle: Bundle) -> list[str]:
-    """Every reason why the kernels cannot express ``bundle``; empty if they can."""
-    return KERNELS.model_problems(bundle.config)
 
 
 def open_model(bundle: Bundle, library: Library, instructions: str | None = None) -> Model:
@@ -46,7 +39,7 @@ def open_model(bundle: Bundle, library: Library, instructions: str | None = None
     Raises BundleError if it cannot be expressed or fails its check, CorruptError if the bundle was
     changed in its folder.
     """
-    problems = kernel_problems(bundle)
+    problems = KERNELS.model_problems(bundle.config)
     if problems:
         raise BundleError("the kernels cannot express this model: " + "; ".join(problems))
 
@@ -133,18 +126,12 @@ def _prove(model: Model, rounded: Weights, exact: Weights) -> list[Line]:
     Raises BundleError if it computes something else than its equation, or if rounding changes the
     model too much.
     """
-    draw = np.random.default_rng(0)
-    sizes = [
-        len(each.whole) for each in (rounded.source, rounded.target) if isinstance(each, Rounded)
-    ]
-    longest = (model.position_count or max(max(each) for each in _LENGTHS) + 1) - 1
+    assert isinstance(rounded.source, Rounded)
+    assert isinstance(rounded.target, Rounded)
+    sizes = len(rounded.source.whole), len(rounded.target.whole)
     largest, distance = 1.0, 0.0
     lines = []
-    for lengths in _LENGTHS:
-        source, target = (
-            draw.integers(min(SPECIAL_COUNT, size - 1), size, min(length, longest), dtype=np.int32)
-            for size, length in zip(sizes, lengths, strict=True)
-        )
+    for source, target in random_lines(sizes, model.position_count):
         found = search_line(model, source.tolist(), target.tolist())
         lines.append(Line(source.tolist(), target.tolist(), found))
         expected = forced_log_probs(rounded, source, target)

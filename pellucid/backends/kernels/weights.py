@@ -193,6 +193,9 @@ def read_weights(
         output = reader.matrix(("output_weight",), bias)
 
     is_pre = config.norm == "pre"
+    positions: Literal["none", "added", "rotary"] = "added"
+    if config.positions in ("rotary", "none"):
+        positions = config.positions
     assert config.activation in ("relu", "swish"), "the table of capabilities refuses others"
     return Weights(
         heads=config.heads,
@@ -203,7 +206,7 @@ def read_weights(
         norm_eps=config.norm_eps,
         activation=config.activation,
         embedding_scale=math.sqrt(config.d_model) if config.scale_embeddings else 1.0,
-        positions=_position_kind(config),
+        positions=positions,
         table=_table(config, reader),
         source=source,
         target=target,
@@ -230,14 +233,6 @@ def sinusoids(length: int, width: int, divisor: float | None = None) -> Numbers:
 def t2t_sinusoids(length: int, width: int) -> Numbers:
     """The same with the divisor of Tensor2Tensor and Marian."""
     return sinusoids(length, width, max(width // 2 - 1, 1))
-
-
-def _position_kind(config: TransformerConfig) -> Literal["none", "added", "rotary"]:
-    match config.positions:
-        case "rotary" | "none":
-            return config.positions
-        case _:
-            return "added"
 
 
 def _table(config: TransformerConfig, reader: "_Reader") -> Numbers | None:

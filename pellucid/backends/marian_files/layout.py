@@ -1,7 +1,7 @@
 """Where the parameters of a Marian file stand in our model, as a table.
 
-It is the table of ``backends.marian.tensors`` with the names of the files, where a matrix is turned,
-(inputs, outputs), and a vector is a row, (1, size).
+It is the table of ``backends.marian.tensors`` with the names of the files, where a matrix is
+turned, (inputs, outputs), and a vector is a row, (1, size).
 """
 
 from collections.abc import Iterator, Mapping

@@ -16,7 +16,7 @@ from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.odd_lines import EMOJI, FINAL_MARKS, has_sharp_s
 from pellucid.decoding.suspicious import usual_of
-from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.languages import UNKNOWN, language_name, language_of_code, languages_of
 from pellucid.text.look_alikes import VOICED
@@ -145,10 +145,15 @@ def _check(bundle: Bundle[SequenceModel], weights: WeightsType) -> Mapping[str, 
         for tensor in model_tensors(model).values():
             tensor.data.copy_(as_stored(tensor, weights))
 
-    _, (source, target), _ = random_lines(bundle)
+    sizes = bundle.source_tokenizer.vocabulary_size, bundle.target_tokenizer.vocabulary_size
+    if isinstance(bundle.model, Seq2Seq):
+        # the ids that both have, in case they differ
+        known = bundle.model.source_vocabulary_size, bundle.model.target_vocabulary_size
+        sizes = min(sizes[0], known[0]), min(sizes[1], known[1])
+    source, target = (ids.tolist() for ids in random_lines(sizes, bundle.max_length)[1])
     return {
-        "source": source.tolist(),
-        "target": target.tolist(),
+        "source": source,
+        "target": target,
         "log_probabilities": forced_log_probs(model, source, target).tolist(),
         "tolerance": _TOLERANCE,
     }
