@@ -23,10 +23,16 @@ from small_bundles import greedy_ids, sentences, small_bundle, tokenizers
 from pellucid.backends.capability import MARIAN_FILES
 from pellucid.backends.marian.tensors import layers_to_marian
 from pellucid.backends.marian_files import layout
-from pellucid.backends.marian_files.archive import read_archive, write_archive
-from pellucid.backends.marian_files.binary import read_binary, write_binary
 from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
-from pellucid.backends.marian_files.items import Items, Quantized, quantize
+from pellucid.backends.marian_files.items import (
+    Items,
+    Quantized,
+    quantize,
+    read_archive,
+    read_binary,
+    write_archive,
+    write_binary,
+)
 from pellucid.backends.marian_files.layout import blocks_to_file
 from pellucid.backends.marian_files.read import read_items, read_marian
 from pellucid.backends.marian_files.settings import FileSettings, read_settings

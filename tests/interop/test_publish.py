@@ -18,8 +18,9 @@ from trained_model import unseen_sentences
 
 import pellucid
 from pellucid.backends.hub import fetch
+from pellucid.backends.huggingface.export_folder import marian_problems
 from pellucid.backends.publish.card import Card, card_text, figures_of_run, yaml_text
-from pellucid.backends.publish.folder import problems_of, write_publication
+from pellucid.backends.publish.folder import write_publication
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.cli.main import cli
 from pellucid.core.files import read_manifest
@@ -264,7 +265,7 @@ def test_texts_of_a_search_are_no_paths_and_go_along_whole(tmp_path: Path):
     bundle = small_bundle(norm="pre")
     bundle.settings["decoding"] = {"banned": ["and/or", "km/h"]}
     bundle.settings["data"] = {"source": ["/home/me/secret/train.fr"]}
-    card = Card("mit", [], "", "a", problems_of(bundle))
+    card = Card("mit", [], "", "a", marian_problems(bundle))
     write_publication(bundle, tmp_path / "out", card, space=False)
     published = load_bundle(tmp_path / "out" / "model").settings
     assert published["decoding"] == {"banned": ["and/or", "km/h"]}
@@ -274,7 +275,7 @@ def test_texts_of_a_search_are_no_paths_and_go_along_whole(tmp_path: Path):
 def test_a_page_of_another_name_has_the_languages_of_the_models_folder(tmp_path: Path):
     save_bundle(tmp_path / "de-en", small_bundle(), card="", details={})
     bundle = load_bundle(tmp_path / "de-en")
-    card = Card("mit", [], "acme/my-translator", "a", problems_of(bundle))
+    card = Card("mit", [], "acme/my-translator", "a", marian_problems(bundle))
     write_publication(bundle, tmp_path / "out", card, space=True)
     page = (tmp_path / "out" / "space" / "index.html").read_text()
     assert "<title>my-translator" in page

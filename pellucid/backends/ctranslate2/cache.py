@@ -43,8 +43,9 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
     meanwhile. Where nothing can be written it is converted for this block alone. Raises WriteError
     if that cannot be written either, and as ``convert`` does.
     """
-    cache = cache_folder()
-    folder = None if cache is None else cache / f"{_key(bundle)}-{quantization}"
+    cache = user_cache()
+    name = f"{_key(bundle)}-{quantization}"
+    folder = None if cache is None else cache / "ctranslate2" / name
 
     with contextlib.ExitStack() as stack:
         try:
@@ -54,7 +55,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
                 os.utime(folder)  # now in use
         except (OSError, WriteError) as error:
             # A folder that cannot be written may still hold the conversion.
-            _log.debug("cannot write %s: %s", cache, error)
+            _log.debug("cannot write %s: %s", folder, error)
             folder = folder if folder is not None and _is_whole(folder) else None
 
         if folder is None:
@@ -120,9 +121,3 @@ def _key(bundle: Bundle) -> str:
     is_stored = isinstance(bundle.held, StoredModel) and not bundle.held.is_read
     content = content_of(bundle if is_stored else dataclasses.replace(bundle, manifest={}))
     return key_of(content, __version__, version("ctranslate2"))
-
-
-def cache_folder() -> Path | None:
-    """The folder of conversions, if there is a cache."""
-    cache = user_cache()
-    return None if cache is None else cache / "ctranslate2"

@@ -87,14 +87,6 @@ def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:
     return candidates[seconds.index(min(seconds))]
 
 
-def open_changed(bundle: Bundle, compute_type: ComputeType) -> Workers:
-    """Open a model that was changed after it was read: converted for this process alone.
-
-    Raises BundleError for a model that CTranslate2 cannot express, WriteError.
-    """
-    return _open(bundle, compute_type, converted_for_now)
-
-
 def _open(bundle: Bundle, compute_type: ComputeType, convert: Convert = converted) -> Workers:
     assert compute_type in ("float32", "int8")
     try:
@@ -271,5 +263,6 @@ class Ctranslate2Engine(CopiedEngine):
         self._reopening = threading.Lock()  # a thread of the parent may have held the other
 
     def _convert_again(self) -> None:
-        self._workers = open_changed(self._bundle, self._workers.compute_type)
+        # for this process alone: the cache is for models as they are stored
+        self._workers = _open(self._bundle, self._workers.compute_type, converted_for_now)
         self._has_threads = True  # also in a fork

@@ -18,10 +18,17 @@ from pellucid.backends.capability import (
 from pellucid.backends.ctranslate2.search import EXPONENTS
 from pellucid.backends.marian.tensors import features_to_marian
 from pellucid.backends.marian.vocabulary import SubwordTokenizer
-from pellucid.backends.marian_files.archive import read_archive, write_archive
-from pellucid.backends.marian_files.binary import read_binary, write_binary
 from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
-from pellucid.backends.marian_files.items import Floats, Items, Quantized, quantize
+from pellucid.backends.marian_files.items import (
+    Floats,
+    Items,
+    Quantized,
+    quantize,
+    read_archive,
+    read_binary,
+    write_archive,
+    write_binary,
+)
 from pellucid.backends.marian_files.layout import (
     OUTPUT_BIAS,
     SHARED,
@@ -133,7 +140,9 @@ def export_marian(
         content = write_archive(Items(settings.to_yaml(), {**arrays}))
         _check_same(read_archive(content, NAMES[kind]), arrays)
 
-    vocabularies = _vocabulary_files(source, target)
+    vocabularies = {"source.spm": source.model, "target.spm": target.model}
+    if source.model == target.model:
+        vocabularies = {"vocab.spm": source.model}
     if shortlist is not None and not isinstance(shortlist, Shortlist):
         both = bundle.source_tokenizer, bundle.target_tokenizer
         shortlist = learn_shortlist(shortlist, both, (source, target))
@@ -151,12 +160,6 @@ def export_marian(
         (folder / "decoder.yml").write_text(decoder, "utf-8")
 
     write_folder(out, fill, details={"kind": "marian"})
-
-
-def _vocabulary_files(source: FileVocabulary, target: FileVocabulary) -> dict[str, bytes]:
-    if source.model == target.model:
-        return {"vocab.spm": source.model}
-    return {"source.spm": source.model, "target.spm": target.model}
 
 
 def _lost(search: DecodingConfig) -> list[str]:

@@ -68,7 +68,10 @@ def web_content(
     """
     config = bundle.config
     settings = DecodingConfig.of_bundle(bundle.settings, name)
-    problems = _problems(bundle, settings)
+    problems = WEB.model_problems(config) + [
+        f"its searches have decoding.{shown_setting(each, getattr(settings, each))}"
+        for each in WEB.lacking(settings)
+    ]
     if problems:
         raise BundleError(f"a page cannot express this model: {'; '.join(problems)}")
 
@@ -78,6 +81,11 @@ def web_content(
     codes = languages_of(bundle.settings, model_name(bundle))
     if UNKNOWN in codes:
         codes = languages_of(bundle.settings, name)
+    search = {each: getattr(settings, each) for each in SEARCH}
+    words = None
+    if bundle.seen_words is not None:
+        rule = normalization_rule()  # by which they are normalized
+        words = {"words": sorted(bundle.seen_words.words), "normalization": rule}
     header = {
         "format": FORMAT,
         "name": name,
@@ -89,13 +97,14 @@ def web_content(
         # one tokenizer for both sides stands in the file once
         "source_tokenizer": None if source is target else describe_tokenizer(source),
         "target_tokenizer": describe_tokenizer(target),
-        "decoding": _search_settings(settings),
+        # JSON has no infinity; beyond any number of hypotheses the two are the same
+        "decoding": {**search, "patience": min(settings.patience, 1e9)},
         "source_reads": "pairs" if config.translates else _READS[config.kind],
         "example": example,
         "words": known_words(bundle),
         "usual_warnings": sorted(usual_of(bundle.manifest)),
         "unsure_below": bundle.unsure_below,
-        "seen_words": _seen_words(bundle),
+        "seen_words": words,
         "characters": character_facts(),
         "odd_lines": _odd_lines(source, codes),
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
@@ -121,13 +130,6 @@ def _odd_lines(source: Tokenizer, codes: tuple[str, str]) -> Mapping[str, Any]:
         "has_sharp_s": has_sharp_s(source, codes[0]),
         "languages": [language_of_code(code) for code in codes],
     }
-
-
-def _seen_words(bundle: Bundle[SequenceModel]) -> Mapping[str, Any] | None:
-    """The words of the training text, and the rule by which words are normalized."""
-    if bundle.seen_words is None:
-        return None
-    return {"words": sorted(bundle.seen_words.words), "normalization": normalization_rule()}
 
 
 _TOLERANCE = 1e-3
@@ -157,16 +159,3 @@ def _check(bundle: Bundle[SequenceModel], weights: WeightsType) -> Mapping[str, 
         "log_probabilities": forced_log_probs(model, source, target).tolist(),
         "tolerance": _TOLERANCE,
     }
-
-
-def _search_settings(settings: DecodingConfig) -> Mapping[str, Any]:
-    table = {name: getattr(settings, name) for name in SEARCH}
-    # JSON has no infinity; beyond any number of hypotheses the two are the same
-    return {**table, "patience": min(settings.patience, 1e9)}
-
-
-def _problems(bundle: Bundle[SequenceModel], settings: DecodingConfig) -> list[str]:
-    return WEB.model_problems(bundle.config) + [
-        f"its searches have decoding.{shown_setting(name, getattr(settings, name))}"
-        for name in WEB.lacking(settings)
-    ]
