@@ -15,9 +15,15 @@ from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problem
 from pellucid.backends.example_program import example_of, greedy_search_of, pair_in_words
 from pellucid.backends.forced_scores import Ids, forced_log_probs, random_lines
 from pellucid.backends.kernels.equation import forced_log_probs as in_numpy
-from pellucid.backends.kernels.weights import Numbers, read_weights, sinusoids, t2t_sinusoids
+from pellucid.backends.kernels.weights import (
+    Numbers,
+    arrays_of,
+    read_weights,
+    sinusoids,
+    t2t_sinusoids,
+)
 from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
-from pellucid.bundle import Bundle, StoredModel, save_tokenizers
+from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.held_tensors import HeldTensors
@@ -123,9 +129,11 @@ def convert(
 
     source_pieces = vocabulary_pieces(bundle.source_tokenizer)
     target_pieces = vocabulary_pieces(bundle.target_tokenizer)
-    tensors = _Tensors.of(bundle, (len(source_pieces), len(target_pieces)))
+    sizes = len(source_pieces), len(target_pieces)
+    tensors = _Tensors(arrays_of(bundle), config, sizes)
     spec = _fill(ctranslate2.specs, config, tensors)
-    tensors.verify()
+    if isinstance(tensors.arrays, HeldTensors):
+        tensors.arrays.verify()
 
     spec.register_source_vocabulary(source_pieces)
     spec.register_target_vocabulary(target_pieces)
@@ -206,7 +214,7 @@ def _log_probs(
     By the equations in numpy where they have the model and it is not in memory yet, so that
     converting it imports no torch; else by the model.
     """
-    if tensors.are_of_file and not KERNELS.model_problems(bundle.config):
+    if isinstance(tensors.arrays, HeldTensors) and not KERNELS.model_problems(bundle.config):
         weights = read_weights(tensors.arrays, tensors.config, are_exact=True)
         return [in_numpy(weights, source, target) for source, target in lines]
 
@@ -227,32 +235,6 @@ class _Tensors:
     arrays: Mapping[str, npt.NDArray[np.generic]]
     config: TransformerConfig
     vocabulary_sizes: tuple[int, int]
-
-    @classmethod
-    def of(cls, bundle: Bundle, vocabulary_sizes: tuple[int, int]) -> "_Tensors":
-        """Raises CorruptError if the file is no safetensors file, MissingExtraError if only torch
-        can read it."""
-        assert isinstance(bundle.config, TransformerConfig), "other kinds are problems"
-        held = bundle.held.tensors() if isinstance(bundle.held, StoredModel) else None
-        # float32 first, whatever the bundle stores: CTranslate2 quantizes from there.
-        if held is not None:
-            return cls(held, bundle.config, vocabulary_sizes)
-        arrays = {
-            name: tensor.detach().cpu().float().numpy()
-            for name, tensor in bundle.model.named_parameters()
-        }
-        return cls(arrays, bundle.config, vocabulary_sizes)
-
-    @property
-    def are_of_file(self) -> bool:
-        """Whether they are read from the bundle's file, without torch, not compared with the
-        config."""
-        return isinstance(self.arrays, HeldTensors)
-
-    def verify(self) -> None:
-        """Raise CorruptError if the file that they were read from was changed in place."""
-        if isinstance(self.arrays, HeldTensors):
-            self.arrays.verify()
 
     def take(self, *names: str, shape: tuple[int, ...]) -> Numbers:
         """A copy of a parameter; one that is shared is stored under one of its names.

@@ -203,12 +203,6 @@ class Library:
             self._pack(sizes, block, number, tensor)
         return Packed({name: getattr(sizes, name) for name in SIZES}, block)
 
-    def without_shortlist(self, packed: Packed) -> Packed:
-        """The same model without its shortlist, of the same block."""
-        sizes = {**packed.sizes, "axes": 0}
-        size, _ = self._measure(_Sizes(**sizes))
-        return Packed(sizes, packed.block[:size])
-
     def _pack(
         self, sizes: _Sizes, block: npt.NDArray[np.uint8], number: int, tensor: _Tensor
     ) -> None:

@@ -18,9 +18,9 @@ from pellucid.backends.kernels.equation import forced_log_probs
 from pellucid.backends.kernels.kept import Line, keep, kept_folder, open_kept, search_line
 from pellucid.backends.kernels.library import Library, Model, Packed
 from pellucid.backends.kernels.shortlist import find_shortlist, may_pay, usual_states
-from pellucid.backends.kernels.weights import Rounded, Tensors, Weights, read_weights
+from pellucid.backends.kernels.weights import Rounded, Weights, arrays_of, read_weights
 from pellucid.backends.user_cache import locked_folder, remove_unused
-from pellucid.bundle import Bundle, StoredModel
+from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError, WriteError
 from pellucid.core.files import remove_leftovers
 from pellucid.core.held_tensors import HeldTensors
@@ -89,7 +89,7 @@ def _pack(
     """Round, pack and check the model."""
     config = bundle.config
     assert isinstance(config, TransformerConfig), "other kinds are problems"
-    tensors = _tensors(bundle)
+    tensors = arrays_of(bundle)
     weights = read_weights(tensors, config)
     packed = library.pack(weights)
     model = library.open_packed(packed, instructions)
@@ -107,17 +107,6 @@ def _pack(
             packed = library.with_shortlist(packed, shortlist)
             model = library.open_packed(packed, instructions)
     return model, packed, lines
-
-
-def _tensors(bundle: Bundle) -> Tensors:
-    """The parameters, from the file if the model was not read yet: torch is not needed for it."""
-    if isinstance(bundle.held, StoredModel):
-        tensors = bundle.held.tensors()
-        if tensors is not None:
-            return tensors
-    # each under all of its names: a shared parameter may be asked for by any
-    named = bundle.model.named_parameters(remove_duplicate=False)
-    return {name: each.detach().cpu().float().numpy() for name, each in named}
 
 
 def _prove(model: Model, rounded: Weights, exact: Weights) -> list[Line]:

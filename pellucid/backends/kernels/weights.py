@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.bundle import Bundle, StoredModel
 from pellucid.core.errors import BundleError
 from pellucid.model.config import TransformerConfig
 
@@ -168,6 +169,18 @@ class Weights:
     def position_count(self) -> int | None:
         """How many positions it can number; None is no limit."""
         return None if self.table is None else len(self.table)
+
+
+def arrays_of(bundle: Bundle) -> Tensors:
+    """The parameters, from the file if the model was not read yet: torch is not needed for it."""
+    if isinstance(bundle.held, StoredModel):
+        tensors = bundle.held.tensors()
+        if tensors is not None:
+            return tensors
+    # float32 first, whatever the bundle stores, and each under all of its names: a shared parameter
+    # may be asked for by any
+    named = bundle.model.named_parameters(remove_duplicate=False)
+    return {name: each.detach().cpu().float().numpy() for name, each in named}
 
 
 def read_weights(
