@@ -1,6 +1,7 @@
 """Exports a bundle to CTranslate2, through CTranslate2's own specification classes."""
 
 import dataclasses
+import importlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -219,13 +220,14 @@ def _log_probs(
         return [in_numpy(weights, source, target) for source, target in lines]
 
     try:
-        return [
-            forced_log_probs(bundle.model, source.tolist(), target.tolist())
-            for source, target in lines
-        ]
+        importlib.import_module("torch")
     except ModuleNotFoundError as error:
         purpose = "checking a converted model of this kind"
         raise MissingExtraError.of_training(error, purpose) or error from None
+
+    return [
+        forced_log_probs(bundle.model, source.tolist(), target.tolist()) for source, target in lines
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
