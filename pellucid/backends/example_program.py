@@ -120,7 +120,7 @@ def greedy_search_of(bundle: Bundle[Any], longest: int) -> GreedySearch:
     )
 
 
-def model_name(bundle: Bundle) -> str:
+def model_name(bundle: Bundle[Any]) -> str:
     """The name of the folder of a bundle, or of the run that it is the best of."""
     if bundle.path is None:
         return "model"

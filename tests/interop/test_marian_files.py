@@ -21,8 +21,8 @@ from commands import pellucid
 from small_bundles import greedy_ids, sentences, small_bundle, tokenizers
 
 from pellucid.backends.capability import MARIAN_FILES
+from pellucid.backends.marian import tensors
 from pellucid.backends.marian.tensors import layers_to_marian
-from pellucid.backends.marian_files import layout
 from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
 from pellucid.backends.marian_files.items import (
     Items,
@@ -237,7 +237,7 @@ def test_a_file_that_computes_something_else_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The self-check notices features in another order."""
-    monkeypatch.setattr(layout, "features_to_marian", lambda tensor, axis: tensor.flip(axis))
+    monkeypatch.setattr(tensors, "features_to_marian", lambda tensor, axis: tensor.flip(axis))
     with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!' the logits"):
         export_marian(student(), tmp_path / "out", "npz")
     assert not (tmp_path / "out").exists()
