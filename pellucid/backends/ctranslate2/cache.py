@@ -43,9 +43,8 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
     meanwhile. Where nothing can be written it is converted for this block alone. Raises WriteError
     if that cannot be written either, and as ``convert`` does.
     """
-    cache = user_cache()
-    name = f"{_key(bundle)}-{quantization}"
-    folder = None if cache is None else cache / "ctranslate2" / name
+    cache = cache_folder()
+    folder = None if cache is None else cache / f"{_key(bundle)}-{quantization}"
 
     with contextlib.ExitStack() as stack:
         try:
@@ -121,3 +120,9 @@ def _key(bundle: Bundle) -> str:
     is_stored = isinstance(bundle.held, StoredModel) and not bundle.held.is_read
     content = content_of(bundle if is_stored else dataclasses.replace(bundle, manifest={}))
     return key_of(content, __version__, version("ctranslate2"))
+
+
+def cache_folder() -> Path | None:
+    """The folder of conversions, if there is a cache."""
+    cache = user_cache()
+    return None if cache is None else cache / "ctranslate2"
