@@ -195,6 +195,7 @@ _ABOUT_A_BEAM = _all_any(
     "diversity_strength",
 )
 """Search settings that choose among the hypotheses of a beam."""
+_LENGTHS = _all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens")
 
 _NO_CONSTRAINTS = _at_default(
     "prefix",
@@ -210,6 +211,25 @@ _NO_CONSTRAINTS = _at_default(
 _OF_QUALITY = ("below", "doubtful")
 """Settings that judge a translation by a scale that a bundle keeps, and no export has."""
 
+_OF_AN_ENGINE = {
+    **_NO_CONSTRAINTS,
+    **_SPEED_ALONE,
+    **_all_any("beam_size", "n_best", "length_penalty", "forced_stop"),
+    **_LENGTHS,
+    # The translator applies these to what was found.
+    **_all_any("coverage_penalty", "mbr", "align", "align_layer", "align_head"),
+    **_all_any("replace_unknown", "token_log_probs"),
+    "length_penalty_kind": _only("gnmt", "power"),
+    # The translator applies these itself too, and asks without them.
+    **_at_default("copy_symbols", "recase", "mark_terms", *_OF_QUALITY),
+    **_at_default("min_length", "no_repeat_ngram"),
+    # Without a cache and without groups another setting decides.
+    **_at_default("use_cache", "diversity_strength"),
+}
+"""Search settings of an engine of ours, whose translator does the rest."""
+_WITHOUT_TERMS = {**_all_any("copy_symbols", "mark_terms"), "recase": _only(None, False)}
+"""Another program copies no symbol, and marks no term, as it has no glossary."""
+
 CTRANSLATE2 = Backend(
     name="CTranslate2",
     kinds=("transformer",),
@@ -220,21 +240,10 @@ CTRANSLATE2 = Backend(
         "start_symbol": _only("token", "zero"),
     },
     search={
-        **_NO_CONSTRAINTS,
-        **_SPEED_ALONE,
-        **_all_any("beam_size", "n_best", "length_penalty", "forced_stop"),
+        **_OF_AN_ENGINE,
         # It is asked for beam_size hypotheses, and must not stop after fewer.
         "patience": Values(least=1),
-        **_all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
-        # The translator applies these to what was found.
-        **_all_any("coverage_penalty", "mbr", "align", "align_layer", "align_head"),
-        **_all_any("replace_unknown", "token_log_probs"),
-        "length_penalty_kind": _only("gnmt", "power"),
-        # The translator applies these itself too, and asks without them.
-        **_at_default("copy_symbols", "recase", "mark_terms", *_OF_QUALITY),
-        **_at_default("min_length", "no_repeat_ngram", "stop_bound"),
-        # Without a cache and without groups another setting decides.
-        **_at_default("use_cache", "diversity_strength"),
+        "stop_bound": DEFAULT,
     },
 )
 """The engine ``ctranslate2`` and ``pellucid export ctranslate2``."""
@@ -249,21 +258,7 @@ KERNELS = Backend(
         "decoder": _only("self-attention", "ssru"),
         "start_symbol": _only("token", "zero"),
     },
-    search={
-        **_NO_CONSTRAINTS,
-        **_SPEED_ALONE,
-        **_all_any("beam_size", "n_best", "length_penalty", "forced_stop", "patience"),
-        **_all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
-        # The translator applies these to what was found.
-        **_all_any("coverage_penalty", "mbr", "align", "align_layer", "align_head"),
-        **_all_any("replace_unknown", "token_log_probs"),
-        "length_penalty_kind": _only("gnmt", "power"),
-        "stop_bound": _only("exact", "current"),
-        # The translator applies these itself too, and asks without them.
-        **_at_default("copy_symbols", "recase", "mark_terms", *_OF_QUALITY),
-        **_at_default("min_length", "no_repeat_ngram"),
-        **_at_default("use_cache", "diversity_strength"),
-    },
+    search={**_OF_AN_ENGINE, "patience": ANY, "stop_bound": _only("exact", "current")},
     has_free_widths=True,
 )
 """The engine ``kernels``, which computes in 8 bits."""
@@ -284,10 +279,8 @@ ONNX = Backend(
         **_SPEED_ALONE,
         **_ABOUT_A_TRANSLATION,
         **_ABOUT_A_BEAM,
-        **_all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
-        # It copies no symbol, and marks no term, as it has no glossary.
-        **_all_any("copy_symbols", "mark_terms"),
-        "recase": _only(None, False),
+        **_LENGTHS,
+        **_WITHOUT_TERMS,
         **_at_default("coverage_penalty", "mbr", "min_length", "no_repeat_ngram"),
         **_at_default("replace_unknown", *_OF_QUALITY),
     },
@@ -311,13 +304,10 @@ MARIAN = Backend(
         **_ABOUT_A_TRANSLATION,
         **_ABOUT_A_BEAM,
         **_all_any("max_length", "max_source_tokens", "min_length", "no_repeat_ngram"),
-        # transformers copies no symbol, and marks no term, as it has no glossary.
-        **_all_any("copy_symbols", "mark_terms"),
-        "recase": _only(None, False),
-        **_at_default(*_OF_QUALITY),
-        **_at_default(
-            "coverage_penalty", "mbr", "replace_unknown", "max_length_ratio", "max_length_extra"
-        ),
+        **_WITHOUT_TERMS,
+        **_at_default("coverage_penalty", "mbr", "replace_unknown", *_OF_QUALITY),
+        # Its own limit is max_positions.
+        **_at_default("max_length_ratio", "max_length_extra"),
     },
 )
 """The folders of Hugging Face's MarianMTModel: ``pellucid export huggingface``."""
@@ -346,13 +336,10 @@ MARIAN_FILES = Backend(
         **_all_any("beam_size", "length_penalty", "forced_stop"),
         # Of a beam that ends at the first beam_size finished hypotheses a bound loses nothing.
         **_all_any("stop_bound", "diversity_strength"),
-        **_all_any("copy_symbols", "mark_terms"),
+        **_WITHOUT_TERMS,
         "length_penalty_kind": _only("gnmt", "power"),
-        "recase": _only(None, False),
-        **_at_default(*_OF_QUALITY),
-        **_at_default("n_best", "patience", "min_length", "no_repeat_ngram"),
-        **_at_default("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
-        **_at_default("coverage_penalty", "mbr", "replace_unknown"),
+        **_at_default("n_best", "patience", "min_length", "no_repeat_ngram", *_LENGTHS),
+        **_at_default("coverage_penalty", "mbr", "replace_unknown", *_OF_QUALITY),
     },
 )
 """``pellucid export marian``: the files of Marian itself and of Firefox's engine."""
@@ -364,16 +351,8 @@ WEB = Backend(
         **_TRANSFORMER,
         "norm_kind": _only("layer", "rms", "l2", "l2_centered"),
         "positions": _only(
-            "sinusoidal",
-            "sinusoidal_t2t",
-            "learned",
-            "one_hot",
-            "joint",
-            "summed",
-            "relative",
-            "rotary",
-            "alibi",
-            "none",
+            *("sinusoidal", "sinusoidal_t2t", "learned", "one_hot", "joint", "summed"),
+            *("relative", "rotary", "alibi", "none"),
         ),
         "start_position": _only(0, 1),
         "embedding": _only("linear", "mlp"),
@@ -390,7 +369,7 @@ WEB = Backend(
         **_SPEED_ALONE,
         **_ABOUT_A_TRANSLATION,
         **_all_any("beam_size", "n_best", "length_penalty", "patience", "diversity_strength"),
-        **_all_any("max_length", "max_length_ratio", "max_length_extra", "max_source_tokens"),
+        **_LENGTHS,
         **_all_any("min_length", "no_repeat_ngram", "recase", "copy_symbols"),
         "length_penalty_kind": _only("gnmt", "power"),
         "stop_bound": _only("exact", "current"),

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
 from pellucid.core.system import after_fork
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, token_batches
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
 
 if TYPE_CHECKING:
-    from pellucid.backends.model_watch import ModelWatch
+    from pellucid.backends.model_watch import ModelState
 
 _log = logging.getLogger("pellucid.backends")
 
@@ -30,11 +30,20 @@ class CopiedEngine(Engine):
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
         self._follows = False
-        self._watch: ModelWatch | None = None
+        self._converted: ModelState | None = None
+        """The model when it was converted; None until somebody reads it."""
         self._lock, self._follow_lock = threading.Lock(), threading.RLock()
         _engines.add(self)
 
+    @property
     @abstractmethod
+    def _positions(self) -> int | None:
+        """Rows of its table of positions, if it has one where the model's own positions go on."""
+
+    @abstractmethod
+    def _setting_refusals(self, settings: DecodingConfig) -> Sequence[str]:
+        """Everything in the settings that it does not support, or computes in another way."""
+
     def refusals(
         self,
         settings: DecodingConfig,
@@ -42,6 +51,24 @@ class CopiedEngine(Engine):
         watcher: SearchWatcher | None = None,
     ) -> list[str]:
         """Everything in the call that it does not support, in words; empty if it supports all."""
+        problems = [*self._setting_refusals(settings)]
+        # constraints of single lines, which our own search alone follows
+        if any(line.prefix_ids for line in lines):
+            problems.append("a prefix")
+        if any(line.required_ids for line in lines):
+            problems.append("words that must appear")
+
+        if lines and not problems and self._positions is not None:
+            lengths = [len(line.source_ids) for line in lines]
+            longest = max(length_limits(lengths, settings, self._bundle.max_length))
+            if longest >= self._positions:
+                problems.append(
+                    f"a translation of up to {longest} tokens, as it numbers"
+                    f" {self._positions - 1} tokens"
+                )
+        if watcher is not None and watcher.needs_steps:
+            problems.append("a search that is watched step by step")
+        return problems
 
     @abstractmethod
     def find(
@@ -75,15 +102,19 @@ class CopiedEngine(Engine):
                 self._follows = True
 
     def _begin_to_watch(self) -> None:
-        from pellucid.backends.model_watch import ModelWatch
-
-        watch = ModelWatch(self._bundle.model)
+        state = self._state()
         with self._lock:
-            self._watch = watch
+            self._converted = state
+
+    def _state(self) -> "ModelState":
+        # imported only once the model is in memory, and torch with it
+        from pellucid.backends.model_watch import state_of
+
+        return state_of(self._bundle.model)
 
     def is_changed(self) -> bool:
         """Whether the model was accessed and changed since it was converted."""
-        return self._watch is not None and self._watch.is_changed()
+        return self._converted is not None and self._state() != self._converted
 
     def search(
         self,
@@ -110,9 +141,13 @@ class CopiedEngine(Engine):
         """Convert the model again if it was changed since then. Raises ConfigError."""
         # only one thread converts; the others wait, and then use its result
         with self._lock:
-            if self._watch is None or not self._watch.is_changed():
+            if self._converted is None:
                 return
-            if self._watch.has_other_parts():
+            # read before it is converted: a later change is then found by the next search
+            state = self._state()
+            if state == self._converted:
+                return
+            if state.parts != self._converted.parts:
                 raise ConfigError(
                     f"the engine {self.name} cannot follow modules that were exchanged or given"
                     " hooks after the model was opened",
@@ -120,10 +155,8 @@ class CopiedEngine(Engine):
                 )
 
             _log.info("the model was changed and is converted for %s again", self.name)
-            # watched first: a change while it is converted is then found by the next search
-            watch = self._watch.begun_again()
             self._convert_again()
-            self._watch = watch
+            self._converted = state
 
 
 _engines: weakref.WeakSet[CopiedEngine] = weakref.WeakSet()
@@ -137,14 +170,13 @@ def _in_fork() -> None:
 after_fork(_in_fork)
 
 
-def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
-    """The constraints of single lines, which our own search alone follows."""
-    problems = []
-    if any(line.prefix_ids for line in lines):
-        problems.append("a prefix")
-    if any(line.required_ids for line in lines):
-        problems.append("words that must appear")
-    return problems
+def length_refusals(settings: DecodingConfig, positions: int) -> list[str]:
+    """The lengths in the settings that a table of so many positions has no rows for."""
+    return [
+        f"{name}={value}, as it numbers {positions - 1} tokens"
+        for name in ("max_length", "max_source_tokens")
+        if (value := getattr(settings, name)) is not None and value >= positions
+    ]
 
 
 def ask(watcher: SearchWatcher | None) -> None:

@@ -32,33 +32,20 @@ _SPACED = ", but with a space between any two tokens, also within words and befo
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
-    """The Python by which a program reads a sentence."""
+class Side:
+    """The Python by which a program reads a sentence, or that by which it writes a translation."""
 
-    imports: tuple[str, ...]
-    """The modules that the lines below need."""
-    opened: str
-    """A line that opens the sentencepiece model as ``read``; empty without one."""
-    tables: str
-    """A line that reads the table between pieces and ids; empty without one."""
     pieces: str
-    """An expression for the sentence's pieces."""
+    """An expression for the sentence's pieces, or for the text of the list ``pieces``."""
     ids: str
-    """An expression for the sentence's ids, without the stop."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Writing:
-    """The Python by which a program writes a translation."""
-
-    imports: tuple[str, ...]
-    opened: str
-    """A line that opens the sentencepiece model as ``written``; empty without one."""
-    tables: str
-    text_of_pieces: str
-    """An expression for the text of the list ``pieces``."""
-    text_of_ids: str
-    """An expression for the text of the list ``ids``."""
+    """An expression for the sentence's ids, without the stop, or for the text of the list
+    ``ids``."""
+    imports: tuple[str, ...] = ()
+    """The modules that all these lines need."""
+    opened: str = ""
+    """A line that opens the sentencepiece model; empty without one."""
+    tables: str = ""
+    """A line that reads the table between pieces and ids; empty without one."""
     note: str = ""
     """The difference from Pellucid's text, as the end of a sentence; empty for none."""
 
@@ -69,8 +56,8 @@ class Example:
     translation."""
 
     text: str
-    reading: Reading
-    writing: Writing
+    reading: Side
+    writing: Side
 
     @property
     def imports(self) -> tuple[str, ...]:
@@ -133,7 +120,7 @@ def greedy_search_of(bundle: Bundle[Any], longest: int) -> GreedySearch:
     )
 
 
-def model_name(bundle: Bundle) -> str:
+def model_name(bundle: Bundle[Any]) -> str:
     """The name of the folder of a bundle, or of the run that it is the best of."""
     if bundle.path is None:
         return "model"
@@ -171,15 +158,14 @@ def _words(tokenizer: Tokenizer) -> Iterator[str]:
             yield word
 
 
-def _reading(tokenizer: Tokenizer, text: str, name: str) -> Reading:
+def _reading(tokenizer: Tokenizer, text: str, name: str) -> Side:
     """How ``text`` becomes ids or pieces; ``name`` is that of the side's files."""
     normalization, quoted = _quoted(tokenizer, text)
     # the ids of such a model are those of sentencepiece
     if isinstance(tokenizer, SentencePieceTokenizer):
-        return Reading(
+        return Side(
             imports=("sentencepiece", *normalization),
             opened=_opened("read", f"{name}.spm"),
-            tables="",
             pieces=f"read.encode({quoted}, out_type=str)",
             ids=f"read.encode({quoted})",
         )
@@ -188,17 +174,17 @@ def _reading(tokenizer: Tokenizer, text: str, name: str) -> Reading:
     # rules of Pellucid cut the text, so that its tokens stand there as they are cut
     ids = tokenizer.encode(text)
     listed = ", ".join(map(_string, tokenizer.tokens(ids)))
-    return Reading(imports=(), opened="", tables="", pieces=f"[{listed}]", ids=repr(ids))
+    return Side(pieces=f"[{listed}]", ids=repr(ids))
 
 
-def _reading_of_marian(tokenizer: MarianTokenizer, text: str, name: str) -> Reading:
+def _reading_of_marian(tokenizer: MarianTokenizer, text: str, name: str) -> Side:
     """A table beside the sentencepiece model numbers its pieces; a code is a piece by itself."""
     code = next((each for each in tokenizer.codes if text.startswith(each)), "")
     normalization, quoted = _quoted(tokenizer, text.removeprefix(code))
     pieces = f"read.encode({quoted}, out_type=str)"
     if code:
         pieces = f"[{_string(code)}, *{pieces}]"
-    return Reading(
+    return Side(
         imports=("sentencepiece", *normalization),
         opened=_opened("read", f"{name}.marian.spm"),
         tables=_table("inputs", name),
@@ -207,34 +193,31 @@ def _reading_of_marian(tokenizer: MarianTokenizer, text: str, name: str) -> Read
     )
 
 
-def _writing(tokenizer: Tokenizer, name: str) -> Writing:
+def _writing(tokenizer: Tokenizer, name: str) -> Side:
     """How ids or pieces become text; ``name`` is that of the side's files."""
     if isinstance(tokenizer, SentencePieceTokenizer):
-        return Writing(
+        return Side(
             imports=("sentencepiece",),
             opened=_opened("written", f"{name}.spm"),
-            tables="",
-            text_of_pieces="written.decode(pieces)",
-            text_of_ids="written.decode(ids)",
+            pieces="written.decode(pieces)",
+            ids="written.decode(ids)",
         )
 
     tables = _table("outputs", name)
     if isinstance(tokenizer, MarianTokenizer):
-        return Writing(
+        return Side(
             imports=("sentencepiece",),
             opened=_opened("written", f"{name}.marian.spm"),
             tables=tables,
-            text_of_pieces="written.decode(pieces)",
-            text_of_ids="written.decode([outputs[each] for each in ids])",
+            pieces="written.decode(pieces)",
+            ids="written.decode([outputs[each] for each in ids])",
         )
 
     space = "" if tokenizer.kind == "character" else " "
-    return Writing(
-        imports=(),
-        opened="",
+    return Side(
         tables=tables,
-        text_of_pieces=f'"{space}".join(pieces)',
-        text_of_ids=f'"{space}".join(outputs[each] for each in ids)',
+        pieces=f'"{space}".join(pieces)',
+        ids=f'"{space}".join(outputs[each] for each in ids)',
         note="" if tokenizer.kind in ("character", "word") else _SPACED,
     )
 

@@ -175,10 +175,12 @@ def _download(place: Path, owner: str, name: str, wanted: str | None) -> str:
     except errors.RevisionNotFoundError:
         raise InputMissingError(f"hf://{repository} has no revision {wanted!r}") from None
     except Exception as error:
-        if isinstance(error, errors.HfHubHTTPError) and not _is_passing(error):
-            raise InputMissingError(
-                f"the Hub refuses hf://{repository}: {reason_of(error)}"
-            ) from None
+        if isinstance(error, errors.HfHubHTTPError):
+            status = int(error.response.status_code)
+            if status != http.HTTPStatus.TOO_MANY_REQUESTS and status < _FIRST_OF_SERVER_ERRORS:
+                raise InputMissingError(
+                    f"the Hub refuses hf://{repository}: {reason_of(error)}"
+                ) from None
         # It is out of order, or of a library below the client: no network, no name, no answer.
         last = str(known.get(wanted or _FIRST, ""))
         if last and (place / last / name).is_dir():
@@ -202,12 +204,6 @@ def _download(place: Path, owner: str, name: str, wanted: str | None) -> str:
     changed = {_FIRST: found, **known, wanted or _FIRST: found}
     write_file(place / f"{name}.json", json.dumps(changed).encode())
     return found
-
-
-def _is_passing(error: Any) -> bool:
-    """Whether the Hub answered that it cannot answer now."""
-    status = int(error.response.status_code)
-    return status == http.HTTPStatus.TOO_MANY_REQUESTS or status >= _FIRST_OF_SERVER_ERRORS
 
 
 def reason_of(error: BaseException) -> str:

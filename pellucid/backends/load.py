@@ -180,7 +180,8 @@ def load_parts(
     compute_type = compute_type_for(engine, compute_type)
     # before anything is read, so that all wrong arguments are named at once
     _check(path, engine, device, compute_type)
-    bundle = _open(Path(path), "cuda" if _takes_gpu(device) else "cpu", seconds, engine)
+    takes_gpu = device == "cuda" or (device == "auto" and _has_gpu())
+    bundle = _open(Path(path), "cuda" if takes_gpu else "cpu", seconds, engine)
     if compute_type == "bfloat16" and has_torch():
         from pellucid.model.layers import narrow
 
@@ -328,10 +329,6 @@ def _open(path: Path, device: str, seconds: float, engine: EngineName) -> Bundle
         bundle.model.to(device)
         return bundle
     return (load_bundle if engine == "torch" else open_bundle)(path, device, seconds)
-
-
-def _takes_gpu(device: Device) -> bool:
-    return device == "cuda" or (device == "auto" and _has_gpu())
 
 
 def _has_gpu() -> bool:

@@ -30,6 +30,7 @@ from pellucid.backends.huggingface.pytorch_file import load_torch_tensors
 from pellucid.core.errors import BundleError, InputMissingError, UnsafeFormatError
 from pellucid.core.files import LARGEST_TABLE, read_plain, sha256_of
 from pellucid.core.tensors import load_tensors
+from pellucid.decoding.engine import token_batches
 from pellucid.evaluation.judges import Judged
 
 MetricXVersion = Literal["metricx-23", "metricx-23-qe", "metricx-24", "metricx-24-qe"]
@@ -129,9 +130,7 @@ class MetricX:
         rows = [self._processor.encode(text)[:longest] for text in texts]
 
         scores = [0.0] * len(rows)
-        # the long ones first, so that memory runs out at once or never
-        order = sorted(range(len(rows)), key=lambda index: -len(rows[index]))
-        for batch in _batches(order, rows):
+        for batch in token_batches([len(row) for row in rows], _BATCH_TOKENS):
             found = self._scores([rows[index] for index in batch])
             for index, score in zip(batch, found, strict=True):
                 scores[index] = score
@@ -295,18 +294,6 @@ class MetricX:
 
 _FIRST_ATTENTION = "encoder.block.0.layer.0.SelfAttention"
 _FIRST_FEED_FORWARD = "encoder.block.0.layer.1.DenseReluDense"
-
-
-def _batches(order: Sequence[int], rows: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The indices in portions of so many padded tokens, each at least one line."""
-    batches: list[list[int]] = []
-    for index in order:
-        last = batches[-1] if batches else []
-        if last and (len(last) + 1) * len(rows[last[0]]) <= _BATCH_TOKENS:
-            last.append(index)
-        else:
-            batches.append([index])
-    return batches
 
 
 def _read_weights(folder: Path) -> tuple[Mapping[str, Tensor], str]:

@@ -19,7 +19,7 @@ _Parameter = tuple[str, torch.dtype, tuple[int, ...], int]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Seen:
+class ModelState:
     """The parts and parameters of a model that a caller can change."""
 
     parts: tuple[_Part, ...]
@@ -28,40 +28,18 @@ class _Seen:
     """Name, type, shape and CRC-32 of each parameter."""
 
 
-class ModelWatch:
-    """Compares a model with its state when the watch was made."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self._first = _state_of(model)
-
-    def begun_again(self) -> "ModelWatch":
-        """A watch that compares with the current state of the model."""
-        return ModelWatch(self._model)
-
-    def has_other_parts(self) -> bool:
-        """Whether modules were replaced or hooks added, which no converted copy can follow."""
-        return _parts_of(self._model) != self._first.parts
-
-    def is_changed(self) -> bool:
-        """Whether anything differs: a number of a parameter, a module, a hook."""
-        return _state_of(self._model) != self._first
-
-
-def _state_of(model: nn.Module) -> _Seen:
-    parameters = tuple(
-        (name, each.dtype, tuple(each.shape), _checksum(each))
-        for name, each in model.named_parameters()
-    )
-    return _Seen(_parts_of(model), parameters)
-
-
-def _parts_of(model: nn.Module) -> tuple[_Part, ...]:
-    return tuple(
+def state_of(model: nn.Module) -> ModelState:
+    """The model as it is now; it differs after a change of a number, a module or a hook."""
+    parts = tuple(
         # hooks change outputs without changing a number of the model
         (name, type(module), bool(module._forward_hooks or module._forward_pre_hooks))
         for name, module in model.named_modules()
     )
+    parameters = tuple(
+        (name, each.dtype, tuple(each.shape), _checksum(each))
+        for name, each in model.named_parameters()
+    )
+    return ModelState(parts, parameters)
 
 
 def _checksum(tensor: torch.Tensor) -> int:

@@ -4,7 +4,7 @@ import dataclasses
 import re
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from pellucid.inspection.figures.canvas import new_figure, print_style, save_pic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from torch import Tensor
 
 _WARM_UP_LINES = 20
 """Translated before the clock starts: the first call of an engine converts or compiles."""
@@ -89,7 +88,7 @@ def measure(
             Contender(
                 name=name,
                 engine=translator.engine.name,
-                parameters=sum(each.numel() for each in _parameters(translator)),
+                parameters=sum(each.numel() for each in translator.bundle.model.parameters()),
                 bleu=scores[number].score,
                 bleu_signature=scores[number].signature,
                 chrf=chrf(generated[number], references).score,
@@ -108,10 +107,6 @@ def _in_silence(translator: Translator) -> Translator:
     silent = translator.without_log()
     silent.split = False
     return silent
-
-
-def _parameters(translator: Translator) -> "Iterable[Tensor]":
-    return translator.bundle.model.parameters()
 
 
 def _alone(translator: Translator, sources: Sequence[str]) -> float:

@@ -96,12 +96,13 @@ def publish(
             uploader.check(kind, update=update)
 
     from pellucid.backends.example_program import example_text
+    from pellucid.backends.huggingface.export_folder import marian_problems
     from pellucid.backends.publish.card import Card
-    from pellucid.backends.publish.folder import problems_of, write_publication
+    from pellucid.backends.publish.folder import write_publication
     from pellucid.bundle import load_bundle
 
     opened = load_bundle(bundle)
-    problems = problems_of(opened)
+    problems = marian_problems(opened)
     for problem in problems:
         click.echo(f"left out: files for transformers: {problem}", err=True)
     card = Card(

@@ -297,7 +297,7 @@ def test_shared_and_tied_embeddings_are_packed_once(library: Library):
     student = random_bundle(**sizes, output_bias=True, start_symbol="zero")
     blocks = []
     for bundle in (plain, student):
-        weights = opening.read_weights(opening._tensors(bundle), bundle.config)
+        weights = opening.read_weights(opening.arrays_of(bundle), bundle.config)
         blocks.append(library.pack(weights))
     assert blocks[0].block.size == blocks[1].block.size
     assert [each.sizes["target_is_source"] for each in blocks] == [1, 1]

@@ -230,7 +230,7 @@ def test_right_guesses_compute_few_panels(library: Library):
     assert guesses.panels < 6 * guesses.words
     assert guesses.missed <= guesses.words / 8
 
-    without = library.open_packed(library.without_shortlist(packed))
+    without = library.open_packed(library.pack(weights))
     assert without.guesses(greedily([[5, 7, 4, 11]], [20]))[1] == Guesses(0, 0, 0)
 
 

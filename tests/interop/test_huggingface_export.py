@@ -230,6 +230,29 @@ def test_what_transformers_cannot_search_by_is_named(
     assert "length_penalty" not in table
 
 
+@pytest.mark.parametrize(
+    ("search", "is_named"),
+    [
+        ({"max_length": 5}, True),
+        ({"max_length": 5, "forced_stop": "free"}, False),
+        ({"max_length": 5, "beam_size": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_stop_that_transformers_does_not_count_is_named(
+    search: dict[str, object], is_named: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    bundle = small_bundle()
+    bundle.settings["decoding"] = {"length_penalty": 0.0, "max_source_tokens": 63, **search}
+    export_huggingface(bundle, tmp_path / "out")
+    said = (
+        "forced_stop='counted' at max_length=5 (transformers counts nothing for a stop there;"
+        " 'free' is the same here)"
+    )
+    assert (said in caplog.text) == is_named
+    assert bool(caplog.records) == is_named
+
+
 def test_settings_that_transformers_lacks_are_named_and_lengths_fit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):

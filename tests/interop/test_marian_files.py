@@ -21,12 +21,18 @@ from commands import pellucid
 from small_bundles import greedy_ids, sentences, small_bundle, tokenizers
 
 from pellucid.backends.capability import MARIAN_FILES
+from pellucid.backends.marian import tensors
 from pellucid.backends.marian.tensors import layers_to_marian
-from pellucid.backends.marian_files import layout
-from pellucid.backends.marian_files.archive import read_archive, write_archive
-from pellucid.backends.marian_files.binary import read_binary, write_binary
 from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
-from pellucid.backends.marian_files.items import Items, Quantized, quantize
+from pellucid.backends.marian_files.items import (
+    Items,
+    Quantized,
+    quantize,
+    read_archive,
+    read_binary,
+    write_archive,
+    write_binary,
+)
 from pellucid.backends.marian_files.layout import blocks_to_file
 from pellucid.backends.marian_files.read import read_items, read_marian
 from pellucid.backends.marian_files.settings import FileSettings, read_settings
@@ -34,7 +40,7 @@ from pellucid.backends.marian_files.write import NAMES, export_marian
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import BundleError, CorruptError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.model.build import build_model
 from pellucid.model.trace import Trace
 from pellucid.text.config import TokenizerConfig
@@ -231,7 +237,7 @@ def test_a_file_that_computes_something_else_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The self-check notices features in another order."""
-    monkeypatch.setattr(layout, "features_to_marian", lambda tensor, axis: tensor.flip(axis))
+    monkeypatch.setattr(tensors, "features_to_marian", lambda tensor, axis: tensor.flip(axis))
     with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!' the logits"):
         export_marian(student(), tmp_path / "out", "npz")
     assert not (tmp_path / "out").exists()
@@ -348,6 +354,29 @@ def test_the_models_own_search_goes_with_it_and_what_marian_lacks_is_named(
     assert f"beam-size: {beam}\nnormalize: {exponent}\n" in text
     begin = "not exported of the search settings, as Marian has none like them: "
     assert caplog.messages == ([begin + ", ".join(lost)] if lost else [])
+
+
+@pytest.mark.parametrize(
+    ("own", "factor"),
+    [
+        ({}, 25.5),
+        ({"max_length_extra": 1, "max_length_ratio": 3.0}, 3.0),
+        ({"max_length": 8}, 4.0),
+    ],
+)
+def test_marian_cuts_no_translation_that_pellucid_would_not(
+    own: dict[str, object], factor: float, tmp_path: Path
+):
+    """Marian's limit is a multiple of the tokens of the source with its stop."""
+    settings = DecodingConfig(beam_size=1, **own)
+    export_marian(student(), tmp_path / "out", "npz", search=settings)
+    assert f"max-length-factor: {factor}\n" in (tmp_path / "out" / "decoder.yml").read_text()
+    lengths = range(1, 30)
+    limits = length_limits([*lengths], settings, None)
+    if settings.max_length is None:
+        assert all(
+            factor * (length + 1) >= limit for length, limit in zip(lengths, limits, strict=True)
+        )
 
 
 def test_a_tokenizer_that_firefox_would_cut_otherwise_is_warned_of(

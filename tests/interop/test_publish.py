@@ -18,6 +18,7 @@ from trained_model import unseen_sentences
 
 import pellucid
 from pellucid.backends.hub import fetch
+from pellucid.backends.huggingface.export_folder import marian_problems
 from pellucid.backends.publish.card import Card, card_text, figures_of_run, yaml_text
 from pellucid.backends.publish.folder import write_publication
 from pellucid.bundle import Bundle, load_bundle, save_bundle
@@ -258,3 +259,24 @@ def test_a_folder_that_cannot_be_made_whole_is_not_there(tmp_path: Path, monkeyp
             small_bundle(), tmp_path / "out", Card("mit", [], "", "a", []), space=True
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_of_a_search_are_no_paths_and_go_along_whole(tmp_path: Path):
+    bundle = small_bundle(norm="pre")
+    bundle.settings["decoding"] = {"banned": ["and/or", "km/h"]}
+    bundle.settings["data"] = {"source": ["/home/me/secret/train.fr"]}
+    card = Card("mit", [], "", "a", marian_problems(bundle))
+    write_publication(bundle, tmp_path / "out", card, space=False)
+    published = load_bundle(tmp_path / "out" / "model").settings
+    assert published["decoding"] == {"banned": ["and/or", "km/h"]}
+    assert published["data"] == {"source": ["train.fr"]}
+
+
+def test_a_page_of_another_name_has_the_languages_of_the_models_folder(tmp_path: Path):
+    save_bundle(tmp_path / "de-en", small_bundle(), card="", details={})
+    bundle = load_bundle(tmp_path / "de-en")
+    card = Card("mit", [], "acme/my-translator", "a", marian_problems(bundle))
+    write_publication(bundle, tmp_path / "out", card, space=True)
+    page = (tmp_path / "out" / "space" / "index.html").read_text()
+    assert "<title>my-translator" in page
+    assert re.search('"code": ?"de"', page)

@@ -54,7 +54,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
                 os.utime(folder)  # now in use
         except (OSError, WriteError) as error:
             # A folder that cannot be written may still hold the conversion.
-            _log.debug("cannot write %s: %s", cache, error)
+            _log.debug("cannot write %s: %s", folder, error)
             folder = folder if folder is not None and _is_whole(folder) else None
 
         if folder is None:

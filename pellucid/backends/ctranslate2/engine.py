@@ -12,7 +12,7 @@ from typing import Any
 
 from pellucid.backends import ComputeType
 from pellucid.backends.capability import CTRANSLATE2, shown_setting
-from pellucid.backends.copied_engine import CopiedEngine, ask, balanced_batches, line_refusals
+from pellucid.backends.copied_engine import CopiedEngine, ask, balanced_batches, length_refusals
 from pellucid.backends.ctranslate2.cache import Convert, converted, converted_for_now
 from pellucid.backends.ctranslate2.search import Row, Search
 from pellucid.backends.ctranslate2.support import POSITIONS, int8_problem, vocabulary_pieces
@@ -87,14 +87,6 @@ def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:
     return candidates[seconds.index(min(seconds))]
 
 
-def open_changed(bundle: Bundle, compute_type: ComputeType) -> Workers:
-    """Open a model that was changed after it was read: converted for this process alone.
-
-    Raises BundleError for a model that CTranslate2 cannot express, WriteError.
-    """
-    return _open(bundle, compute_type, converted_for_now)
-
-
 def _open(bundle: Bundle, compute_type: ComputeType, convert: Convert = converted) -> Workers:
     assert compute_type in ("float32", "int8")
     try:
@@ -152,12 +144,7 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[st
     # the first step has one vocabulary of candidates, of which it takes twice the beam size
     if 2 * settings.beam_size > vocabulary_size:
         problems.append(f"beam_size={settings.beam_size} for {vocabulary_size} target tokens")
-    for name in ("max_length", "max_source_tokens"):
-        value = getattr(settings, name)
-        if value is not None and value >= POSITIONS:
-            problems.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
-
-    return tuple(problems)
+    return (*problems, *length_refusals(settings, POSITIONS))
 
 
 _BATCH_TOKENS = 2560
@@ -203,30 +190,13 @@ class Ctranslate2Engine(CopiedEngine):
         """The workers, of one thread each."""
         return self._workers.count
 
-    def refusals(
-        self,
-        settings: DecodingConfig,
-        lines: Sequence[ReadLine] = (),
-        watcher: SearchWatcher | None = None,
-    ) -> list[str]:
-        """Everything in the call that it does not support, in words; empty if it supports all."""
-        problems = [*setting_refusals(settings, len(self._targets)), *line_refusals(lines)]
-        if lines and not problems:
-            problems += self._length_refusals(lines, settings)
-        if watcher is not None and watcher.needs_steps:
-            problems.append("a search that is watched step by step")
-        return problems
+    @property
+    def _positions(self) -> int | None:
+        kind = getattr(self._bundle.config, "positions", None)
+        return POSITIONS if kind in ("sinusoidal", "sinusoidal_t2t") else None
 
-    def _length_refusals(self, lines: Sequence[ReadLine], settings: DecodingConfig) -> list[str]:
-        """A translation that may be longer than the table of positions, by its source's length."""
-        positions = getattr(self._bundle.config, "positions", None)
-        if positions not in ("sinusoidal", "sinusoidal_t2t"):
-            return []
-        lengths = [len(line.source_ids) for line in lines]
-        longest = max(length_limits(lengths, settings, self._bundle.max_length))
-        if longest < POSITIONS:
-            return []
-        return [f"a translation of up to {longest} tokens, as it numbers {POSITIONS - 1} tokens"]
+    def _setting_refusals(self, settings: DecodingConfig) -> Sequence[str]:
+        return setting_refusals(settings, len(self._targets))
 
     def find(
         self,
@@ -293,5 +263,6 @@ class Ctranslate2Engine(CopiedEngine):
         self._reopening = threading.Lock()  # a thread of the parent may have held the other
 
     def _convert_again(self) -> None:
-        self._workers = open_changed(self._bundle, self._workers.compute_type)
+        # for this process alone: the cache is for models as they are stored
+        self._workers = _open(self._bundle, self._workers.compute_type, converted_for_now)
         self._has_threads = True  # also in a fork

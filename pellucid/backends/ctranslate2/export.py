@@ -1,6 +1,7 @@
 """Exports a bundle to CTranslate2, through CTranslate2's own specification classes."""
 
 import dataclasses
+import importlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,14 +14,21 @@ from pellucid.backends.capability import KERNELS, advice_to_export
 from pellucid.backends.ctranslate2 import Quantization
 from pellucid.backends.ctranslate2.support import POSITIONS, ctranslate2_problems, vocabulary_pieces
 from pellucid.backends.example_program import example_of, greedy_search_of, pair_in_words
+from pellucid.backends.forced_scores import Ids, forced_log_probs, random_lines
 from pellucid.backends.kernels.equation import forced_log_probs as in_numpy
-from pellucid.backends.kernels.weights import Numbers, read_weights, sinusoids, t2t_sinusoids
+from pellucid.backends.kernels.weights import (
+    Numbers,
+    arrays_of,
+    read_weights,
+    sinusoids,
+    t2t_sinusoids,
+)
 from pellucid.backends.marian.vocabulary import STOP_PIECE, UNK_PIECE
-from pellucid.bundle import Bundle, StoredModel, save_tokenizers
+from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.held_tensors import HeldTensors
-from pellucid.core.special import BOS_ID, PAD_ID, SPECIAL_COUNT
+from pellucid.core.special import BOS_ID, PAD_ID
 from pellucid.core.version import __version__
 from pellucid.model.config import TransformerConfig
 
@@ -52,7 +60,7 @@ def readme(bundle: Bundle, quantization: Quantization, example: str = "") -> str
         opened=shown.opened,
         pieces=shown.reading.pieces,
         search=search,
-        text=shown.writing.text_of_pieces,
+        text=shown.writing.pieces,
         pad=pieces[PAD_ID],
         start=pieces[BOS_ID],
     )
@@ -122,9 +130,11 @@ def convert(
 
     source_pieces = vocabulary_pieces(bundle.source_tokenizer)
     target_pieces = vocabulary_pieces(bundle.target_tokenizer)
-    tensors = _Tensors.of(bundle, (len(source_pieces), len(target_pieces)))
+    sizes = len(source_pieces), len(target_pieces)
+    tensors = _Tensors(arrays_of(bundle), config, sizes)
     spec = _fill(ctranslate2.specs, config, tensors)
-    tensors.verify()
+    if isinstance(tensors.arrays, HeldTensors):
+        tensors.arrays.verify()
 
     spec.register_source_vocabulary(source_pieces)
     spec.register_target_vocabulary(target_pieces)
@@ -162,11 +172,6 @@ weights rounded for storage (0.15 was seen, of a random model in int8). A wrong 
 setting that is ignored makes more than the first."""
 
 
-_LENGTHS = ((1, 2), (7, 5), (12, 16))
-"""Tokens of the source and of the target of each line that is compared. Their ids are drawn at
-random: they need no text that the vocabulary can spell, so every model is checked alike."""
-
-
 def _prove(bundle: Bundle, tensors: "_Tensors", folder: Path, tolerance: float) -> None:
     """Check that the converted model gives the log-probabilities of ours on a few lines.
 
@@ -178,17 +183,7 @@ def _prove(bundle: Bundle, tensors: "_Tensors", folder: Path, tolerance: float) 
     import ctranslate2
 
     read, written = map(vocabulary_pieces, (bundle.source_tokenizer, bundle.target_tokenizer))
-    draw = np.random.default_rng(0)
-    # one position is for the stop, or for the start
-    longest = _LENGTHS[-1][1] if bundle.max_length is None else bundle.max_length - 1
-    lines = [
-        tuple(
-            # a vocabulary without a word has its special tokens alone
-            draw.integers(min(SPECIAL_COUNT, len(pieces) - 1), len(pieces), min(length, longest))
-            for pieces, length in zip((read, written), lengths, strict=True)
-        )
-        for lengths in _LENGTHS
-    ]
+    lines = random_lines((len(read), len(written)), bundle.max_length)
     translator = ctranslate2.Translator(
         str(folder), compute_type="float32", inter_threads=1, intra_threads=1
     )
@@ -213,32 +208,25 @@ def _prove(bundle: Bundle, tensors: "_Tensors", folder: Path, tolerance: float) 
 
 
 def _log_probs(
-    bundle: Bundle, tensors: "_Tensors", lines: Sequence[tuple[npt.NDArray[np.int64], ...]]
+    bundle: Bundle, tensors: "_Tensors", lines: Sequence[tuple[Ids, Ids]]
 ) -> list[Numbers]:
     """log p of each token of each line's target and of its stop, as our model gives them.
 
     By the equations in numpy where they have the model and it is not in memory yet, so that
     converting it imports no torch; else by the model.
     """
-    if tensors.are_of_file and not KERNELS.model_problems(bundle.config):
-        assert isinstance(bundle.config, TransformerConfig), "other kinds are problems"
-        weights = read_weights(tensors.arrays, bundle.config, are_exact=True)
-        return [
-            in_numpy(weights, source.astype(np.int32), target.astype(np.int32))
-            for source, target in lines
-        ]
+    if isinstance(tensors.arrays, HeldTensors) and not KERNELS.model_problems(bundle.config):
+        weights = read_weights(tensors.arrays, tensors.config, are_exact=True)
+        return [in_numpy(weights, source, target) for source, target in lines]
 
     try:
-        import torch
-
-        from pellucid.backends.forced_scores import forced_log_probs
+        importlib.import_module("torch")
     except ModuleNotFoundError as error:
         purpose = "checking a converted model of this kind"
         raise MissingExtraError.of_training(error, purpose) or error from None
 
     return [
-        forced_log_probs(bundle.model, torch.tensor(source), torch.tensor(target)).numpy()
-        for source, target in lines
+        forced_log_probs(bundle.model, source.tolist(), target.tolist()) for source, target in lines
     ]
 
 
@@ -249,32 +237,6 @@ class _Tensors:
     arrays: Mapping[str, npt.NDArray[np.generic]]
     config: TransformerConfig
     vocabulary_sizes: tuple[int, int]
-
-    @classmethod
-    def of(cls, bundle: Bundle, vocabulary_sizes: tuple[int, int]) -> "_Tensors":
-        """Raises CorruptError if the file is no safetensors file, MissingExtraError if only torch
-        can read it."""
-        assert isinstance(bundle.config, TransformerConfig), "other kinds are problems"
-        held = bundle.held.tensors() if isinstance(bundle.held, StoredModel) else None
-        # float32 first, whatever the bundle stores: CTranslate2 quantizes from there.
-        if held is not None:
-            return cls(held, bundle.config, vocabulary_sizes)
-        arrays = {
-            name: tensor.detach().cpu().float().numpy()
-            for name, tensor in bundle.model.named_parameters()
-        }
-        return cls(arrays, bundle.config, vocabulary_sizes)
-
-    @property
-    def are_of_file(self) -> bool:
-        """Whether they are read from the bundle's file, without torch, not compared with the
-        config."""
-        return isinstance(self.arrays, HeldTensors)
-
-    def verify(self) -> None:
-        """Raise CorruptError if the file that they were read from was changed in place."""
-        if isinstance(self.arrays, HeldTensors):
-            self.arrays.verify()
 
     def take(self, *names: str, shape: tuple[int, ...]) -> Numbers:
         """A copy of a parameter; one that is shared is stored under one of its names.

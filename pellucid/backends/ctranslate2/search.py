@@ -124,8 +124,10 @@ class Search:
                 log_probs = (*log_probs[:-1], 0.0)
             return make_hypothesis([*each.ids, EOS_ID], log_probs, self._settings.penalty)
 
+        count = self._settings.n_best
         return lambda: [
-            self._rank([hypothesis(each) for each in candidates]) for candidates in kept
+            sorted(map(hypothesis, candidates), key=lambda each: -each.score)[:count]
+            for candidates in kept
         ]
 
     def _needs_scoring(self, each: _Found) -> bool:
@@ -244,7 +246,3 @@ class Search:
 
     def _score(self, each: _Found) -> float:
         return each.total / self._settings.penalty(len(each.ids) + 1)
-
-    def _rank(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-        hypotheses.sort(key=lambda each: -each.score)
-        return hypotheses[: self._settings.n_best]

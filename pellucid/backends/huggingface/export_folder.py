@@ -120,12 +120,13 @@ def export_huggingface(bundle: Bundle, out: Path, card: str = "") -> None:
             ", ".join(lost),
         )
 
+    sides = {"source": source.normalization, "target": target.normalization}
     files = {
         "config.json": table,
         "generation_config.json": generation,
         "tokenizer_config.json": {
             **_tokenizer_table(longest, source_ids, target_ids),
-            **_normalization_table(source, target),
+            **({} if set(sides.values()) == {"none"} else {NORMALIZATION_KEY: sides}),
         },
         "vocab.json": _numbers(source_ids),
         **({} if source_ids == target_ids else {"target_vocab.json": _numbers(target_ids)}),
@@ -254,11 +255,6 @@ def _tokenizer_table(longest: int, source_ids: MarianIds, target_ids: MarianIds)
         "model_max_length": longest,
         "clean_up_tokenization_spaces": False,
     }
-
-
-def _normalization_table(source: SubwordTokenizer, target: SubwordTokenizer) -> dict[str, Any]:
-    sides = {"source": source.normalization, "target": target.normalization}
-    return {} if set(sides.values()) == {"none"} else {NORMALIZATION_KEY: sides}
 
 
 def _numbers(ids: MarianIds) -> Mapping[str, int]:

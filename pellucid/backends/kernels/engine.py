@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from pellucid.backends.capability import KERNELS, shown_setting
-from pellucid.backends.copied_engine import CopiedEngine, ask, balanced_batches, line_refusals
+from pellucid.backends.copied_engine import CopiedEngine, ask, balanced_batches, length_refusals
 from pellucid.backends.kernels.library import BOUNDS, Library, Model, Search, installed_library
 from pellucid.backends.kernels.opening import open_model
 from pellucid.backends.kernels.weights import MOST_POSITIONS, Numbers
@@ -35,11 +35,8 @@ def setting_refusals(settings: DecodingConfig, is_numbered: bool) -> tuple[str, 
     problems = [shown_setting(name, getattr(settings, name)) for name in KERNELS.lacking(settings)]
     if settings.beam_size > _MOST_BEAM:
         problems.append(f"beam_size={settings.beam_size}, as it has at most {_MOST_BEAM} beams")
-    for name in ("max_length", "max_source_tokens"):
-        value = getattr(settings, name)
-        if is_numbered and value is not None and value >= MOST_POSITIONS:
-            problems.append(f"{name}={value}, as it numbers {MOST_POSITIONS - 1} tokens")
-    return tuple(problems)
+    lengths = length_refusals(settings, MOST_POSITIONS) if is_numbered else []
+    return (*problems, *lengths)
 
 
 def open_kernels(bundle: Bundle, reason: str) -> "KernelEngine":
@@ -84,26 +81,13 @@ class KernelEngine(CopiedEngine):
         """One thread for each batch that is searched at a time."""
         return thread_count()
 
-    def refusals(
-        self,
-        settings: DecodingConfig,
-        lines: Sequence[ReadLine] = (),
-        watcher: SearchWatcher | None = None,
-    ) -> list[str]:
-        """Everything in the call that it does not support, in words; empty if it supports all."""
+    @property
+    def _positions(self) -> int | None:
         is_numbered = self._bundle.max_length is None and self._model.position_count is not None
-        problems = [*setting_refusals(settings, is_numbered), *line_refusals(lines)]
-        if lines and not problems and is_numbered:
-            lengths = [len(line.source_ids) for line in lines]
-            longest = max(length_limits(lengths, settings, self._bundle.max_length))
-            if longest >= MOST_POSITIONS:
-                problems.append(
-                    f"a translation of up to {longest} tokens, as it numbers"
-                    f" {MOST_POSITIONS - 1} tokens"
-                )
-        if watcher is not None and watcher.needs_steps:
-            problems.append("a search that is watched step by step")
-        return problems
+        return MOST_POSITIONS if is_numbered else None
+
+    def _setting_refusals(self, settings: DecodingConfig) -> Sequence[str]:
+        return setting_refusals(settings, self._positions is not None)
 
     def find(
         self,

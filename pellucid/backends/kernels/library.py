@@ -45,18 +45,12 @@ _Pointer = ctypes.c_void_p
 
 class _Sizes(ctypes.Structure):
     _fields_ = [
-        *(
-            (name, ctypes.c_int32)
-            for name in ("d_model", "d_ff", "heads", "key_size", "value_size")
-        ),
-        *((name, ctypes.c_int32) for name in ("encoder_layers", "decoder_layers")),
-        *((name, ctypes.c_int32) for name in ("source_words", "target_words")),
-        *((name, ctypes.c_int32) for name in ("position_kind", "position_count")),
-        *((name, ctypes.c_int32) for name in ("activation", "decoder", "pre_norm")),
-        *(
-            (name, ctypes.c_int32)
-            for name in ("target_is_source", "output_is_target", "start_is_zero", "axes")
-        ),
+        *((name, ctypes.c_int32) for name in ("d_model", "d_ff", "heads", "key_size")),
+        *((name, ctypes.c_int32) for name in ("value_size", "encoder_layers", "decoder_layers")),
+        *((name, ctypes.c_int32) for name in ("source_words", "target_words", "position_kind")),
+        *((name, ctypes.c_int32) for name in ("position_count", "activation", "decoder")),
+        *((name, ctypes.c_int32) for name in ("pre_norm", "target_is_source")),
+        *((name, ctypes.c_int32) for name in ("output_is_target", "start_is_zero", "axes")),
         ("norm_eps", ctypes.c_float),
         ("embedding_scale", ctypes.c_float),
     ]
@@ -163,21 +157,14 @@ class Library:
                 hint="install pellucid-kernels again, from the same release",
             )
 
+        block = _Pointer, _Pointer, ctypes.c_int64  # the sizes, and a block with its length
         for name, returns, takes in (
             ("pk_instructions", ctypes.c_char_p, [ctypes.c_int]),
             ("pk_uses", ctypes.c_char_p, [_Pointer]),
             ("pk_close", None, [_Pointer]),
             ("pk_measure", ctypes.c_int, [_Pointer, _Pointer, _Pointer]),
-            (
-                "pk_pack",
-                ctypes.c_int,
-                [_Pointer, _Pointer, ctypes.c_int64, ctypes.c_int32, _Pointer],
-            ),
-            (
-                "pk_open",
-                ctypes.c_int,
-                [_Pointer, _Pointer, ctypes.c_int64, ctypes.c_char_p, _Pointer],
-            ),
+            ("pk_pack", ctypes.c_int, [*block, ctypes.c_int32, _Pointer]),
+            ("pk_open", ctypes.c_int, [*block, ctypes.c_char_p, _Pointer]),
             ("pk_search", ctypes.c_int, [_Pointer, _Pointer, _Pointer]),
         ):
             function = getattr(self._functions, name)
@@ -216,12 +203,6 @@ class Library:
             self._pack(sizes, block, number, tensor)
         return Packed({name: getattr(sizes, name) for name in SIZES}, block)
 
-    def without_shortlist(self, packed: Packed) -> Packed:
-        """The same model without its shortlist, of the same block."""
-        sizes = {**packed.sizes, "axes": 0}
-        size, _ = self._measure(_Sizes(**sizes))
-        return Packed(sizes, packed.block[:size])
-
     def _pack(
         self, sizes: _Sizes, block: npt.NDArray[np.uint8], number: int, tensor: _Tensor
     ) -> None:
@@ -256,7 +237,7 @@ class Library:
             ctypes.byref(sizes),
             packed.block.ctypes.data,
             packed.block.size,
-            _name(instructions),
+            None if instructions is None else instructions.encode(),
             ctypes.byref(opened),
         )
         _raise(error)
@@ -381,10 +362,6 @@ def installed_library() -> Library:
     return Library(path)
 
 
-def _name(instructions: str | None) -> bytes | None:
-    return None if instructions is None else instructions.encode()
-
-
 def _raise(error: int) -> None:
     match error:
         case 0:
@@ -404,7 +381,8 @@ def _raise(error: int) -> None:
 
 def _sizes(weights: Weights) -> _Sizes:
     d_model = len(weights.decoder[0].reading_norm.gain)
-    words = [_outputs(each) for each in (weights.source, weights.target)]
+    assert isinstance(weights.source, Rounded)
+    assert isinstance(weights.target, Rounded)
     return _Sizes(
         d_model=d_model,
         d_ff=weights.d_ff,
@@ -413,8 +391,8 @@ def _sizes(weights: Weights) -> _Sizes:
         value_size=weights.value_size,
         encoder_layers=len(weights.encoder),
         decoder_layers=len(weights.decoder),
-        source_words=words[0],
-        target_words=words[1],
+        source_words=len(weights.source.whole),
+        target_words=len(weights.target.whole),
         position_kind=_POSITIONS.index(weights.positions),
         position_count=weights.position_count or 0,
         activation=_ACTIVATIONS.index(weights.activation),
@@ -427,11 +405,6 @@ def _sizes(weights: Weights) -> _Sizes:
         norm_eps=weights.norm_eps,
         embedding_scale=weights.embedding_scale,
     )
-
-
-def _outputs(matrix: Matrix) -> int:
-    assert isinstance(matrix, Rounded)
-    return len(matrix.whole)
 
 
 _Given = tuple[_Tensor, list[Any]]

@@ -13,31 +13,24 @@ from pathlib import Path
 import numpy as np
 
 from pellucid.backends.capability import KERNELS
+from pellucid.backends.forced_scores import random_lines
 from pellucid.backends.kernels.equation import forced_log_probs
 from pellucid.backends.kernels.kept import Line, keep, kept_folder, open_kept, search_line
 from pellucid.backends.kernels.library import Library, Model, Packed
 from pellucid.backends.kernels.shortlist import find_shortlist, may_pay, usual_states
-from pellucid.backends.kernels.weights import Rounded, Tensors, Weights, read_weights
+from pellucid.backends.kernels.weights import Rounded, Weights, arrays_of, read_weights
 from pellucid.backends.user_cache import locked_folder, remove_unused
-from pellucid.bundle import Bundle, StoredModel
+from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError, WriteError
 from pellucid.core.files import remove_leftovers
 from pellucid.core.held_tensors import HeldTensors
-from pellucid.core.special import SPECIAL_COUNT
 from pellucid.model.config import TransformerConfig
 
-_LENGTHS = ((1, 2), (7, 5), (12, 16))
-"""Tokens of the source and of the target of each line."""
 _TOLERANCE = 0.5
 """The largest difference of a log-probability, relative to the largest, that rounding to 8 bits may
 make; the same as for CTranslate2's int8. 0.16 was seen, of a random model."""
 
 _log = logging.getLogger("pellucid.backends")
-
-
-def kernel_problems(bundle: Bundle) -> list[str]:
-    """Every reason why the kernels cannot express ``bundle``; empty if they can."""
-    return KERNELS.model_problems(bundle.config)
 
 
 def open_model(bundle: Bundle, library: Library, instructions: str | None = None) -> Model:
@@ -46,7 +39,7 @@ def open_model(bundle: Bundle, library: Library, instructions: str | None = None
     Raises BundleError if it cannot be expressed or fails its check, CorruptError if the bundle was
     changed in its folder.
     """
-    problems = kernel_problems(bundle)
+    problems = KERNELS.model_problems(bundle.config)
     if problems:
         raise BundleError("the kernels cannot express this model: " + "; ".join(problems))
 
@@ -96,7 +89,7 @@ def _pack(
     """Round, pack and check the model."""
     config = bundle.config
     assert isinstance(config, TransformerConfig), "other kinds are problems"
-    tensors = _tensors(bundle)
+    tensors = arrays_of(bundle)
     weights = read_weights(tensors, config)
     packed = library.pack(weights)
     model = library.open_packed(packed, instructions)
@@ -116,35 +109,18 @@ def _pack(
     return model, packed, lines
 
 
-def _tensors(bundle: Bundle) -> Tensors:
-    """The parameters, from the file if the model was not read yet: torch is not needed for it."""
-    if isinstance(bundle.held, StoredModel):
-        tensors = bundle.held.tensors()
-        if tensors is not None:
-            return tensors
-    # each under all of its names: a shared parameter may be asked for by any
-    named = bundle.model.named_parameters(remove_duplicate=False)
-    return {name: each.detach().cpu().float().numpy() for name, each in named}
-
-
 def _prove(model: Model, rounded: Weights, exact: Weights) -> list[Line]:
     """The lines with the numbers of the library.
 
     Raises BundleError if it computes something else than its equation, or if rounding changes the
     model too much.
     """
-    draw = np.random.default_rng(0)
-    sizes = [
-        len(each.whole) for each in (rounded.source, rounded.target) if isinstance(each, Rounded)
-    ]
-    longest = (model.position_count or max(max(each) for each in _LENGTHS) + 1) - 1
+    assert isinstance(rounded.source, Rounded)
+    assert isinstance(rounded.target, Rounded)
+    sizes = len(rounded.source.whole), len(rounded.target.whole)
     largest, distance = 1.0, 0.0
     lines = []
-    for lengths in _LENGTHS:
-        source, target = (
-            draw.integers(min(SPECIAL_COUNT, size - 1), size, min(length, longest), dtype=np.int32)
-            for size, length in zip(sizes, lengths, strict=True)
-        )
+    for source, target in random_lines(sizes, model.position_count):
         found = search_line(model, source.tolist(), target.tolist())
         lines.append(Line(source.tolist(), target.tolist(), found))
         expected = forced_log_probs(rounded, source, target)

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.bundle import Bundle, StoredModel
 from pellucid.core.errors import BundleError
 from pellucid.model.config import TransformerConfig
 
@@ -170,6 +171,18 @@ class Weights:
         return None if self.table is None else len(self.table)
 
 
+def arrays_of(bundle: Bundle) -> Tensors:
+    """The parameters, from the file if the model was not read yet: torch is not needed for it."""
+    if isinstance(bundle.held, StoredModel):
+        tensors = bundle.held.tensors()
+        if tensors is not None:
+            return tensors
+    # float32 first, whatever the bundle stores, and each under all of its names: a shared parameter
+    # may be asked for by any
+    named = bundle.model.named_parameters(remove_duplicate=False)
+    return {name: each.detach().cpu().float().numpy() for name, each in named}
+
+
 def read_weights(
     tensors: Tensors, config: TransformerConfig, *, are_exact: bool = False
 ) -> Weights:
@@ -193,6 +206,9 @@ def read_weights(
         output = reader.matrix(("output_weight",), bias)
 
     is_pre = config.norm == "pre"
+    positions: Literal["none", "added", "rotary"] = "added"
+    if config.positions in ("rotary", "none"):
+        positions = config.positions
     assert config.activation in ("relu", "swish"), "the table of capabilities refuses others"
     return Weights(
         heads=config.heads,
@@ -203,7 +219,7 @@ def read_weights(
         norm_eps=config.norm_eps,
         activation=config.activation,
         embedding_scale=math.sqrt(config.d_model) if config.scale_embeddings else 1.0,
-        positions=_position_kind(config),
+        positions=positions,
         table=_table(config, reader),
         source=source,
         target=target,
@@ -230,14 +246,6 @@ def sinusoids(length: int, width: int, divisor: float | None = None) -> Numbers:
 def t2t_sinusoids(length: int, width: int) -> Numbers:
     """The same with the divisor of Tensor2Tensor and Marian."""
     return sinusoids(length, width, max(width // 2 - 1, 1))
-
-
-def _position_kind(config: TransformerConfig) -> Literal["none", "added", "rotary"]:
-    match config.positions:
-        case "rotary" | "none":
-            return config.positions
-        case _:
-            return "added"
 
 
 def _table(config: TransformerConfig, reader: "_Reader") -> Numbers | None:

@@ -315,6 +315,12 @@ def generation_table(
             " has length^α alone; 'power' is the same here)"
         )
 
+    if settings.max_length is not None and settings.forced_stop == "counted":
+        lost.append(
+            f"forced_stop='counted' at max_length={settings.max_length} (transformers counts"
+            " nothing for a stop there; 'free' is the same here)"
+        )
+
     if early_stopping is None:
         lost.append(f"patience={settings.patience} with stop_bound={settings.stop_bound!r}")
     else:

@@ -89,7 +89,7 @@ class _InFloat64(TorchFunctionMode):
             return torch.float64 if got is torch.float32 else got
         if func in _MOVING:
             return func(*args, **named)
-        if func in _PRODUCTS and _is_long(args[1]):
+        if func in _PRODUCTS and args[1].dim() == 2 and max(args[1].shape) > _ROWS_AT_ONCE:
             return _product_in_blocks(func, *map(_widened, args[:1]), *args[1:], **named)
         return func(*map(_widened, args), **{name: _widened(each) for name, each in named.items()})
 
@@ -108,10 +108,6 @@ _PRODUCTS = {functional.linear, Tensor.matmul, Tensor.__matmul__, torch.matmul}
 _ROWS_AT_ONCE = 1 << 12
 """The number of rows of the output matrix, which is a large part of a model, that are converted at
 once."""
-
-
-def _is_long(matrix: Tensor) -> bool:
-    return matrix.dim() == 2 and max(matrix.shape) > _ROWS_AT_ONCE
 
 
 def _product_in_blocks(

@@ -6,7 +6,7 @@ alternates them. Permuting every axis of size d_model converts one into the othe
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
 import torch
 from torch import Tensor
@@ -37,8 +37,25 @@ class Slot:
     marian: tuple[str, ...]
     shape: tuple[int, ...]
     """The shape of each Marian tensor."""
-    model_axis: int | None
-    """The axis of the d_model features, which is permuted; None if there is none."""
+    model_axes: tuple[int, ...]
+    """The axes of the d_model features, which are permuted."""
+
+    def to_marian(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+        """Marian's tensors by name; biases that our model lacks are zero."""
+        zeros = torch.zeros(self.shape[0] * len(self.marian))
+        may_lack = self.ours.endswith((".b_qkv", ".b_o"))
+        tensor = tensors.get(self.ours, zeros) if may_lack else tensors[self.ours]
+        for axis in self.model_axes:
+            tensor = features_to_marian(tensor, axis)
+        # (3 · d_model, d_model) → three matrices, q, k and v: our packed order is Marian's.
+        yield from zip(self.marian, tensor.chunk(len(self.marian)), strict=True)
+
+    def from_marian(self, parts: Sequence[Tensor]) -> Tensor:
+        """Our tensor of Marian's in their order, along the rows, the outputs of a projection."""
+        tensor = torch.cat(list(parts))
+        for axis in self.model_axes:
+            tensor = features_from_marian(tensor, axis)
+        return tensor
 
 
 def layer_slots(config: TransformerConfig) -> Iterator[Slot]:
@@ -60,25 +77,25 @@ def _attention(config: TransformerConfig, ours: str, marian: str) -> Iterator[Sl
 
     # Only the side of a projection that touches d_model is permuted: the inputs of Q, K and V and
     # the outputs of W^O. The features inside a head keep their order.
-    yield Slot(f"{ours}.w_qkv", tuple(f"{name}.weight" for name in inputs), (d, d), 1)
-    yield Slot(f"{ours}.b_qkv", tuple(f"{name}.bias" for name in inputs), (d,), None)
-    yield Slot(f"{ours}.w_o", (f"{marian}.out_proj.weight",), (d, d), 0)
-    yield Slot(f"{ours}.b_o", (f"{marian}.out_proj.bias",), (d,), 0)
+    yield Slot(f"{ours}.w_qkv", tuple(f"{name}.weight" for name in inputs), (d, d), (1,))
+    yield Slot(f"{ours}.b_qkv", tuple(f"{name}.bias" for name in inputs), (d,), ())
+    yield Slot(f"{ours}.w_o", (f"{marian}.out_proj.weight",), (d, d), (0,))
+    yield Slot(f"{ours}.b_o", (f"{marian}.out_proj.bias",), (d,), (0,))
     yield from _norm(config, f"{ours}_norm", f"{marian}_layer_norm")
 
 
 def _feed_forward(config: TransformerConfig, ours: str, marian: str) -> Iterator[Slot]:
     d, inner = config.d_model, config.d_ff
-    yield Slot(f"{ours}feed_forward.inner.weight", (f"{marian}fc1.weight",), (inner, d), 1)
-    yield Slot(f"{ours}feed_forward.inner.bias", (f"{marian}fc1.bias",), (inner,), None)
-    yield Slot(f"{ours}feed_forward.outer.weight", (f"{marian}fc2.weight",), (d, inner), 0)
-    yield Slot(f"{ours}feed_forward.outer.bias", (f"{marian}fc2.bias",), (d,), 0)
+    yield Slot(f"{ours}feed_forward.inner.weight", (f"{marian}fc1.weight",), (inner, d), (1,))
+    yield Slot(f"{ours}feed_forward.inner.bias", (f"{marian}fc1.bias",), (inner,), ())
+    yield Slot(f"{ours}feed_forward.outer.weight", (f"{marian}fc2.weight",), (d, inner), (0,))
+    yield Slot(f"{ours}feed_forward.outer.bias", (f"{marian}fc2.bias",), (d,), (0,))
     yield from _norm(config, f"{ours}feed_forward_norm", f"{marian}final_layer_norm")
 
 
 def _norm(config: TransformerConfig, ours: str, marian: str) -> Iterator[Slot]:
-    yield Slot(f"{ours}.norm.gain", (f"{marian}.weight",), (config.d_model,), 0)
-    yield Slot(f"{ours}.norm.bias", (f"{marian}.bias",), (config.d_model,), 0)
+    yield Slot(f"{ours}.norm.gain", (f"{marian}.weight",), (config.d_model,), (0,))
+    yield Slot(f"{ours}.norm.bias", (f"{marian}.bias",), (config.d_model,), (0,))
 
 
 def features_to_marian(tensor: Tensor, axis: int) -> Tensor:
@@ -93,16 +110,7 @@ def features_from_marian(tensor: Tensor, axis: int) -> Tensor:
 
 def layers_to_marian(tensors: Mapping[str, Tensor], config: TransformerConfig) -> dict[str, Tensor]:
     """The tensors of all layers under Marian's names; biases that our model lacks are zero."""
-    result: dict[str, Tensor] = {}
-    for slot in layer_slots(config):
-        may_lack = slot.ours.endswith((".b_qkv", ".b_o"))
-        zeros = torch.zeros(slot.shape[0] * len(slot.marian))
-        tensor = tensors.get(slot.ours, zeros) if may_lack else tensors[slot.ours]
-        if slot.model_axis is not None:
-            tensor = features_to_marian(tensor, slot.model_axis)
-        # (3 · d_model, d_model) → three matrices, q, k and v: our packed order is Marian's.
-        result.update(zip(slot.marian, tensor.chunk(len(slot.marian)), strict=True))
-    return result
+    return {name: part for slot in layer_slots(config) for name, part in slot.to_marian(tensors)}
 
 
 def layers_from_marian(
@@ -110,11 +118,7 @@ def layers_from_marian(
 ) -> Iterator[tuple[str, Tensor]]:
     """The tensors of all layers under our names, one at a time, to save memory."""
     for slot in layer_slots(config):
-        # along the rows, which are the outputs of a projection
-        tensor = torch.cat([tensors[name] for name in slot.marian])
-        if slot.model_axis is not None:
-            tensor = features_from_marian(tensor, slot.model_axis)
-        yield slot.ours, tensor
+        yield slot.ours, slot.from_marian([tensors[name] for name in slot.marian])
 
 
 def _marian_order(d_model: int) -> Tensor:

@@ -5,7 +5,6 @@ largest absolute activation of each sentence, as the scripts of Bergamot compute
 ``scripts/alphas/extract_stats.py``). Larger activations are cut off.
 """
 
-import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,23 +33,15 @@ def quantized_names(arrays: Collection[str]) -> set[str]:
     return {name for name in arrays if _QUANTIZED.fullmatch(name) or name in embeddings}
 
 
-@dataclasses.dataclass(frozen=True)
-class _Product:
-    """The activations that are multiplied with some matrices of Marian."""
-
-    activations: str
-    """The intermediate, as a capture names it."""
-    matrices: tuple[str, ...]
-
-
-def _products(config: TransformerConfig) -> Iterator[_Product]:
+def _products(config: TransformerConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The activations, as a capture names them, and the matrices of Marian that they meet."""
     stream = "encoder.input"
     for index in range(config.encoder_layers):
         ours, marian = f"encoder.layers.{index}", f"encoder_l{index + 1}"
-        yield _Product(stream, tuple(f"{marian}_self_W{part}" for part in "qkv"))
-        yield _Product(f"{ours}.self_attention.concatenation", (f"{marian}_self_Wo",))
-        yield _Product(f"{ours}.self_attention.norm", (f"{marian}_ffn_W1",))
-        yield _Product(f"{ours}.feed_forward.hidden", (f"{marian}_ffn_W2",))
+        yield stream, tuple(f"{marian}_self_W{part}" for part in "qkv")
+        yield f"{ours}.self_attention.concatenation", (f"{marian}_self_Wo",)
+        yield f"{ours}.self_attention.norm", (f"{marian}_ffn_W1",)
+        yield f"{ours}.feed_forward.hidden", (f"{marian}_ffn_W2",)
         stream = f"{ours}.feed_forward.norm"
 
     memory, stream = stream, "decoder.input"
@@ -58,19 +49,19 @@ def _products(config: TransformerConfig) -> Iterator[_Product]:
         ours, marian = f"decoder.layers.{index}", f"decoder_l{index + 1}"
         own = "ssru" if config.decoder == "ssru" else "self_attention"
         if config.decoder == "ssru":
-            yield _Product(stream, (f"{marian}_rnn_W", f"{marian}_rnn_Wf"))
+            yield stream, (f"{marian}_rnn_W", f"{marian}_rnn_Wf")
         else:
-            yield _Product(stream, tuple(f"{marian}_self_W{part}" for part in "qkv"))
-            yield _Product(f"{ours}.self_attention.concatenation", (f"{marian}_self_Wo",))
-        yield _Product(f"{ours}.{own}.norm", (f"{marian}_context_Wq",))
-        yield _Product(memory, (f"{marian}_context_Wk", f"{marian}_context_Wv"))
-        yield _Product(f"{ours}.cross_attention.concatenation", (f"{marian}_context_Wo",))
-        yield _Product(f"{ours}.cross_attention.norm", (f"{marian}_ffn_W1",))
-        yield _Product(f"{ours}.feed_forward.hidden", (f"{marian}_ffn_W2",))
+            yield stream, tuple(f"{marian}_self_W{part}" for part in "qkv")
+            yield f"{ours}.self_attention.concatenation", (f"{marian}_self_Wo",)
+        yield f"{ours}.{own}.norm", (f"{marian}_context_Wq",)
+        yield memory, (f"{marian}_context_Wk", f"{marian}_context_Wv")
+        yield f"{ours}.cross_attention.concatenation", (f"{marian}_context_Wo",)
+        yield f"{ours}.cross_attention.norm", (f"{marian}_ffn_W1",)
+        yield f"{ours}.feed_forward.hidden", (f"{marian}_ffn_W2",)
         stream = f"{ours}.feed_forward.norm"
     # the tied output has no name of its own in Marian's graph
     names = ("none", SHARED) if config.share_embeddings else ("none", TARGET)
-    yield _Product(stream, names)
+    yield stream, names
 
 
 def activation_factors(bundle: Bundle, text: Sequence[str]) -> Mapping[str, float]:
@@ -84,14 +75,16 @@ def activation_factors(bundle: Bundle, text: Sequence[str]) -> Mapping[str, floa
     for line, translation in zip(text, translator.translate([*text]), strict=True):
         source = torch.tensor([[*bundle.source_tokenizer.encode(line), EOS_ID]])
         target = torch.tensor([[BOS_ID, *translation.token_ids]])
-        trace = Trace(*{each.activations for each in products})
+        trace = Trace(*{activations for activations, _ in products})
         with torch.inference_mode():
             bundle.model(source, target, trace)
         for name, values in trace.values.items():
             largest[name].append(float(values.abs().max()))
 
     return {
-        matrix: _factor(largest[each.activations]) for each in products for matrix in each.matrices
+        matrix: _factor(largest[activations])
+        for activations, matrices in products
+        for matrix in matrices
     }
 
 

@@ -1,44 +1,21 @@
 """Where the parameters of a Marian file stand in our model, as a table.
 
-Both models compute the same. They differ in names, in the orientation of matrices, in how queries,
-keys and values are packed, and in the order of the features: Marian's sinusoid has all sines before
-all cosines, ours alternates them. Permuting every axis of size d_model converts one into the other.
+It is the table of ``backends.marian.tensors`` with the names of the files, where a matrix is
+turned, (inputs, outputs), and a vector is a row, (1, size).
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.backends.marian.tensors import features_from_marian, features_to_marian
+from pellucid.backends.marian.tensors import Slot
 from pellucid.backends.marian_files.items import Floats
 from pellucid.model.config import TransformerConfig
 
 SHARED, SOURCE, TARGET = "Wemb", "encoder_Wemb", "decoder_Wemb"
 OUTPUT_BIAS = "decoder_ff_logit_out_b"
-
-
-@dataclasses.dataclass(frozen=True)
-class Slot:
-    """One of our tensors, and the arrays of Marian that it stacks along its first axis.
-
-    A matrix of ours is (outputs, inputs), one of Marian's (inputs, outputs); a vector is (1, size)
-    there.
-    """
-
-    ours: str
-    marian: tuple[str, ...]
-    shape: tuple[int, ...]
-    """The shape of each part in our orientation."""
-    model_axes: tuple[int, ...]
-    """The axes of the d_model features, which are permuted."""
-
-    @property
-    def stored_shape(self) -> tuple[int, ...]:
-        """The shape of each array in a file."""
-        return self.shape[::-1] if len(self.shape) == 2 else (1, *self.shape)
 
 
 def slots_of(config: TransformerConfig) -> Iterator[Slot]:
@@ -94,17 +71,11 @@ def _norm(config: TransformerConfig, ours: str, marian: str) -> Iterator[Slot]:
 
 def blocks_to_file(tensors: Mapping[str, Tensor], config: TransformerConfig) -> dict[str, Floats]:
     """The parameters of all blocks as a file has them; biases that our model lacks are zero."""
-    found: dict[str, Floats] = {}
-    for slot in slots_of(config):
-        whole = (slot.shape[0] * len(slot.marian), *slot.shape[1:])
-        may_lack = slot.ours.endswith((".bias", ".b_qkv", ".b_o"))
-        tensor = tensors.get(slot.ours, torch.zeros(whole)) if may_lack else tensors[slot.ours]
-        for axis in slot.model_axes:
-            tensor = features_to_marian(tensor, axis)
-        for name, part in zip(slot.marian, tensor.chunk(len(slot.marian)), strict=True):
-            turned = part.T if part.dim() == 2 else part.unsqueeze(0)
-            found[name] = np.ascontiguousarray(turned.float().numpy())
-    return found
+    return {
+        name: np.ascontiguousarray((part.T if part.dim() == 2 else part[None]).float().numpy())
+        for slot in slots_of(config)
+        for name, part in slot.to_marian(tensors)
+    }
 
 
 def blocks_from_file(
@@ -114,17 +85,18 @@ def blocks_from_file(
     for slot in slots_of(config):
         parts = [torch.from_numpy(arrays[name]) for name in slot.marian]
         turned = [part.T if len(slot.shape) == 2 else part.flatten() for part in parts]
-        tensor = torch.cat(turned)
-        for axis in slot.model_axes:
-            tensor = features_from_marian(tensor, axis)
-        yield slot.ours, tensor.contiguous()
+        yield slot.ours, slot.from_marian(turned).contiguous()
 
 
 def array_problems(
     arrays: Mapping[str, Floats], config: TransformerConfig, sizes: tuple[int, int]
 ) -> list[str]:
     """A problem for every array that is missing, or has another shape, or is not finite."""
-    shapes = {name: slot.stored_shape for slot in slots_of(config) for name in slot.marian}
+    shapes = {
+        name: slot.shape[::-1] if len(slot.shape) == 2 else (1, *slot.shape)
+        for slot in slots_of(config)
+        for name in slot.marian
+    }
     if config.share_embeddings:
         shapes[SHARED] = (sizes[1], config.d_model)
     else:

@@ -7,9 +7,7 @@ import torch
 
 from pellucid.backends.capability import SENTENCES
 from pellucid.backends.marian.tensors import features_from_marian
-from pellucid.backends.marian_files.archive import read_archive
-from pellucid.backends.marian_files.binary import read_binary
-from pellucid.backends.marian_files.items import Floats, Items
+from pellucid.backends.marian_files.items import Floats, Items, read_archive, read_binary
 from pellucid.backends.marian_files.layout import (
     OUTPUT_BIAS,
     SHARED,

@@ -18,10 +18,17 @@ from pellucid.backends.capability import (
 from pellucid.backends.ctranslate2.search import EXPONENTS
 from pellucid.backends.marian.tensors import features_to_marian
 from pellucid.backends.marian.vocabulary import SubwordTokenizer
-from pellucid.backends.marian_files.archive import read_archive, write_archive
-from pellucid.backends.marian_files.binary import read_binary, write_binary
 from pellucid.backends.marian_files.calibration import activation_factors, quantized_names
-from pellucid.backends.marian_files.items import Floats, Items, Quantized, quantize
+from pellucid.backends.marian_files.items import (
+    Floats,
+    Items,
+    Quantized,
+    quantize,
+    read_archive,
+    read_binary,
+    write_archive,
+    write_binary,
+)
 from pellucid.backends.marian_files.layout import (
     OUTPUT_BIAS,
     SHARED,
@@ -44,7 +51,7 @@ from pellucid.backends.marian_files.vocabulary import (
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.files import refuse_to_overwrite, write_folder
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.model.config import TransformerConfig
 
 _log = logging.getLogger("pellucid")
@@ -133,7 +140,9 @@ def export_marian(
         content = write_archive(Items(settings.to_yaml(), {**arrays}))
         _check_same(read_archive(content, NAMES[kind]), arrays)
 
-    vocabularies = _vocabulary_files(source, target)
+    vocabularies = {"source.spm": source.model, "target.spm": target.model}
+    if source.model == target.model:
+        vocabularies = {"vocab.spm": source.model}
     if shortlist is not None and not isinstance(shortlist, Shortlist):
         both = bundle.source_tokenizer, bundle.target_tokenizer
         shortlist = learn_shortlist(shortlist, both, (source, target))
@@ -151,12 +160,6 @@ def export_marian(
         (folder / "decoder.yml").write_text(decoder, "utf-8")
 
     write_folder(out, fill, details={"kind": "marian"})
-
-
-def _vocabulary_files(source: FileVocabulary, target: FileVocabulary) -> dict[str, bytes]:
-    if source.model == target.model:
-        return {"vocab.spm": source.model}
-    return {"source.spm": source.model, "target.spm": target.model}
 
 
 def _lost(search: DecodingConfig) -> list[str]:
@@ -180,10 +183,14 @@ def _exponent(search: DecodingConfig) -> float:
 
 def _decoder_yaml(kind: FileKind, vocabularies: list[str], search: DecodingConfig) -> str:
     source, target = vocabularies[0], vocabularies[-1]
+    # Marian's limit is a multiple of the source with its stop. It must not cut what we would not,
+    # and the shortest source, of one token, needs the largest multiple.
+    [longest] = length_limits([1], search, None)
+    factor = max(longest / 2, search.max_length_ratio)
     return (
         f"relative-paths: true\nmodels:\n  - {NAMES[kind]}\nvocabs:\n  - {source}\n  - {target}\n"
         f"beam-size: {search.beam_size}\nnormalize: {_exponent(search)}\nword-penalty: 0\n"
-        "max-length-factor: 2.0\n"
+        f"max-length-factor: {factor}\n"
     )
 
 

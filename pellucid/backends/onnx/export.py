@@ -107,7 +107,7 @@ def readme(bundle: Bundle, search: GreedySearch, example: str = "") -> str:
         opened=shown.opened,
         tables=shown.tables,
         ids=shown.reading.ids,
-        text=shown.writing.text_of_ids,
+        text=shown.writing.ids,
     )
     pair = pair_in_words(bundle)
     return f"""# A translation model as ONNX graphs{pair and f": {pair}"}

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from pellucid.backends.example_program import model_name, pair_in_words
-from pellucid.backends.huggingface.export_folder import export_huggingface, marian_problems
+from pellucid.backends.huggingface.export_folder import export_huggingface
 from pellucid.backends.publish.card import Card, card_text, yaml_text
 from pellucid.backends.web.export import export_web
 from pellucid.bundle import CARD_FILE, Bundle, save_bundle
@@ -38,7 +38,9 @@ def write_publication(bundle: Bundle, out: Path, card: Card, *, space: bool) -> 
         made.mkdir()
         text = card_text(bundle, card)
         if card.problems:
-            save_bundle(made / MODEL_FOLDER, bundle, card=text, details=_details(bundle.manifest))
+            kept = bundle.manifest.items()
+            details = {key: value for key, value in kept if key not in _MADE_BY_SAVING}
+            save_bundle(made / MODEL_FOLDER, bundle, card=text, details=details)
         else:
             export_huggingface(bundle, made / MODEL_FOLDER, text)
         if space:
@@ -46,11 +48,6 @@ def write_publication(bundle: Bundle, out: Path, card: Card, *, space: bool) -> 
         if out.exists():
             out.rmdir()  # it is empty
         made.rename(out)
-
-
-def problems_of(bundle: Bundle) -> list[str]:
-    """Every reason why there will be no files for transformers."""
-    return marian_problems(bundle)
 
 
 def _write_space(bundle: Bundle, folder: Path, card: Card) -> None:
@@ -76,26 +73,23 @@ def _write_space(bundle: Bundle, folder: Path, card: Card) -> None:
 
 def _without_words(bundle: Bundle) -> Bundle:
     """The bundle without the words of its training text, and with names in place of paths."""
-    settings = _names_alone(bundle.settings)
-    assert isinstance(settings, dict)
+    settings = {
+        # the texts of a search are no paths, and "and/or" is not "or"
+        name: section if name == "decoding" else _names_alone(section)
+        for name, section in bundle.settings.items()
+    }
     return dataclasses.replace(bundle, settings=settings, seen_words=None)
 
 
 def _names_alone(value: Any) -> Any:
     match value:
+        case str() if "/" in value or "\\" in value:
+            return PureWindowsPath(PurePosixPath(value).name).name
         case str():
-            return PureWindowsPath(PurePosixPath(value).name).name if _is_path(value) else value
+            return value
         case Mapping():
             return {key: _names_alone(each) for key, each in value.items()}
         case Sequence():
             return [_names_alone(each) for each in value]
         case _:
             return value
-
-
-def _is_path(text: str) -> bool:
-    return "/" in text or "\\" in text
-
-
-def _details(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in manifest.items() if key not in _MADE_BY_SAVING}

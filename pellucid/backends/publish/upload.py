@@ -1,7 +1,6 @@
 """Sends a folder to a repository of the Hub that the user has named, through the Hub's client."""
 
 import contextlib
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +19,6 @@ from pellucid.core.errors import (
 from pellucid.core.version import __version__
 
 Kind = Literal["model", "space"]
-
-_log = logging.getLogger("pellucid.backends")
 
 
 class Uploader:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pellucid.backends.capability import WEB, shown_setting
+from pellucid.backends.example_program import model_name
 from pellucid.backends.forced_scores import forced_log_probs, random_lines
 from pellucid.backends.web.invitation import known_words
 from pellucid.backends.web.tokenizers import describe_tokenizer, normalization_rule
@@ -15,9 +16,9 @@ from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.odd_lines import EMOJI, FINAL_MARKS, has_sharp_s
 from pellucid.decoding.suspicious import usual_of
-from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.stored import model_tensors
-from pellucid.text.languages import language_name, language_of_code, languages_of
+from pellucid.text.languages import UNKNOWN, language_name, language_of_code, languages_of
 from pellucid.text.look_alikes import VOICED
 from pellucid.text.scripts import wide_characters
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -67,13 +68,24 @@ def web_content(
     """
     config = bundle.config
     settings = DecodingConfig.of_bundle(bundle.settings, name)
-    problems = _problems(bundle, settings)
+    problems = WEB.model_problems(config) + [
+        f"its searches have decoding.{shown_setting(each, getattr(settings, each))}"
+        for each in WEB.lacking(settings)
+    ]
     if problems:
         raise BundleError(f"a page cannot express this model: {'; '.join(problems)}")
 
     packed = pack_tensors(model_tensors(bundle.model), weights)
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
-    codes = languages_of(bundle.settings, name)
+    # a page may have another name than the model's folder, which tells its languages first
+    codes = languages_of(bundle.settings, model_name(bundle))
+    if UNKNOWN in codes:
+        codes = languages_of(bundle.settings, name)
+    search = {each: getattr(settings, each) for each in SEARCH}
+    words = None
+    if bundle.seen_words is not None:
+        rule = normalization_rule()  # by which they are normalized
+        words = {"words": sorted(bundle.seen_words.words), "normalization": rule}
     header = {
         "format": FORMAT,
         "name": name,
@@ -85,13 +97,14 @@ def web_content(
         # one tokenizer for both sides stands in the file once
         "source_tokenizer": None if source is target else describe_tokenizer(source),
         "target_tokenizer": describe_tokenizer(target),
-        "decoding": _search_settings(settings),
+        # JSON has no infinity; beyond any number of hypotheses the two are the same
+        "decoding": {**search, "patience": min(settings.patience, 1e9)},
         "source_reads": "pairs" if config.translates else _READS[config.kind],
         "example": example,
         "words": known_words(bundle),
         "usual_warnings": sorted(usual_of(bundle.manifest)),
         "unsure_below": bundle.unsure_below,
-        "seen_words": _seen_words(bundle),
+        "seen_words": words,
         "characters": character_facts(),
         "odd_lines": _odd_lines(source, codes),
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
@@ -119,13 +132,6 @@ def _odd_lines(source: Tokenizer, codes: tuple[str, str]) -> Mapping[str, Any]:
     }
 
 
-def _seen_words(bundle: Bundle[SequenceModel]) -> Mapping[str, Any] | None:
-    """The words of the training text, and the rule by which words are normalized."""
-    if bundle.seen_words is None:
-        return None
-    return {"words": sorted(bundle.seen_words.words), "normalization": normalization_rule()}
-
-
 _TOLERANCE = 1e-3
 """The largest difference of a log-probability, relative to the largest one."""
 
@@ -141,23 +147,15 @@ def _check(bundle: Bundle[SequenceModel], weights: WeightsType) -> Mapping[str, 
         for tensor in model_tensors(model).values():
             tensor.data.copy_(as_stored(tensor, weights))
 
-    _, (source, target), _ = random_lines(bundle)
+    sizes = bundle.source_tokenizer.vocabulary_size, bundle.target_tokenizer.vocabulary_size
+    if isinstance(bundle.model, Seq2Seq):
+        # the ids that both have, in case they differ
+        known = bundle.model.source_vocabulary_size, bundle.model.target_vocabulary_size
+        sizes = min(sizes[0], known[0]), min(sizes[1], known[1])
+    source, target = (ids.tolist() for ids in random_lines(sizes, bundle.max_length)[1])
     return {
-        "source": source.tolist(),
-        "target": target.tolist(),
+        "source": source,
+        "target": target,
         "log_probabilities": forced_log_probs(model, source, target).tolist(),
         "tolerance": _TOLERANCE,
     }
-
-
-def _search_settings(settings: DecodingConfig) -> Mapping[str, Any]:
-    table = {name: getattr(settings, name) for name in SEARCH}
-    # JSON has no infinity; beyond any number of hypotheses the two are the same
-    return {**table, "patience": min(settings.patience, 1e9)}
-
-
-def _problems(bundle: Bundle[SequenceModel], settings: DecodingConfig) -> list[str]:
-    return WEB.model_problems(bundle.config) + [
-        f"its searches have decoding.{shown_setting(name, getattr(settings, name))}"
-        for name in WEB.lacking(settings)
-    ]

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from pellucid.backends.example_program import model_name
 from pellucid.backends.web.content import FORMAT, character_facts, web_content
 from pellucid.backends.web.scripts import engine_script, page_policy, page_script, read_asset
 from pellucid.backends.web.weights import WeightsType
@@ -88,7 +89,7 @@ def make_page(
 
     Raises BundleError as ``export_web`` does.
     """
-    name = name or (bundle.path.name if bundle.path is not None else "model")
+    name = name or model_name(bundle)
     content = web_content(bundle, name, weights, example)
     frames = None if film is None else film_content(film, budget=film_budget, drawn_only=True)
     packed = base64.b64encode(content.weights).decode()
@@ -138,22 +139,13 @@ def _page(header: dict[str, Any], model: SequenceModel, weights: str, film: str,
         "engine": engine_script(),
         "page": page_script(),
     }
-    return _filled(read_asset("page/page.html"), parts)
+    # what a part holds is not looked at again
+    return re.sub(r"\{\{(.*?)\}\}", lambda found: parts[found[1]], read_asset("page/page.html"))
 
 
 def _packed(value: Any) -> str:
     """JSON as deflated base64, which a browser inflates: a sixth of the size."""
     return base64.b64encode(zlib.compress(json.dumps(value).encode(), 9)).decode()
-
-
-def _filled(template: str, parts: dict[str, str]) -> str:
-    """The template with each ``{{name}}`` replaced; what a part holds is not looked at again."""
-    pieces = template.split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        part, _, rest = piece.partition("}}")
-        filled += [parts[part], rest]
-    return "".join(filled)
 
 
 def _titles(header: dict[str, Any]) -> tuple[str, str]:

@@ -11,7 +11,6 @@ import hashlib
 import importlib.resources
 import posixpath
 import re
-from collections.abc import Iterator
 
 _ROOTS = {
     "ui": importlib.resources.files("pellucid.inspection") / "ui",
@@ -90,14 +89,9 @@ def _in_order(name: str, importers: tuple[str, ...]) -> list[str]:
     """``name`` after everything that it imports, each once."""
     assert name not in importers, f"modules import each other: {', '.join((*importers, name))}"
     found: dict[str, None] = {}
-    for inner in _imports(name):
-        found |= dict.fromkeys(_in_order(inner, (*importers, name)))
-    return [*found, name]
-
-
-def _imports(name: str) -> Iterator[str]:
     for match in _IMPORT.finditer(read_asset(name)):
-        yield _resolve(name, match[2])
+        found |= dict.fromkeys(_in_order(_resolve(name, match[2]), (*importers, name)))
+    return [*found, name]
 
 
 def _resolve(importer: str, path: str) -> str:

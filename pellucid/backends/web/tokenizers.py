@@ -57,10 +57,8 @@ def _rule(tokenizer: Tokenizer) -> dict[str, Any] | None:
     return normalization_rule() if tokenizer.normalization == "nfc" else None
 
 
-_PIECES, _TRAINER, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5
-"""Fields of ModelProto."""
 _MODEL_TYPES = {1: "unigram", 2: "bpe"}
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+_NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5
 """Types of a piece."""
 
 
@@ -76,20 +74,13 @@ def read_sentencepiece_model(model: bytes) -> dict[str, Any]:
 
 
 def _read(model: bytes) -> dict[str, Any]:
-    pieces: list[dict[int, Any]] = []
-    trainer: dict[int, Any] = {}
-    normalizer: dict[int, Any] = {}
-    denormalizer: dict[int, Any] = {}
+    fields: dict[int, list[dict[int, Any]]] = {number: [] for number in (1, 2, 3, 5)}
     for number, value in _fields(model):
-        match number:
-            case 1:
-                pieces.append(dict(_fields(value)))
-            case 2:
-                trainer = dict(_fields(value))
-            case 3:
-                normalizer = dict(_fields(value))
-            case 5:
-                denormalizer = dict(_fields(value))
+        if number in fields:
+            fields[number].append(dict(_fields(value)))
+    # of ModelProto; of a message that is there twice the last counts
+    pieces = fields[1]
+    trainer, normalizer, denormalizer = (([{}] + fields[number])[-1] for number in (2, 3, 5))
 
     types = [piece.get(3, _NORMAL) for piece in pieces]
     model_type = _MODEL_TYPES.get(trainer.get(3, 1))

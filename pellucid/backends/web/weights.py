@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal, assert_never, get_args
+from typing import Any, Literal, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from pellucid.core.errors import BundleError
 
 WeightsType = Literal["float32", "float16", "int8"]
 """How the matrices of a page are stored; it always computes in float32."""
-WEIGHTS_TYPES: tuple[WeightsType, ...] = get_args(WeightsType)
 
 _Floats = npt.NDArray[np.float32]
 _LARGEST = 127.0
