@@ -46,6 +46,7 @@ WORKS_WITHOUT_TORCH = {
         "backends/ctranslate2/cache.py",
         "backends/ctranslate2/export.py",
         "backends/copied_engine.py",
+        "backends/forced_scores.py",
         "backends/kernels/opening.py",
         "backends/user_cache.py",
         "core/errors.py",
