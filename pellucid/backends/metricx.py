@@ -30,7 +30,7 @@ from pellucid.backends.huggingface.pytorch_file import load_torch_tensors
 from pellucid.core.errors import BundleError, InputMissingError, UnsafeFormatError
 from pellucid.core.files import LARGEST_TABLE, read_plain, sha256_of
 from pellucid.core.tensors import load_tensors
-from pellucid.evaluation.judges import Judged
+from pellucid.evaluation.metrics import Judged
 
 MetricXVersion = Literal["metricx-23", "metricx-23-qe", "metricx-24", "metricx-24-qe"]
 VERSIONS: tuple[MetricXVersion, ...] = get_args(MetricXVersion)
