@@ -31,7 +31,7 @@ from pellucid.core.errors import BundleError, InputMissingError, UnsafeFormatErr
 from pellucid.core.files import LARGEST_TABLE, read_plain, sha256_of
 from pellucid.core.tensors import load_tensors
 from pellucid.decoding.engine import token_batches
-from pellucid.evaluation.judges import Judged
+from pellucid.evaluation.metrics import Judged
 
 MetricXVersion = Literal["metricx-23", "metricx-23-qe", "metricx-24", "metricx-24-qe"]
 VERSIONS: tuple[MetricXVersion, ...] = get_args(MetricXVersion)

@@ -87,6 +87,7 @@ def compare(
     require_texts(source, reference)
 
     from pellucid.backends import is_hub_address
+    from pellucid.backends.load import is_marian_folder
     from pellucid.bundle import find_bundle
     from pellucid.decoding.warnings import WarningLog
     from pellucid.evaluation.compare import DEFAULT_METRICS
@@ -104,7 +105,7 @@ def compare(
     # model may not be there.
     scoring = scoring_of(alternatives, language, tokenize)
     for bundle in (a, b):
-        if not is_hub_address(bundle):
+        if not is_hub_address(bundle) and not is_marian_folder(Path(bundle)):
             find_bundle(Path(bundle))
 
     # A generator: the second model is opened only after the first has translated.

@@ -125,6 +125,7 @@ def _show(config: "RunConfig", out: Path, seconds: float, *, quiet: bool) -> flo
     from pellucid import phrasebook
     from pellucid.backends.load import load
     from pellucid.cli.display import Display, next_commands
+    from pellucid.core.files import write_file
 
     wanted = config.phrasebook
     with Display(quiet=quiet) as display:
@@ -137,7 +138,9 @@ def _show(config: "RunConfig", out: Path, seconds: float, *, quiet: bool) -> flo
     figures["training_seconds"] = round(seconds, 1)  # of all parts of a resumed run
 
     _tell(translator, held_out, figures)
-    _write_result(out, config, figures)
+    result = {**figures, "config": config.to_table()}
+    write_file(out / "result.json", json.dumps(result, indent=2, ensure_ascii=False).encode())
+    click.echo(f"\nFigures: {out / 'result.json'}")
     _draw(translator, out)
     click.echo("\nTry it:")
     for command in next_commands(config, out, FAMOUS_SENTENCE):
@@ -184,15 +187,6 @@ def _tell(translator: "Translator", pairs: "list[Pair]", figures: dict[str, Any]
     for source, translation in zip(SHOWN_SENTENCES, typed, strict=True):
         click.echo(f"  {source}  ->  {translation.text}")
     figures["famous_sentence"] = {"source": FAMOUS_SENTENCE, "translation": typed[0].text}
-
-
-def _write_result(out: Path, config: "RunConfig", figures: dict[str, Any]) -> None:
-    from pellucid.core.files import write_file
-
-    result = {**figures, "config": config.to_table()}
-    text = json.dumps(result, indent=2, ensure_ascii=False)
-    write_file(out / "result.json", text.encode())
-    click.echo(f"\nFigures: {out / 'result.json'}")
 
 
 def _draw(translator: "Translator", out: Path) -> None:

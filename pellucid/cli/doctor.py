@@ -34,6 +34,8 @@ def doctor(bundle: str | None, machine: bool, as_json: bool) -> int:
       pellucid doctor --machine
     """
     if machine:
+        if bundle is not None:
+            raise click.UsageError("--machine takes no BUNDLE.")
         _print_machine(as_json=as_json)
         return 0
     if bundle is not None:
@@ -89,8 +91,7 @@ def _print_machine(*, as_json: bool) -> None:
 
 
 def _describe(installation: "Installation") -> str:
-    versions = {**installation.versions}
-    lines = [f"{name:14} {version or 'missing'}" for name, version in versions.items()]
+    lines = [f"{name:14} {each or 'missing'}" for name, each in installation.versions.items()]
     lines += [f"{'system':14} {installation.system}"]
     lines += [f"{'device':14} {device}" for device in installation.devices]
     lines += [f"{'threads':14} {count} {name}" for name, count in installation.threads.items()]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import Choices
+from pellucid.cli.options import Choices, refuse_to_replace
 from pellucid.cli.streams import standard_input, standard_output, visible
 from pellucid.core.errors import InputMissingError, PellucidError, WriteError
 from pellucid.core.files import open_user_file, write_errors
@@ -176,8 +176,7 @@ def _translate_one(
 
     name = "standard input" if file == "-" else Path(file).name
     kind = kind or format_of(name)  # before a large file is read
-    if output != "-" and file != "-" and Path(output).resolve() == Path(file).resolve():
-        raise click.UsageError("-o must not be FILE itself: the original would be lost.")
+    refuse_to_replace("-o", output, file)
     _check_output(output, kind)
     if output == "-":
         standard_output()  # raises if it is closed, before hours of translating
@@ -216,7 +215,7 @@ def _check_output(output: str, kind: "Format") -> None:
         return
 
     path = Path(output)
-    if path.is_dir():
+    if path.is_dir() or output.endswith("/"):
         raise WriteError(f"-o must name a file, {output} is a folder")
     if not path.resolve().parent.is_dir():
         raise WriteError(

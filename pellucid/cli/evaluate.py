@@ -1,6 +1,7 @@
 """``pellucid evaluate`` and ``score``: figures of a model's translations, and of given ones."""
 
 import contextlib
+import dataclasses
 import json
 import logging
 import math
@@ -19,6 +20,7 @@ from pellucid.cli.options import (
     length_penalty_option,
     mbr_option,
     open_translator,
+    refuse_to_replace,
     require_model,
     require_texts,
     search_options,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from pellucid.decoding.result import Translation
     from pellucid.decoding.translator import Translator
     from pellucid.evaluation.evaluate import Evaluation
-    from pellucid.evaluation.judges import Judge
+    from pellucid.evaluation.metrics import Judge
 
 _log = logging.getLogger("pellucid")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -186,6 +188,7 @@ def evaluate(
     for model in (bundle, *others):
         require_model(model)
     require_texts(source, *reference)
+    refuse_to_replace("--sentence-scores", sentence_scores, source, *reference, glossary)
 
     from pellucid.evaluation.evaluate import evaluate as evaluate_lines
     from pellucid.evaluation.evaluate import read_test_set
@@ -234,13 +237,16 @@ def evaluate(
             judges=judges,
         )
         if file is not None:
-            rows_of = _sentence_objects if _is_jsonl(sentence_scores) else _sentence_table
-            for row in rows_of(evaluation, sources, references, metrics):
-                file.write(row.encode() + b"\n")
+            as_objects = address_of(str(sentence_scores)).suffix == ".jsonl"
+            rows = _sentence_rows(evaluation, sources, references, metrics, as_json=as_objects)
+            file.writelines(row.encode() + b"\n" for row in rows)
 
     if calibrate:
         _calibrate(bundle, evaluation)
 
+    present, count = (
+        (0, 0) if terms is None else count_present(terms, sources, evaluation.translations or ())
+    )
     if as_json:
         table = evaluation.to_dict()
         left_out = {"by_sentence", "translations", "log_probs"}  # as long as the test set
@@ -248,13 +254,11 @@ def evaluate(
         left_out |= METRICS.keys() - set(metrics) if metrics else set()
         kept = {name: value for name, value in table.items() if name not in left_out}
         if terms is not None:
-            present, count = count_present(terms, sources, evaluation.translations or ())
             kept["terms"] = {"present": present, "of": count}
         click.echo(json.dumps(kept, ensure_ascii=False))
         return
     _print(evaluation, metrics)
     if terms is not None:
-        present, count = count_present(terms, sources, evaluation.translations or ())
         click.echo(f"terms in their translations: {present:,} of {count:,}")
 
 
@@ -311,13 +315,13 @@ def _evaluate_copies(
     *,
     as_json: bool,
 ) -> None:
-    from pellucid.evaluation.robustness import COPIES, as_table, evaluate_robustness
+    from pellucid.evaluation.robustness import COPIES, evaluate_robustness
 
     scores = evaluate_robustness(
         translator, sources, references, language=language, tokenize=tokenize
     )
     if as_json:
-        click.echo(json.dumps(as_table(scores)))
+        click.echo(json.dumps({name: dataclasses.asdict(each) for name, each in scores.items()}))
         return
 
     click.echo("copy        BLEU    loss")
@@ -334,10 +338,6 @@ def _shown(evaluation: "Evaluation", metrics: tuple[str, ...]) -> tuple[str, ...
     return metrics or shown_metrics(pronunciations=evaluation.per is not None)
 
 
-def _is_jsonl(path: Path | None) -> bool:
-    return address_of(str(path)).suffix == ".jsonl"
-
-
 def _check_scores_file(path: Path) -> None:
     """Raise ConfigError for a name that says another format than TSV or JSON lines."""
     address = address_of(path)
@@ -348,36 +348,19 @@ def _check_scores_file(path: Path) -> None:
         )
 
 
-def _sentence_objects(
+def _sentence_rows(
     evaluation: "Evaluation",
     sources: Sequence[str],
     references: Sequence[Sequence[str]],
     metrics: tuple[str, ...],
+    *,
+    as_json: bool,
 ) -> Iterator[str]:
-    """A line of JSON for each sentence; a score that does not exist is null."""
-    by_sentence, translations = evaluation.by_sentence, evaluation.translations
-    assert by_sentence is not None
-    assert translations is not None
-    names = [name for name in _shown(evaluation, metrics) if name in by_sentence]
-    for index, texts in enumerate(zip(sources, translations, references, strict=True)):
-        source, translation, accepted = texts
-        row = {
-            "line": index + 1,
-            **{name: by_sentence[name].scores[index] for name in names},
-            "source": source,
-            "translation": translation,
-            "references": list(accepted),
-        }
-        yield json.dumps(row, ensure_ascii=False)
+    """A line for each sentence: an object of JSON, or a row of TSV.
 
-
-def _sentence_table(
-    evaluation: "Evaluation",
-    sources: Sequence[str],
-    references: Sequence[Sequence[str]],
-    metrics: tuple[str, ...],
-) -> Iterator[str]:
-    """A line of column names, with signatures of the scores, then a line for each sentence."""
+    The first row of TSV has the names of the columns, with signatures of the scores. A score that
+    does not exist is null, or an empty cell.
+    """
     by_sentence, translations = evaluation.by_sentence, evaluation.translations
     assert by_sentence is not None
     assert translations is not None
@@ -385,20 +368,31 @@ def _sentence_table(
     names = [name for name in _shown(evaluation, metrics) if name in by_sentence]
     # The line with most references decides the number of columns; others end in empty cells.
     width = max(map(len, references))
-    yield _row(
-        "line",
-        *(f"{name}|{by_sentence[name].signature}" for name in names),
-        "source",
-        "translation",
-        *(f"reference {number}" if number > 1 else "reference" for number in range(1, width + 1)),
-    )
+    if not as_json:
+        yield _row(
+            "line",
+            *(f"{name}|{by_sentence[name].signature}" for name in names),
+            "source",
+            "translation",
+            *(f"reference {n}" if n > 1 else "reference" for n in range(1, width + 1)),
+        )
 
     for index, texts in enumerate(zip(sources, translations, references, strict=True)):
         source, translation, accepted = texts
-        scores = (by_sentence[name].scores[index] for name in names)
-        figures = ("" if score is None else f"{score:.4f}" for score in scores)
-        empty = [""] * (width - len(accepted))
-        yield _row(str(index + 1), *figures, source, translation, *accepted, *empty)
+        scores = {name: by_sentence[name].scores[index] for name in names}
+        if as_json:
+            row = {
+                "line": index + 1,
+                **scores,
+                "source": source,
+                "translation": translation,
+                "references": list(accepted),
+            }
+            yield json.dumps(row, ensure_ascii=False)
+        else:
+            figures = ("" if score is None else f"{score:.4f}" for score in scores.values())
+            empty = [""] * (width - len(accepted))
+            yield _row(str(index + 1), *figures, source, translation, *accepted, *empty)
 
 
 def _row(*cells: str) -> str:
@@ -452,6 +446,7 @@ _LINES_AT_A_TIME = 1024
 @click.argument("target")
 @length_penalty_option
 @ensemble_option
+@engine_options
 @json_lines_option
 def score(
     bundle: str,
@@ -459,6 +454,7 @@ def score(
     target: str,
     search: Choices,
     others: tuple[str, ...],
+    engine: Choices,
     as_json: bool,
 ) -> None:
     """Print the probability that BUNDLE gives each line of TARGET as a translation of SOURCE's.
@@ -470,6 +466,11 @@ def score(
     Example:
       pellucid score runs/en-de test.en test.de > scores.tsv
     """
+    if engine.get("engine", "auto") not in ("auto", "torch"):
+        raise click.UsageError(
+            "score computes in torch, which alone gives the probabilities of given words; leave out"
+            f" --engine {engine['engine']}."
+        )
     for model in (bundle, *others):
         require_model(model)
     require_texts(source, target)
@@ -479,8 +480,8 @@ def score(
 
     sources, targets = read_lines(Path(source)), read_lines(Path(target))
     check_lines({"source lines": sources, "target lines": targets})
-    # Only torch gives probabilities of given words.
-    translator = open_translator(bundle, search, engine={"engine": "torch"}, others=others)
+    engine = {**engine, "engine": "torch"}
+    translator = open_translator(bundle, search, engine=engine, others=others)
     if problem := other_languages(translator, source, target):
         _log.warning("%s", problem)
     blank = [

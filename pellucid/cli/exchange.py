@@ -64,9 +64,7 @@ def import_huggingface(folder: str, out: Path) -> None:
     from pellucid.backends.huggingface.import_folder import import_huggingface as read_and_write
 
     bundle = read_and_write(folder_of(folder), out)
-    # A tied matrix counts once, as ``parameters`` yields it once.
-    parameters = sum(each.numel() for each in bundle.model.parameters())
-    click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)
+    click.echo(f"wrote {out}: {bundle.parameter_count:,} parameters, self-check passed", err=True)
 
 
 @import_.command("marian")
@@ -92,8 +90,7 @@ def import_marian(model: Path, out: Path, vocabularies: tuple[Path, ...]) -> Non
     if len(vocabularies) > 2:
         raise click.UsageError("--vocab is given once, or twice for source and target")
     bundle = read_and_write(model, (vocabularies[0], vocabularies[-1]), out)
-    parameters = sum(each.numel() for each in bundle.model.parameters())
-    click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)
+    click.echo(f"wrote {out}: {bundle.parameter_count:,} parameters, self-check passed", err=True)
 
 
 @click.group(cls=_Formats)
@@ -319,14 +316,8 @@ def web(
         frames = film_of(bundle, film)
     if example is None:
         example = film or sample_of_run(loaded)
-    size = export_web(
-        loaded, out, weights, name=_name_of(bundle), example=example, film=frames, book=book
-    )
+    name = Path(bundle).resolve().name
+    size = export_web(loaded, out, weights, name=name, example=example, film=frames, book=book)
     # said, because it may be a sentence of the user's own text, and the file goes to others
     opening = f"; it opens with “{example}”" if example else ""
     click.echo(f"wrote {out}: {size / 1e6:.1f} MB{opening}", err=True)
-
-
-def _name_of(bundle: str) -> str:
-    """Return the name of a model on a page: the last part of its path."""
-    return Path(bundle).resolve().name

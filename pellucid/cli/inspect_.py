@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from pellucid.inspection.capture import Capture
-    from pellucid.inspection.entries import Entry
-    from pellucid.inspection.film import Film
     from pellucid.inspection.heads import HeadRank
     from pellucid.inspection.lens import Lens
     from pellucid.inspection.saliency import Saliency
@@ -115,8 +113,9 @@ def show(inspection: Inspection, *, list_entries: bool) -> None:
 
     if list_entries:
         console.print()
-        for name in inspection.capture.names():
-            _say(console, _describe(inspection.capture.entry(name)))
+        for each in map(inspection.capture.entry, inspection.capture.names()):
+            shape, equations = each.shape_in_words, each.equation_names
+            _say(console, f"{each.name}  ({shape})  {equations}  {each.meaning}")
 
 
 def _show_tokens(console: "Console", inspection: Inspection) -> None:
@@ -186,10 +185,6 @@ def _show_value_zeroing(console: "Console", found: "ValueZeroing") -> None:
             # what rounds to nothing, such as a later word under the causal mask, is left out
             reported = [f"{keys[n]} {row[n]:.0%}" for n in strongest if row[n] >= _LEAST_SHARE]
             _say(console, f"    {query}: {', '.join(reported)}")
-
-
-def _describe(entry: "Entry") -> str:
-    return f"{entry.name}  ({entry.shape_in_words})  {entry.equation_names}  {entry.meaning}"
 
 
 def _colored(token: str, probability: float, suffix: str = "") -> "Text":
@@ -286,11 +281,19 @@ def inspect(
         raise click.UsageError("--film is part of a report: name its file by --report FILE")
     if book and report is None:
         raise click.UsageError("--book is for a report: name its file by --report FILE")
+    files = [file for file in (save, attention, report) if file is not None]
+    if len(set(files)) < len(files):
+        raise click.UsageError("--save, --attention and --report write files of their own.")
     if why is not None or rival is not None:
-        files = save, attention, report
-        if only or any(file is not None for file in files) or saliency or value_zeroing:
+        if only or files or saliency or value_zeroing:
             raise click.UsageError("--why and --not go with --target and --json only")
-        _explain(bundle, sentence, target, why, rival, as_json)
+        from pellucid.inspection.why import why as explain
+
+        found = explain(bundle, sentence, target, word=why, rival=rival)
+        if as_json:
+            click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+        else:
+            click.echo("\n".join(visible(line) for line in str(found).splitlines()))
         return
 
     # A wrong suffix fails before PyTorch is imported and the model is run.
@@ -326,35 +329,15 @@ def inspect(
         from pellucid.inspection.report.page import write_report
 
         # The report captures again, with everything in it.
-        frames = _film(bundle, sentence, target) if film else None
+        frames = None
+        if film:
+            from pellucid.inspection.film import film as film_of
+
+            frames = film_of(bundle, sentence, target)
+            steps = ", ".join(f"{frame.step:,}" for frame in frames.frames)
+            click.echo(f"film: updates {steps}", err=True)
         write_report(opened.translator, report, sentence, target, frames, book=book)
         click.echo(f"report: {report}", err=True)
-
-
-def _film(run: str, sentence: str, target: str | None) -> "Film":
-    from pellucid.inspection.film import film
-
-    found = film(run, sentence, target)
-    steps = ", ".join(f"{frame.step:,}" for frame in found.frames)
-    click.echo(f"film: updates {steps}", err=True)
-    return found
-
-
-def _explain(
-    bundle: str,
-    sentence: str,
-    target: str | None,
-    word: str | None,
-    rival: str | None,
-    as_json: bool,
-) -> None:
-    from pellucid.inspection.why import why
-
-    found = why(bundle, sentence, target, word=word, rival=rival)
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
-    else:
-        click.echo("\n".join(visible(line) for line in str(found).splitlines()))
 
 
 def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: Path) -> None:

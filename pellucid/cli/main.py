@@ -8,7 +8,7 @@ exit code.
 import os
 import sys
 import traceback
-from typing import Literal, NoReturn, assert_never, get_args
+from typing import NoReturn
 
 import click
 
@@ -18,39 +18,7 @@ from pellucid.core import system
 from pellucid.core.errors import MissingExtraError, PellucidError
 from pellucid.core.version import __version__
 
-CommandName = Literal[
-    "ablate",
-    "average",
-    "backtranslate",
-    "check",
-    "compare",
-    "config",
-    "continue",
-    "demo",
-    "distill",
-    "doctor",
-    "evaluate",
-    "export",
-    "fill",
-    "import",
-    "inspect",
-    "join",
-    "plot",
-    "prepare",
-    "presets",
-    "publish",
-    "recombine",
-    "runs",
-    "score",
-    "serve",
-    "train",
-    "translate",
-    "vectors",
-    "verify-resume",
-]
-COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
-
-TASKS: dict[str, dict[CommandName, str]] = {
+TASKS: dict[str, dict[str, str]] = {
     "Train": {
         "demo": "Train a small French-English model in three minutes.",
         "train": "Train a model from two text files, a config or a preset.",
@@ -95,10 +63,11 @@ TASKS: dict[str, dict[CommandName, str]] = {
     },
 }
 """The commands as ``--help`` lists them: by task, each with a line."""
+COMMAND_NAMES = tuple(sorted(name for lines in TASKS.values() for name in lines))
 
 
-def load_command(name: CommandName) -> click.Command:
-    """The command of that name."""
+def load_command(name: str) -> click.Command | None:
+    """The command of that name, whose file is imported now; None if there is none."""
     match name:
         case "ablate":
             # Imported here and not above: most commands import PyTorch, which takes seconds, and
@@ -159,7 +128,7 @@ def load_command(name: CommandName) -> click.Command:
         case "verify-resume":
             from pellucid.cli.doctor import verify_resume as command
         case _:
-            assert_never(name)
+            return None
     return command
 
 
@@ -195,12 +164,8 @@ class _Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of that name, imported now; None if there is none."""
-        # A loop and not ``in``: the type checker then knows that the name is one of ours.
-        for name in COMMAND_NAMES:
-            if name == cmd_name:
-                return load_command(name)
-        return None
+        """The command of that name; None if there is none."""
+        return load_command(cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the line as click does, which prints ``--help`` and ``--version``."""
@@ -213,6 +178,14 @@ class _Commands(click.Group):
         """Run the command; end as a filter does if the reader of stdout has gone."""
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if error.option_name not in ("-q", "--quiet", "-v", "--verbose"):
+                raise
+            place = f"pellucid {error.option_name} {ctx.invoked_subcommand}"
+            message = (
+                f"No such option {error.option_name!r} here. Before the command it is: {place}"
+            )
+            raise click.UsageError(message, error.ctx) from None
         except BrokenPipeError:
             # Caught before click sees it, whose handler turns it into a failure with exit code 1.
             streams.end_like_a_filter()
@@ -226,7 +199,7 @@ class _Commands(click.Group):
         except click.UsageError as error:
             from pellucid.core.near_names import did_you_mean
 
-            meant = did_you_mean(args[0], COMMAND_NAMES)
+            meant = did_you_mean(args[0], (*COMMAND_NAMES, "--help"))
             if meant:
                 raise click.UsageError(f"{error.message} {meant.capitalize()}", ctx) from None
             raise
@@ -291,55 +264,45 @@ def main() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         _leave("interrupted", 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _leave("interrupted", 130)
-    except PellucidError as error:
-        if streams.is_broken_pipe(error):
-            streams.end_like_a_filter()
-        if debug:
-            traceback.print_exc()
-        # One line, for people who read it and programs that search it.
-        hint = f"; hint: {error.hint}" if error.hint else ""
-        _leave(f"error: {_one_line(str(error))}{hint}", error.exit_code)
-    except OSError as error:
-        if streams.is_broken_pipe(error):
-            streams.end_like_a_filter()
-        if debug:
-            traceback.print_exc()
-        place = f"{error.filename}: " if error.filename else ""
-        _leave(f"error: {place}{error.strerror or error}", IO_ERROR)
-    except UnicodeEncodeError as error:
-        if debug:
-            traceback.print_exc()
-        _leave(
-            f"error: text and names of files must be Unicode, got {error.object[error.start]!a};"
-            " hint: rename the file, or set LC_ALL=C.UTF-8",
-            TEXT_ERROR,
-        )
-    except ModuleNotFoundError as error:
-        if debug:
-            traceback.print_exc()
-        purpose = " ".join(["pellucid", *sys.argv[1:2]])
-        missing = MissingExtraError.of_training(error, purpose)
-        if missing is None:
-            _leave_as_internal(error)
-        _leave(f"error: {missing}; hint: {missing.hint}", missing.exit_code)
     except Exception as error:
+        if streams.is_broken_pipe(error):
+            streams.end_like_a_filter()
         if debug:
             traceback.print_exc()
-        if _is_out_of_memory(error):
-            _leave(f"error: {_OUT_OF_MEMORY}", MEMORY_ERROR)
-        _leave_as_internal(error)
+        message, code = _described(error)
+        # One line, for people who read it and programs that search it.
+        _leave(f"error: {message}", code)
 
 
-def _leave_as_internal(error: Exception) -> NoReturn:
-    reason = _one_line(f"{type(error).__name__}: {error}")
-    _leave(f"error: internal: {reason}; hint: run again with --debug and report it", INTERNAL_ERROR)
+def _described(error: Exception) -> tuple[str, int]:
+    """The line that says what went wrong and what to do, and the exit code."""
+    if isinstance(error, ModuleNotFoundError):
+        purpose = " ".join(["pellucid", *sys.argv[1:2]])
+        error = MissingExtraError.of_training(error, purpose) or error
+    match error:
+        case PellucidError():
+            hint = f"; hint: {error.hint}" if error.hint else ""
+            return f"{_one_line(str(error))}{hint}", error.exit_code
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            return f"{place}{error.strerror or error}", IO_ERROR
+        case UnicodeEncodeError():
+            return (
+                f"text and names of files must be Unicode, got {error.object[error.start]!a};"
+                " hint: rename the file, or set LC_ALL=C.UTF-8",
+                TEXT_ERROR,
+            )
+        case _ if _is_out_of_memory(error):
+            return _OUT_OF_MEMORY, MEMORY_ERROR
+        case _:
+            reason = _one_line(f"{type(error).__name__}: {error}")
+            hint = "run again with --debug and report it"
+            return f"internal: {reason}; hint: {hint}", INTERNAL_ERROR
 
 
 _OF_MEMORY = ("out of memory", "can't allocate memory", "ALLOC_FAILED")

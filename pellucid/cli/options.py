@@ -94,6 +94,21 @@ def require_texts(*names: str | Path | None) -> None:
             raise InputMissingError(f"cannot read {name}: {os.strerror(errno.ENOENT)}")
 
 
+def refuse_to_replace(option: str, output: str | Path | None, *inputs: str | Path | None) -> None:
+    """Raise click.UsageError if ``output``, given by ``option``, is a file that is read."""
+    from pellucid.text.corpus.addresses import address_of
+
+    for each in inputs:
+        if output is None or each is None:
+            continue
+        # By os.path, which raises for no name, however long. A table may be named with a column.
+        places = [address_of(str(name)).location for name in (output, each)]
+        if all(map(os.path.isfile, places)) and os.path.samefile(*places):  # noqa: PTH121
+            raise click.UsageError(
+                f"{option} must not be {each} itself: the original would be lost."
+            )
+
+
 def settings_option(help_text: str) -> Callable[[_Command], _Command]:
     """The option ``--set``, which may be given many times."""
     return click.option(
@@ -114,7 +129,7 @@ def _kept_in(group: str) -> _Keep:
 
     def keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         chosen = ctx.params.setdefault(group, {})
-        if value is not None and value is not False and value != ():  # but 0 is a value
+        if value is not None and value != ():  # but 0 and False are values
             chosen[parameter.name] = value
 
     return keep
@@ -123,32 +138,28 @@ def _kept_in(group: str) -> _Keep:
 _keep_search, _keep_sampling, _keep_engine = map(_kept_in, ("search", "sampling", "engine"))
 
 
-def _turned_off(setting: str) -> _Keep:
-    """A callback for a flag that turns off a setting which is on by default."""
-
-    def turn_off(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
-        chosen = ctx.params.setdefault("search", {})
-        if value:
-            chosen[setting] = False
-
-    return turn_off
-
-
-def _keep_choice(ctx: click.Context, parameter: click.Parameter, value: bool | None) -> None:
-    """Keep the value of a flag of which False is a choice too."""
-    chosen = ctx.params.setdefault("search", {})
-    if value is not None:
-        chosen[parameter.name] = value
-
-
 def _option(
-    name: str, kind: Any, text: str, keep: _Keep = _keep_search
+    names: str | Sequence[str], kind: Any, text: str, keep: _Keep = _keep_search
 ) -> Callable[[_Command], _Command]:
-    return click.option(name, type=kind, expose_value=False, callback=keep, help=text)
+    """An option of a group; the first of its long names is that of the setting."""
+    given = [names] if isinstance(names, str) else names
+    return click.option(*given, type=kind, expose_value=False, callback=keep, help=text)
 
 
-def _flag(name: str, text: str, keep: _Keep = _keep_search) -> Callable[[_Command], _Command]:
-    return click.option(name, is_flag=True, expose_value=False, callback=keep, help=text)
+def _flag(
+    name: str, text: str, keep: _Keep = _keep_search, *, turns_off: str | None = None
+) -> Callable[[_Command], _Command]:
+    """A flag that turns a setting on; or, by ``turns_off``, off the one of that name."""
+    names = [name] if turns_off is None else [name, turns_off]
+    return click.option(
+        *names,
+        is_flag=True,
+        flag_value=turns_off is None,
+        default=None,
+        expose_value=False,
+        callback=keep,
+        help=text,
+    )
 
 
 def _several(name: str, setting: str, text: str) -> Callable[[_Command], _Command]:
@@ -157,7 +168,7 @@ def _several(name: str, setting: str, text: str) -> Callable[[_Command], _Comman
     )
 
 
-def _all_of(options: Sequence[Any]) -> Callable[[_Command], _Command]:
+def all_of(options: Sequence[Any]) -> Callable[[_Command], _Command]:
     """A decorator that gives a command these options, in the order of its ``--help``."""
 
     def decorate(command: _Command) -> _Command:
@@ -168,31 +179,14 @@ def _all_of(options: Sequence[Any]) -> Callable[[_Command], _Command]:
     return decorate
 
 
-_beam_size_option = click.option(
-    "-b",
-    "--beam-size",
-    "--beam",
-    "--num-beams",
-    type=int,
-    expose_value=False,
-    callback=_keep_search,
-    help="Hypotheses followed at a time; 1 is greedy search.",
+_beam_size_option = _option(
+    ("-b", "--beam-size", "--beam", "--num-beams"),
+    int,
+    "Hypotheses followed at a time; 1 is greedy search.",
 )
-_n_best_option = click.option(
-    "-n",
-    "--n-best",
-    type=int,
-    expose_value=False,
-    callback=_keep_search,
-    help="Translations kept for each sentence.",
-)
-_max_length_option = click.option(
-    "--max-length",
-    "--max-new-tokens",
-    type=int,
-    expose_value=False,
-    callback=_keep_search,
-    help="Longest translation, in tokens.",
+_n_best_option = _option(("-n", "--n-best"), int, "Translations kept for each sentence.")
+_max_length_option = _option(
+    ("--max-length", "--max-new-tokens"), int, "Longest translation, in tokens."
 )
 _patience_option = _option(
     "--patience",
@@ -205,7 +199,7 @@ length_penalty_option = _option(
 
 mbr_option = _flag("--mbr", "Of beam-size candidates take the one most like all of them, by chrF.")
 
-search_options = _all_of(
+search_options = all_of(
     [
         _beam_size_option,
         _n_best_option,
@@ -214,16 +208,16 @@ search_options = _all_of(
         length_penalty_option,
     ]
 )
-continuation_options = _all_of(
+continuation_options = all_of(
     [_beam_size_option, _n_best_option, _patience_option, length_penalty_option]
 )
 """Without the length, which ``continue`` counts in its own way."""
-single_search_options = _all_of(
+single_search_options = all_of(
     [_beam_size_option, _max_length_option, _patience_option, length_penalty_option]
 )
 """Without ``--n-best``, for a command that writes one translation per line."""
 
-engine_options = _all_of(
+engine_options = all_of(
     [
         _option(
             "--engine",
@@ -269,9 +263,9 @@ _SAMPLING = [
         "--seed", int, "With --sample: the same seed draws the same translations.", _keep_sampling
     ),
 ]
-sampling_options = _all_of(_SAMPLING)
+sampling_options = all_of(_SAMPLING)
 
-constraint_options = _all_of(
+constraint_options = all_of(
     [
         _option("--min-length", int, "Shortest translation, in tokens."),
         _option("--coverage-penalty", float, "How much a source token without attention costs."),
@@ -300,25 +294,25 @@ constraint_options = _all_of(
             "--recase/--no-recase",
             default=None,
             expose_value=False,
-            callback=_keep_choice,
+            callback=_keep_search,
             help="Read lines in upper or in title case as lower case.  [default: if the model was"
             " trained for it, else each word as its tokenizer knows it best]",
         ),
         _flag(
             "--no-copy-symbols",
             "Translate emoji, and lines without letters, instead of copying them.",
-            _turned_off("copy_symbols"),
+            turns_off="copy_symbols",
         ),
         _flag(
             "--no-cache",
             "Compute the whole prefix again at every step; slow.",
-            _turned_off("use_cache"),
+            turns_off="use_cache",
         ),
         _flag(
             "--no-mask-at-inference",
             "With --no-cache or --repredict: let earlier words attend to later ones"
             " (docs/ERRATA.md, ER-36).",
-            _turned_off("mask_at_inference"),
+            turns_off="mask_at_inference",
         ),
         _flag("--repredict", "With --beam-size 1: predict all words again at every step."),
     ]

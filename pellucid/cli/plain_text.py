@@ -22,7 +22,6 @@ from pellucid.cli.options import (
 from pellucid.cli.streams import standard_input
 
 if TYPE_CHECKING:
-    from pellucid.decoding.plain_text import Filled
     from pellucid.text.vectors import WordVectors
 
 
@@ -54,7 +53,11 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
     for line in lines:
         filled = fill_masks(model, line, count)
         if as_json:
-            entry = {"text": filled.text, "source": line, "candidates": _named(filled)}
+            named = [
+                [{"token": word, "probability": probability} for word, probability in candidates]
+                for candidates in filled.candidates
+            ]
+            entry = {"text": filled.text, "source": line, "candidates": named}
             click.echo(json.dumps(entry, ensure_ascii=False))
             continue
         click.echo(filled.text)
@@ -62,13 +65,6 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
         for candidates in filled.candidates:
             words = (f"{word} {probability:.1%}" for word, probability in islice(candidates, count))
             click.echo("  " + "  ".join(words))
-
-
-def _named(filled: "Filled") -> list[list[dict[str, object]]]:
-    return [
-        [{"token": word, "probability": probability} for word, probability in candidates]
-        for candidates in filled.candidates
-    ]
 
 
 @click.command("continue")

@@ -41,7 +41,9 @@ def runs(folder: Path, as_json: bool) -> None:
     summaries = by_score([summarize(run) for run in find_runs(folder)])
     if as_json:
         table = {"runs": [each.to_dict() for each in summaries]}
-        click.echo(_as_text(json.dumps(table, ensure_ascii=False)))
+        # The bytes of a file's name that are not UTF-8 become escapes, which JSON has too.
+        text = json.dumps(table, ensure_ascii=False)
+        click.echo(text.encode("utf-8", "backslashreplace").decode("utf-8"))
         return
 
     if not summaries:
@@ -83,11 +85,6 @@ def _name(path: Path, folder: Path) -> str:
     return visible(str(path) if path == folder else str(path.relative_to(folder)))
 
 
-def _as_text(name: str) -> str:
-    """The bytes of a file's name that are not UTF-8 as escapes, which JSON has too."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def _cells(summary: "RunSummary") -> tuple[str, ...]:
     best = ""
     if summary.figure is not None and summary.best is not None:
@@ -115,9 +112,8 @@ def _decimal(value: float, digits: int) -> str:
 def _short(count: int) -> str:
     """The count with three significant digits and a unit, such as 4.5M."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if count >= size:
-            shown = f"{count / size:.3g}"
-            return f"{shown}{unit}"
+        if count >= 0.9995 * size:  # which three digits round to a whole unit
+            return f"{count / size:.3g}{unit}"
     return str(count)
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pellucid.backends import ComputeType, EngineName
-from pellucid.cli.options import FiniteRange, require_model
+from pellucid.cli.options import FiniteRange, all_of, require_model
 from pellucid.cli.streams import visible
 from pellucid.core import system
 from pellucid.core.errors import (
@@ -40,17 +40,15 @@ from pellucid.serve.server import SHARED_FIGURES
 from pellucid.serve.server.starting import answer_while_starting
 
 if TYPE_CHECKING:
-    from pellucid.serve.http.serving import Serving
     from pellucid.serve.models import ModelPlace
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_KEY = "pellucid.serve"
 
 
-def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if parameter.name is not None:
-        ctx.meta.setdefault(_KEY, {})[parameter.name] = value
+def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep the value of an option in the argument ``options`` of the command."""
+    ctx.params.setdefault("options", {})[parameter.name] = value
 
 
 def _option(name: str, default: Any, text: str, kind: Any = None) -> Callable[[_Command], _Command]:
@@ -60,19 +58,19 @@ def _option(name: str, default: Any, text: str, kind: Any = None) -> Callable[[_
         type=kind,
         show_default=default is not None,
         expose_value=False,
-        callback=_remember,
+        callback=_keep,
         help=text,
     )
 
 
 def _several(name: str, metavar: str, text: str) -> Callable[[_Command], _Command]:
     return click.option(
-        name, multiple=True, metavar=metavar, expose_value=False, callback=_remember, help=text
+        name, multiple=True, metavar=metavar, expose_value=False, callback=_keep, help=text
     )
 
 
 def _flag(name: str, text: str) -> Callable[[_Command], _Command]:
-    return click.option(name, is_flag=True, expose_value=False, callback=_remember, help=text)
+    return click.option(name, is_flag=True, expose_value=False, callback=_keep, help=text)
 
 
 _OPTIONS = [
@@ -125,12 +123,7 @@ _OPTIONS = [
         click.Choice(["text", "json"]),
     ),
     _flag("--log-text", "Write the text of users to the log."),
-]
-
-
-def _limit_options() -> list[Callable[[_Command], _Command]]:
-    """An option for each field of ``Limits``; its docstring is the help text."""
-    return [
+    *(
         _option(
             "--" + name.replace("_", "-"),
             field.default,
@@ -138,24 +131,8 @@ def _limit_options() -> list[Callable[[_Command], _Command]]:
             field.annotation,
         )
         for name, field in Limits.model_fields.items()
-    ]
-
-
-def serve_options(command: _Command) -> _Command:
-    """Give a command all options of the server."""
-    for option in reversed([*_OPTIONS, *_limit_options()]):
-        command = option(command)
-    return command
-
-
-def given_options(ctx: click.Context) -> dict[str, Any]:
-    """The options of the running command by name, with ``_`` for ``-``."""
-    return dict(ctx.meta[_KEY])
-
-
-def given_limits(options: dict[str, Any]) -> Limits:
-    """The limits among the options. Raises ConfigError."""
-    return Limits.parse({name: options[name] for name in Limits.model_fields}, "limits")
+    ),
+]
 
 
 _FOLDERS = "pellucid-figures-"
@@ -171,9 +148,9 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]
 
 @click.command()
 @click.argument("bundles", nargs=-1, required=True, metavar="[NAME=]BUNDLE...")
-@serve_options
-@click.pass_context
-def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
+@all_of(_OPTIONS)
+@click.pass_obj
+def serve(obj: dict[str, bool], bundles: tuple[str, ...], options: dict[str, Any]) -> None:
     """Answer requests over HTTP with each BUNDLE: a bundle folder, a run folder or hf://ORG/NAME.
 
     The printed address shows a page to try it, and describes its interface at /docs. The
@@ -190,12 +167,10 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
         raise UnsupportedSystemError("the server")
 
     # Wrong options fail first, before the port is opened.
-    options = given_options(ctx)
     keys = _read_keys(options["api_key_file"])
     _check_exposure(options["host"], has_key=bool(keys), is_open=options["insecure_no_auth"])
-    limits = given_limits(options)
-    _hosts(options)
-    _origins(options)
+    limits = Limits.parse({name: options[name] for name in Limits.model_fields}, "limits")
+    hosts, origins = _hosts(options), _origins(options)
     _raise_open_files(limits.max_connections)
 
     for each in bundles:
@@ -223,8 +198,27 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
         except ModuleNotFoundError as error:
             raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
 
-        serving = _serving(bundles, options, keys, shared)
-        _log_in_lines(quiet=ctx.find_root().obj["quiet"], kind=options["log_format"])
+        from pellucid.serve.http.serving import Serving
+        from pellucid.serve.server.auth import KeyRing
+        from pellucid.serve.server.guard import Policy
+
+        serving = Serving(
+            places=_places(bundles, options),
+            limits=limits,
+            shared=shared,
+            policy=Policy(
+                keys=KeyRing(keys),
+                hosts=hosts,
+                origins=origins,
+                log_text=options["log_text"],
+            ),
+            batch_wait_seconds=options["batch_wait_ms"] / 1000,
+            threads=options["threads"],
+            workers=options["workers"],
+            cache_bytes=options["cache_bytes"],
+            read_keys=functools.partial(_read_keys, options["api_key_file"]) if keys else None,
+        )
+        _log_in_lines(quiet=obj["quiet"], kind=options["log_format"])
 
         def announce() -> None:
             for place in serving.places:
@@ -241,32 +235,6 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
 def _leave(_number: int, _frame: FrameType | None) -> None:
     """Exit on SIGTERM while the server is still starting."""
     sys.exit(0)
-
-
-def _serving(
-    bundles: tuple[str, ...], options: dict[str, Any], keys: list[str], shared: Path | None
-) -> "Serving":
-    """The models and how to serve them. Raises ConfigError, and InputMissingError for a bundle."""
-    from pellucid.serve.http.serving import Serving
-    from pellucid.serve.server.auth import KeyRing
-    from pellucid.serve.server.guard import Policy
-
-    return Serving(
-        places=_places(bundles, options),
-        limits=given_limits(options),
-        shared=shared,
-        policy=Policy(
-            keys=KeyRing(keys),
-            hosts=_hosts(options),
-            origins=_origins(options),
-            log_text=options["log_text"],
-        ),
-        batch_wait_seconds=options["batch_wait_ms"] / 1000,
-        threads=options["threads"],
-        workers=options["workers"],
-        cache_bytes=options["cache_bytes"],
-        read_keys=functools.partial(_read_keys, options["api_key_file"]) if keys else None,
-    )
 
 
 @contextlib.contextmanager

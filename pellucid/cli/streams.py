@@ -195,6 +195,8 @@ def opened(output: str) -> Iterator[IO[bytes]]:
         with write_errors(Path("standard output")):
             yield standard_output()
             standard_output().flush()
+    elif output.endswith("/"):  # which a path loses: a file of that name would be written
+        raise WriteError(f"-o must name a file, {output} is a folder")
     elif is_plain_output(output):
         # Written beside the file and renamed, so that an interrupted run leaves the old one.
         with open_user_file(Path(output)) as out:

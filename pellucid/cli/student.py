@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pellucid.training.config import RunConfig
     from pellucid.training.journal import Listener
     from pellucid.training.recipe import Recipe
-    from pellucid.training.synthesis import Finish
 
 STUDENT_SETTINGS = (
     "tokenizer.kind=unigram",
@@ -207,9 +206,7 @@ def _begin(folder: Path, order: Order) -> None:
 
     Until the student's run has begun, what only concerns the run may change.
     """
-    table = json.loads(json.dumps(dataclasses.asdict(order)))
-    hashes = _hashes_of_lines(order)
-    table |= hashes
+    table = json.loads(json.dumps(dataclasses.asdict(order))) | _hashes_of_lines(order)
     plan = folder / _PLAN
     if not plan.exists():
         from pellucid.core.errors import OutputExistsError
@@ -221,8 +218,7 @@ def _begin(folder: Path, order: Order) -> None:
             )
         folder.mkdir(parents=True, exist_ok=True)
     else:
-        # a plan that was written without them says nothing of the lines
-        kept = {**hashes, **_read_plan(plan)}
+        kept = _read_plan(plan)
         differ = sorted(name for name in table if _compared(kept, name) != _compared(table, name))
         if not differ:
             return
@@ -239,13 +235,13 @@ def _begin(folder: Path, order: Order) -> None:
 
 
 def _read_plan(plan: Path) -> dict[str, Any]:
-    """The order that is kept, with the defaults of what it was written before."""
+    """The order that is kept, with the defaults of settings of the search that are newer."""
     from pellucid.decoding.config import DecodingConfig
 
     try:
         kept = json.loads(plan.read_text("utf-8"))
         search = {**DecodingConfig().model_dump(mode="json"), **kept["search"]}
-        return {"from_teacher": False, "aligned": False, **kept, "search": search}
+        return {**kept, "search": search}
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptError(
             f"{plan} is not as it was written", hint="choose another --student"
@@ -329,8 +325,7 @@ def _train(teacher: "Translator", folder: Path, order: Order, *, quiet: bool) ->
         if (run / CONFIG_FILE).exists():  # what was chosen for a run that was stopped
             config = read_config(str(run / CONFIG_FILE), [])
         else:
-            choose = _choose_copy if order.from_teacher else _choose
-            config, recipe = choose(teacher, folder, order)
+            config, recipe = _choose(teacher, folder, order)
             listener = keeping(recipe, run, display.hear)
         stop = display.counting(config, StopRequests())
         # another folder goes on from its newest checkpoint, and says so if it has none
@@ -344,34 +339,21 @@ def _train(teacher: "Translator", folder: Path, order: Order, *, quiet: bool) ->
     return 0
 
 
-def _choose(teacher: "Translator", folder: Path, order: Order) -> tuple["RunConfig", "Recipe"]:  # noqa: ARG001
-    """The config of a student that begins with random numbers, chosen for its text."""
-    from pellucid.training.automatic import choose_config, config_of
+def _choose(teacher: "Translator", folder: Path, order: Order) -> tuple["RunConfig", "Recipe"]:
+    """The config of a student, with updates that are chosen for the text and the machine.
 
-    recipe = choose_config(
-        order.source,
-        str(folder / _TAUGHT),
-        minutes=order.minutes,
-        valid=order.valid,
-        overrides=(*STUDENT_SETTINGS, *_overrides(folder, order)),
-    )
-    return config_of(recipe), recipe
-
-
-def _choose_copy(teacher: "Translator", folder: Path, order: Order) -> tuple["RunConfig", "Recipe"]:
-    """The config of a student that begins as a copy of ``teacher``: its model is the teacher's but
-    for the decoder, and its updates are chosen for the text and the machine."""
+    A student that begins as a copy of ``teacher`` has its model, but for the decoder.
+    """
     from pellucid.bundle import Bundle
     from pellucid.evaluation.signature import bundle_hash
-    from pellucid.training.automatic import choose_config
+    from pellucid.training.automatic import choose_config, config_of
     from pellucid.training.presets import read_overrides
     from pellucid.training.shrinking import copy_recipe, save_shrunk, settings_of_copy, shrunk
 
-    settings = _overrides(folder, order)
+    settings, copy = _overrides(folder, order), folder / _COPY
     own = read_overrides(settings)
-    copy = folder / _COPY
-    assert isinstance(teacher.bundle, Bundle), "an ensemble is refused with --from-teacher"
-    if not copy.exists():
+    if order.from_teacher and not copy.exists():
+        assert isinstance(teacher.bundle, Bundle), "an ensemble is refused with --from-teacher"
         student = shrunk(teacher.bundle, *_decoder_of_copy(own), own.get("training.seed", 1))
         save_shrunk(copy, student, bundle_hash(teacher.bundle.manifest))
 
@@ -380,8 +362,14 @@ def _choose_copy(teacher: "Translator", folder: Path, order: Order) -> tuple["Ru
         str(folder / _TAUGHT),
         minutes=order.minutes,
         valid=order.valid,
-        overrides=(*settings_of_copy(copy), *settings),
+        overrides=(
+            *(settings_of_copy(copy) if order.from_teacher else STUDENT_SETTINGS),
+            *settings,
+        ),
     )
+    if not order.from_teacher:
+        return config_of(chosen), chosen
+    assert isinstance(teacher.bundle, Bundle), "an ensemble is refused with --from-teacher"
     return copy_recipe(chosen, copy, teacher.bundle, own)
 
 
@@ -464,30 +452,3 @@ def _read_files(files: Path) -> "Bundle":
 
     vocabularies = sorted(files.glob("*.spm"))  # source.spm, target.spm; or vocab.spm
     return read_marian(files / NAMES["int8"], (vocabularies[0], vocabularies[-1]))
-
-
-def order_of(
-    translator: "Translator",
-    source: str,
-    valid: tuple[str, str],
-    minutes: float,
-    settings: Sequence[str],
-    finish: "Finish",
-    *,
-    from_teacher: bool = False,
-    aligned: bool = False,
-) -> Order:
-    """The order of a command: the teacher by its hash, and its search by every setting."""
-    from pellucid.evaluation.signature import bundle_hash, manifest_of
-
-    return Order(
-        teacher=bundle_hash(manifest_of(translator)),
-        source=source,
-        valid=valid,
-        minutes=minutes,
-        settings=tuple(settings),
-        search=translator.settings.model_dump(mode="json"),
-        finish={"reference": str(finish.reference or ""), "measure": finish.measure},
-        from_teacher=from_teacher,
-        aligned=aligned,
-    )

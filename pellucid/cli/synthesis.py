@@ -127,7 +127,13 @@ def distill(
         )
     if from_teacher and others:
         raise click.UsageError("--from-teacher copies one teacher, so it excludes --with")
-    _check_choice(reference, measure, search)
+    n_best = search.get("n_best", 1)
+    if reference is None and (measure is not None or n_best > 1):
+        raise click.UsageError("--measure and --n-best go with --reference")
+    if reference is not None and "n_best" in search and n_best == 1:
+        raise click.UsageError("--reference needs several translations: --n-best 2 or more")
+    if reference is not None and search.get("beam_size") == 1:
+        raise click.UsageError("--reference needs several translations: --beam-size 2 or more")
 
     for model in (teacher, *others):
         require_model(model)
@@ -157,16 +163,18 @@ def distill(
             click.echo(out)
         return code
 
-    from pellucid.cli.student import make_student, order_of
+    from pellucid.cli.student import Order, make_student
+    from pellucid.evaluation.signature import bundle_hash, manifest_of
 
     assert valid is not None
-    order = order_of(
-        translator,
-        source,
-        valid,
-        minutes or _STUDENT_MINUTES,
-        overrides,
-        finish,
+    order = Order(
+        teacher=bundle_hash(manifest_of(translator)),
+        source=source,
+        valid=valid,
+        minutes=minutes or _STUDENT_MINUTES,
+        settings=overrides,
+        search=settings.model_dump(mode="json"),
+        finish={"reference": str(reference or ""), "measure": finish.measure},
         from_teacher=from_teacher,
         aligned=aligned,
     )
@@ -175,17 +183,6 @@ def distill(
         return _write(translator, source, str(path), finish, quiet=quiet)
 
     return make_student(translator, order, student, write_taught, quiet=quiet)
-
-
-def _check_choice(reference: Path | None, measure: str | None, search: Choices) -> None:
-    """Raise UsageError for options that choose among translations where there is no choice."""
-    n_best = search.get("n_best", 1)
-    if reference is None and (measure is not None or n_best > 1):
-        raise click.UsageError("--measure and --n-best go with --reference")
-    if reference is not None and "n_best" in search and n_best == 1:
-        raise click.UsageError("--reference needs several translations: --n-best 2 or more")
-    if reference is not None and search.get("beam_size") == 1:
-        raise click.UsageError("--reference needs several translations: --beam-size 2 or more")
 
 
 @click.command()

@@ -132,6 +132,8 @@ def train(
     # Wrong options, names and settings are refused before PyTorch is loaded, which takes seconds.
     if dry_run and resume:
         raise click.UsageError("--dry-run starts from the beginning; leave --resume out")
+    if save_config is not None and (dry_run or resume):
+        raise click.UsageError("--save-config trains nothing; leave --dry-run and --resume out")
     # read by hand, as RANK below
     is_alone = os.environ.get("WORLD_SIZE", "1") in ("", "1")
     if dry_run and not is_alone:
@@ -147,7 +149,10 @@ def train(
         _refuse_to_save(save_config, is_chosen=is_chosen)
     if is_chosen:
         _refuse_what_has_no_recipe(init, is_alone=is_alone)
-        read_overrides(overrides)
+        given = read_overrides(overrides)
+        for name in ("data.source", "data.target"):
+            if name in given:
+                raise click.UsageError(f"SOURCE and TARGET are the text; leave out --set {name}.")
     elif not are_text_files:
         _read(texts[0], minutes, valid, overrides, init)
     # A resumed run and a config that is only saved do not claim the folder. Of several processes
@@ -183,7 +188,9 @@ def train(
             if are_text_files:  # a stopped run goes on with what was chosen for it
                 # Choosing again could give other settings, because the machine is timed again.
                 name = str(folder / CONFIG_FILE)
-                overrides = (*_data_overrides(texts), *overrides)
+                sides = zip(("source", "target"), texts, strict=False)
+                named = (f"data.{side}={json.dumps(path)}" for side, path in sides)
+                overrides = (*named, *overrides)  # so that no run is resumed with others
             config = _read(name, minutes, valid, overrides, init)
             config = _without_limits(config, overrides) if has_no_clock else config
 
@@ -201,7 +208,11 @@ def train(
 
     # What follows prints its own lines, which the progress display would overwrite.
     if save_config is not None and recipe is not None:
-        return _save(recipe, save_config)
+        from pellucid.core.files import write_user_file
+
+        write_user_file(save_config, recipe.to_toml().encode())
+        click.echo(str(save_config))
+        return 0
     if dry_run:
         return show_dry_run(config, folder, quiet=quiet)
 
@@ -210,7 +221,9 @@ def train(
 
     if result.reason in EXIT_CODES:
         if world.is_first:
-            options = [*_set(overrides), *_files_and_minutes(minutes, valid)]
+            options = [part for override in overrides for part in ("--set", override)]
+            options += [] if minutes is None else ["--minutes", f"{minutes:g}"]
+            options += [] if valid is None else ["--valid", *valid]
             if has_no_clock:  # ``overrides`` has the passes, but not that they alone count
                 options += ["--epochs", str(epochs)]
             if init is not None:
@@ -391,12 +404,6 @@ def _without_limits(config: "RunConfig", overrides: tuple[str, ...]) -> "RunConf
     return RunConfig.parse(table)
 
 
-def _data_overrides(texts: tuple[str, ...]) -> list[str]:
-    """The files as settings, so that a run is not resumed with others."""
-    sides = zip(("source", "target"), texts, strict=False)
-    return [f"data.{side}={json.dumps(path)}" for side, path in sides]
-
-
 def _refuse_to_save(path: Path, *, is_chosen: bool) -> None:
     """Raise for a config that cannot be saved."""
     from pellucid.core.errors import OutputExistsError
@@ -407,25 +414,6 @@ def _refuse_to_save(path: Path, *, is_chosen: bool) -> None:
     # A config may have been edited since: it is never overwritten.
     if path.exists():
         raise OutputExistsError(f"{path} already exists", hint="choose another --save-config")
-
-
-def _save(recipe: "Recipe", path: Path) -> int:
-    """Write the chosen config to a new file."""
-    from pellucid.core.files import write_user_file
-
-    write_user_file(path, recipe.to_toml().encode())
-    click.echo(str(path))
-    return 0
-
-
-def _set(overrides: tuple[str, ...]) -> list[str]:
-    return [part for override in overrides for part in ("--set", override)]
-
-
-def _files_and_minutes(minutes: float | None, valid: tuple[str, str] | None) -> list[str]:
-    """Return the options as they were typed."""
-    options = [] if minutes is None else ["--minutes", f"{minutes:g}"]
-    return options if valid is None else [*options, "--valid", *valid]
 
 
 def show_dry_run(config: "RunConfig", out: Path, *, quiet: bool) -> int:

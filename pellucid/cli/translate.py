@@ -28,6 +28,7 @@ from pellucid.cli.options import (
     is_missing,
     json_lines_option,
     open_translator,
+    refuse_to_replace,
     require_model,
     require_texts,
     search_options,
@@ -46,16 +47,17 @@ if TYPE_CHECKING:
     from pellucid.text.detection import OtherLanguages
 
 
-def plain_line(translation: "Translation") -> str:
+def plain_line(_number: int, translation: "Translation") -> str:
     """The text; with its word alignment, if there is one, as ``text ||| 0-0 1-2``."""
     return f"{_one_line(translation.text)}{_alignment(translation)}\n"
 
 
-def n_best_lines(number: int, translation: "Translation") -> Iterator[str]:
+def n_best_lines(number: int, translation: "Translation") -> str:
     """Each of the n best as ``NUMBER ||| TRANSLATION ||| SCORE``, the form of Moses."""
-    for each in translation.n_best:
-        text = _one_line(each.text)
-        yield f"{number} ||| {text} ||| {each.score:.6f}{_alignment(each)}\n"
+    return "".join(
+        f"{number} ||| {_one_line(each.text)} ||| {each.score:.6f}{_alignment(each)}\n"
+        for each in translation.n_best
+    )
 
 
 def json_line(number: int, translation: "Translation") -> str:
@@ -308,12 +310,10 @@ def translate(
             "--explain-search explains searches of torch in float32, and takes no other --engine or"
             " --compute-type."
         )
-    if explain_search and detect:
-        raise click.UsageError("--explain-search takes no --detect.")
-    if explain_search and glossary is not None:
-        raise click.UsageError("--explain-search takes no --glossary.")
-    if explain_search and below is not None:
-        raise click.UsageError("--explain-search takes no --below.")
+    unused = {"--detect": detect, "--glossary": glossary is not None, "--below": below is not None}
+    for name, is_given in unused.items():
+        if explain_search and is_given:
+            raise click.UsageError(f"--explain-search takes no {name}.")
     if domains and glossary is None:
         raise click.UsageError("--domain must go with --glossary.")
     if part is not None and explain_search:
@@ -329,6 +329,7 @@ def translate(
         require_model(model)
     _refuse_sentence(file, bundle)
     require_texts(file, reference)
+    refuse_to_replace("-o", output, reference, glossary)
 
     from pellucid.text.corpus.lines import iterate_lines
     from pellucid.text.detection import OtherLanguages
@@ -400,11 +401,11 @@ def translate(
         # None leaves the choice to the bundle, which knows what its training text was like.
         translator.split = split
 
-    reports = _Reports(OtherLanguages(translator.source_language) if detect else None)
     # With the lines that are written: each part would count from 1.
     translator.logs_warnings = False
     several = translator.settings.n_best > 1
-    render = reports.reporting(_renderer(as_json=as_json, several=several))
+    write = json_line if as_json else n_best_lines if several else plain_line
+    render = _Renderer(write, OtherLanguages(translator.source_language) if detect else None)
     if part is not None:
         code = write_part(
             translator,
@@ -417,7 +418,7 @@ def translate(
             render=render,
             quiet=obj["quiet"],
         )
-        reports.end()
+        render.end()
         return code
 
     lines = iterate_lines(standard_input() if file == "-" else Path(file))
@@ -433,32 +434,27 @@ def translate(
             if buffer_size is not None:
                 # ``--buffer-size`` is given by those who wait for each line, and by a terminal.
                 out.flush()
-    reports.end()
+    render.end()
     return 0
 
 
-class _Reports:
-    """Logs the warnings of the translations that are written, and of lines in another language."""
+class _Renderer:
+    """Renders each translation by ``write``, and logs its warnings and those of ``others``."""
 
-    def __init__(self, others: "OtherLanguages | None") -> None:
+    def __init__(
+        self, write: Callable[[int, "Translation"], str], others: "OtherLanguages | None"
+    ) -> None:
         from pellucid.decoding.warnings import WarningLog
 
-        self._others = others
+        self._write, self._others = write, others
         self._log = WarningLog()
 
-    def reporting(
-        self, render: Callable[[int, "Translation"], bytes]
-    ) -> Callable[[int, "Translation"], bytes]:
-        """``render``, which also logs the warnings of a translation."""
-
-        def warn_and_render(number: int, translation: "Translation") -> bytes:
-            """Log the warnings of a translation, and render it."""
-            if self._others is not None:
-                self._others.look(number + 1, translation.source)
-            self._log.look(number + 1, translation)
-            return render(number, translation)
-
-        return warn_and_render
+    def __call__(self, number: int, translation: "Translation") -> bytes:
+        """The bytes to write of a translation and its number."""
+        if self._others is not None:
+            self._others.look(number + 1, translation.source)
+        self._log.look(number + 1, translation)
+        return self._write(number, translation).encode()
 
     def end(self) -> None:
         """Log the numbers of the warnings that were not shown."""
@@ -477,15 +473,6 @@ def _refuse_sentence(file: str, bundle: str) -> None:
             f"FILE must be the name of a file, and there is none called {shown(file)}",
             hint=f"echo {shlex.quote(file)} | pellucid translate {shlex.quote(bundle)}",
         )
-
-
-def _renderer(*, as_json: bool, several: bool) -> Callable[[int, "Translation"], bytes]:
-    """The function that turns a translation and its number into the bytes to write."""
-    if as_json:
-        return lambda number, translation: json_line(number, translation).encode()
-    if several:
-        return lambda number, each: "".join(n_best_lines(number, each)).encode()
-    return lambda _, translation: plain_line(translation).encode()
 
 
 def _columns(lines: Iterable[str]) -> Iterator["Request"]:

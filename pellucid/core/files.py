@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import signal
 import stat
 import threading
@@ -651,6 +652,8 @@ def write_errors(path: Path) -> Iterator[None]:
         hint = ""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             hint = "free some disk space and run the command again (train: with --resume)"
+        elif error.errno == errno.ENOENT and not path.parent.exists():
+            hint = f"mkdir -p {shlex.quote(str(path.parent))}"
         raise WriteError(f"cannot write {path}: {error.strerror or error}", hint=hint) from error
 
 

@@ -15,9 +15,9 @@ from pellucid.core.errors import DataError
 from pellucid.core.texts import counted, lines_of
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.warnings import KINDS, WarningKind, kinds_of
-from pellucid.evaluation.judges import Judge
 from pellucid.evaluation.metrics import (
     METRICS,
+    Judge,
     References,
     Scores,
     SentenceScores,
@@ -296,7 +296,9 @@ def read_test_set(
     require_one_side(*map(str, (source, *references)))
     sources = read_lines(source)
     columns = [read_lines(path) for path in references]
-    check_lines({"sources": sources, **_named(columns)})
+    names = [f"references {number}" for number in range(1, len(columns) + 1)]
+    names = names if len(columns) > 1 else ["references"]
+    check_lines({"sources": sources, **dict(zip(names, columns, strict=True))})
     return sources, [list(line) for line in zip(*columns, strict=True)]
 
 
@@ -321,9 +323,3 @@ def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
     # A spreadsheet fills the lines with fewer references with empty cells.
     filled = [[each for each in row[1:] if each.strip()] or row[1:2] for row in rows]
     return [row[0] for row in rows], filled
-
-
-def _named(columns: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
-    if len(columns) == 1:
-        return {"references": columns[0]}
-    return {f"references {number}": column for number, column in enumerate(columns, start=1)}

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, assert_never, get_type_hints
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.texts import check_texts, lines_of, texts_among
@@ -55,6 +55,26 @@ class SentenceScores:
 
 
 @dataclasses.dataclass(frozen=True)
+class Judged:
+    """The scores of a test set by a metric that is a model, in its own unit."""
+
+    score: float
+    """The mean of all lines."""
+    by_sentence: list[float]
+    signature: str
+    """The version of the model, and the hash of its parameters."""
+
+
+class Judge(Protocol):
+    """A model that scores translations."""
+
+    def judge(
+        self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
+    ) -> Judged:
+        """The scores of these lines; a line has one reference."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Output:
     """The translations of a test set, their references, and how both are read.
 
@@ -93,7 +113,15 @@ class Output:
     @functools.cached_property
     def edits(self) -> tuple[int, int]:
         """Word edits to the nearest references, and the words of these."""
-        return _edits(self)
+        edits = words = 0
+        for hypothesis, alternatives in zip(self.hypotheses, self.alternatives, strict=True):
+            tokens = hypothesis.split()
+            right = [alternative.split() for alternative in alternatives]
+            # Of references equally near the longest counts, which gives the lower rate.
+            fewest, minus_length = min((edit_distance(tokens, each), -len(each)) for each in right)
+            edits += fewest
+            words -= minus_length
+        return edits, words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,51 +183,12 @@ def bleu(
     return _BLEU.score(Output(hypotheses, references, tokenize=tokenize))
 
 
-def bleu_lc_tok(
-    hypotheses: Sequence[str], references: References, language: str | None = None
-) -> Score:
-    """BLEU over lower-cased, Moses-normalized and -tokenized text, as Multi30k papers report it.
-
-    ``language`` is that of both arguments; the signature says if it was assumed.
-    Differs: from ``bleu`` in case and tokenization, which is worth up to two points.
-    Raises DataError, or ConfigError for what is not a language code.
-    """
-    return _BLEU_LC_TOK.score(Output(hypotheses, references, language))
-
-
 def chrf(hypotheses: Sequence[str], references: References) -> Score:
     """chrF2, the F-score of character n-grams; higher is better.
 
     Source: Popović (2015), WMT.  Raises DataError.
     """
     return _CHRF.score(Output(hypotheses, references))
-
-
-def chrfpp(hypotheses: Sequence[str], references: References) -> Score:
-    """chrF2++, chrF2 with the n-grams of words up to order 2 as well; higher is better.
-
-    Source: Popović (2017), WMT.  Raises DataError.
-    """
-    return _CHRFPP.score(Output(hypotheses, references))
-
-
-def ter(hypotheses: Sequence[str], references: References) -> Score:
-    """Translation edit rate: edits and shifts per 100 reference words; lower is better.
-
-    Source: Snover et al. (2006), AMTA.  Raises DataError.
-    """
-    return _TER.score(Output(hypotheses, references))
-
-
-def exact_match(hypotheses: Sequence[str], references: References) -> float:
-    """Percent of lines that equal their reference, character for character.
-
-    Raises DataError.
-    """
-    output = Output(hypotheses, references)
-    lines = zip(output.hypotheses, output.alternatives, strict=True)
-    equal = sum(hypothesis in alternatives for hypothesis, alternatives in lines)
-    return 100.0 * equal / len(output.hypotheses)
 
 
 def accepted(references: References) -> list[list[str]]:
@@ -253,28 +242,6 @@ def edit_distance(found: Sequence[str], right: Sequence[str]) -> int:
     return int(above[-1])
 
 
-def _edits(output: Output) -> tuple[int, int]:
-    edits = words = 0
-    for hypothesis, alternatives in zip(output.hypotheses, output.alternatives, strict=True):
-        tokens = hypothesis.split()
-        right = [alternative.split() for alternative in alternatives]
-        # Of references equally near the longest counts, which gives the lower rate.
-        fewest, minus_length = min((edit_distance(tokens, each), -len(each)) for each in right)
-        edits += fewest
-        words -= minus_length
-    return edits, words
-
-
-def _line_error_rate(output: Output) -> float:
-    """Percent of lines that equal none of their accepted references."""
-    # Split and compared as lists: how phones are spaced says nothing.
-    wrong = sum(
-        hypothesis.split() not in [alternative.split() for alternative in alternatives]
-        for hypothesis, alternatives in zip(output.hypotheses, output.alternatives, strict=True)
-    )
-    return 100.0 * wrong / len(output.hypotheses)
-
-
 def references_signature(alternatives: Sequence[Sequence[str]]) -> str:
     """How many references there are for each line, as sacrebleu says it."""
     count = _common_count(alternatives)
@@ -294,14 +261,34 @@ def _common_count(alternatives: Sequence[Sequence[str]]) -> int:
 class _Sacrebleu:
     """A metric of sacrebleu, with the settings used everywhere here."""
 
-    make: Callable[[TokenizerName, bool], "BLEU | CHRF | TER"]
-    """By the tokenizer and ``effective_order``, which is for BLEU of single sentences."""
+    kind: Literal["bleu", "chrf", "ter"]
+    word_order: int = 0
+    """The longest n-grams of words that chrF counts."""
     lc_tok: bool = False
     """Whether Moses lower-cases and tokenizes the text before."""
 
+    def _make(self, output: Output, *, effective_order: bool = False) -> "BLEU | CHRF | TER":
+        """A metric that has not scored yet; ``effective_order`` is for BLEU of single sentences."""
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+        from sacrebleu.metrics.ter import TER
+
+        match self.kind:
+            case "bleu":
+                tokenize = check_tokenizer("none" if self.lc_tok else output.tokenize)
+                # ``force`` takes nothing but sacrebleu's advice away, which names options of its
+                # own; ours is ``scoring.tokenized_problem``.
+                return BLEU(tokenize=tokenize, force=True, effective_order=effective_order)
+            case "chrf":
+                return CHRF(word_order=self.word_order)
+            case "ter":
+                return TER()
+            case _:
+                assert_never(self.kind)
+
     def score(self, output: Output) -> Score:
         """Return the score of all lines together."""
-        metric = self.make(output.tokenize, False)
+        metric = self._make(output)
 
         # sacrebleu takes columns: the first reference of every line, then the second of every line.
         result = metric.corpus_score(
@@ -313,7 +300,7 @@ class _Sacrebleu:
     def sentence_scores(self, output: Output) -> SentenceScores:
         """Return the score of every line by itself, as sacrebleu's ``sentence_score`` gives it."""
         # "effective order": a sentence of three words has no 4-grams, and its BLEU would be 0.
-        metric = self.make(output.tokenize, True)
+        metric = self._make(output, effective_order=True)
 
         # One call for all lines of a side: Moses' tokenizer is slow to call for each.
         read = self._read(output.hypotheses, output)
@@ -329,7 +316,7 @@ class _Sacrebleu:
 
     def statistics(self, output: Output) -> Statistics:
         """The numbers of each sentence whose sum decides the score."""
-        metric = self.make(output.tokenize, False)
+        metric = self._make(output)
         # The rows are private to sacrebleu, but its own tests of significance stand on them.
         rows: list[list[float]] = metric._extract_corpus_statistics(
             self._read(output.hypotheses, output),
@@ -371,32 +358,7 @@ class _Sacrebleu:
         return str(signature)
 
 
-def _make_bleu(tokenize: TokenizerName, effective_order: bool) -> "BLEU":
-    from sacrebleu.metrics.bleu import BLEU
-
-    check_tokenizer(tokenize)  # sacrebleu would download a file that is missing
-    # ``force`` takes nothing but sacrebleu's advice away, which names options of its own; ours is
-    # ``scoring.tokenized_problem``.
-    return BLEU(tokenize=tokenize, force=True, effective_order=effective_order)
-
-
-def _make_chrf(word_order: int) -> "CHRF":
-    from sacrebleu.metrics.chrf import CHRF
-
-    return CHRF(word_order=word_order)
-
-
-def _make_ter() -> "TER":
-    from sacrebleu.metrics.ter import TER
-
-    return TER()
-
-
-_BLEU = _Sacrebleu(_make_bleu)
-_BLEU_LC_TOK = _Sacrebleu(lambda _, effective: _make_bleu("none", effective), lc_tok=True)
-_CHRF = _Sacrebleu(lambda *_: _make_chrf(word_order=0))
-_CHRFPP = _Sacrebleu(lambda *_: _make_chrf(word_order=2))
-_TER = _Sacrebleu(lambda *_: _make_ter())
+_BLEU, _CHRF = _Sacrebleu("bleu"), _Sacrebleu("chrf")
 
 
 def _sacrebleu(
@@ -417,12 +379,15 @@ def _sacrebleu(
 
 
 def _exact_match(output: Output) -> Score:
-    equal = exact_match(
-        list(normalize_all(output.hypotheses, output.normalization)),
-        [list(normalize_all(line, output.normalization)) for line in output.alternatives],
+    """Percent of lines that equal one of their references, character for character."""
+    form = output.normalization
+    lines = zip(normalize_all(output.hypotheses, form), output.alternatives, strict=True)
+    equal = sum(hypothesis in normalize_all(right, form) for hypothesis, right in lines)
+    suffix = "" if form == "none" else f"|norm:{form}"
+    return Score(
+        100.0 * equal / len(output.hypotheses),
+        f"{references_signature(output.alternatives)}|case:mixed|tok:none{suffix}",
     )
-    form = "" if output.normalization == "none" else f"|norm:{output.normalization}"
-    return Score(equal, f"{references_signature(output.alternatives)}|case:mixed|tok:none{form}")
 
 
 def _wer(output: Output) -> Score | None:
@@ -431,8 +396,13 @@ def _wer(output: Output) -> Score | None:
         return None
     counted = references_signature(output.alternatives)
     if output.pronunciations:
-        # A word is a line here, so that a single wrong phone makes the word wrong.
-        return Score(_line_error_rate(output), f"{counted}|word:line")
+        # A word is a line here, so that a single wrong phone makes the word wrong. Compared as
+        # lists, because how phones are spaced says nothing.
+        wrong = sum(
+            hypothesis.split() not in [each.split() for each in alternatives]
+            for hypothesis, alternatives in zip(output.hypotheses, output.alternatives, strict=True)
+        )
+        return Score(100.0 * wrong / len(output.hypotheses), f"{counted}|word:line")
     return Score(100.0 * edits / words, f"{counted}|case:mixed|tok:none|word:token")
 
 
@@ -454,17 +424,18 @@ class Scores:
     """Cased, detokenized sacreBLEU; its signature names the tokenizer."""
     chrf: Annotated[float, _sacrebleu(_CHRF, in_validation="chrF")]
     """chrF2."""
-    chrfpp: Annotated[float, _sacrebleu(_CHRFPP, alias="chrf++")]
-    """chrF2++: chrF2 with n-grams of words."""
-    ter: Annotated[float, _sacrebleu(_TER, higher_is_better=False)]
-    """Translation edit rate; lower is better."""
+    chrfpp: Annotated[float, _sacrebleu(_Sacrebleu("chrf", word_order=2), alias="chrf++")]
+    """chrF2++: chrF2 with n-grams of words up to order 2 (Popović 2017)."""
+    ter: Annotated[float, _sacrebleu(_Sacrebleu("ter"), higher_is_better=False)]
+    """Translation edit rate: edits and shifts per 100 reference words (Snover et al. 2006)."""
     exact_match: Annotated[
         float,
         Metric(_exact_match, fits=("text", "pronunciations"), in_validation="exact match (%)"),
     ]
     """Lines translated exactly as the reference has it, in the form of ``Output.normalization``."""
-    bleu_lc_tok: Annotated[float, _sacrebleu(_BLEU_LC_TOK)]
-    """BLEU over lower-cased, Moses-tokenized text."""
+    bleu_lc_tok: Annotated[float, _sacrebleu(_Sacrebleu("bleu", lc_tok=True))]
+    """BLEU over lower-cased, Moses-normalized and -tokenized text, as Multi30k papers report it;
+    the signature says if the language was assumed. Up to two points from ``bleu``."""
     wer: Annotated[float | None, Metric(_wer, higher_is_better=False, fits=("pronunciations",))]
     """Word error rate; lower is better. Words to insert, delete or replace per 100 words of the
     nearest references; of pronunciations, percent of the words pronounced as no reference has it.
@@ -486,13 +457,6 @@ COMPARED_BY = tuple(name for name, metric in METRICS.items() if metric.statistic
 """The metrics by which two systems can be compared."""
 VALIDATED = tuple(name for name, metric in METRICS.items() if metric.in_validation is not None)
 """The metrics that every validation of a run computes."""
-
-
-def metric_of(name: str) -> Metric:
-    """The named row of the table. Raises ConfigError for a name it does not have."""
-    if name not in METRICS:
-        raise ConfigError(f"a metric must be one of {', '.join(METRICS)}, got {name!r}")
-    return METRICS[name]
 
 
 def shown_metrics(*, pronunciations: bool) -> tuple[str, ...]:
@@ -519,25 +483,10 @@ def corpus_score(
     to ``wer`` and ``per`` only. Raises as those do, and ConfigError for a name that the table does
     not have.
     """
+    if name not in METRICS:
+        raise ConfigError(f"a metric must be one of {', '.join(METRICS)}, got {name!r}")
     output = Output(hypotheses, references, language, tokenize, pronunciations)
-    return metric_of(name).score(output)
-
-
-def sentence_scores(
-    name: str,
-    hypotheses: Sequence[str],
-    references: References,
-    language: str | None = None,
-    tokenize: TokenizerName = DEFAULT_TOKENIZER,
-    *,
-    pronunciations: bool = False,
-) -> SentenceScores:
-    """The named score of every line by itself.
-
-    Their mean is not the score of the whole text. Arguments and errors as of ``corpus_score``.
-    """
-    output = Output(hypotheses, references, language, tokenize, pronunciations)
-    return metric_of(name).sentence_scores(output)
+    return METRICS[name].score(output)
 
 
 NEAREST_BY = ("bleu", "chrf")
@@ -555,7 +504,8 @@ def nearest(texts: Sequence[str], reference: str, name: str) -> int:
 
     # a sentence without spaces would be one word, right or wrong as a whole
     tokenize: TokenizerName = "char" if SPACELESS_LETTER.search(reference) else DEFAULT_TOKENIZER
-    scores = sentence_scores(name, texts, [reference] * len(texts), tokenize=tokenize).scores
+    output = Output(texts, [reference] * len(texts), tokenize=tokenize)
+    scores = METRICS[name].sentence_scores(output).scores
     return max(range(len(texts)), key=lambda number: scores[number] or 0.0)
 
 

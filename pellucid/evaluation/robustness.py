@@ -7,7 +7,7 @@ so that every model meets the same copies.
 import collections
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pellucid.core.texts import lines_of
 from pellucid.decoding.odd_lines import emoji_of, without_emoji
@@ -129,8 +129,3 @@ def _with_emoji(line: str, number: int) -> str:
     sign, words = EMOJI[number % len(EMOJI)], line.split()
     place = (0, max(1, len(words) // 2), len(words))[number % 3]
     return " ".join([*words[:place], sign, *words[place:]])
-
-
-def as_table(scores: dict[CopyName, CopyScore]) -> dict[str, Any]:
-    """Plain values, as JSON can hold them."""
-    return {name: dataclasses.asdict(score) for name, score in scores.items()}

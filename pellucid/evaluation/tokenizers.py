@@ -126,8 +126,7 @@ def moses_lc_tok(lines: Sequence[str], language: str | None = None) -> list[str]
     ``language`` is a code such as ``de`` or ``pt-BR``; None takes English rules. A language that
     Moses has no rules for is cut as Moses cuts it. Raises ConfigError for what is not a code.
     """
-    code = language_code(language)
-    normalizer, tokenizer = _normalizer(code), _tokenizer(code)
+    normalizer, tokenizer = _moses(language_code(language))
     return [
         # Moses's scripts see the end of the line, and one rule moves a quote because of it.
         str(tokenizer.tokenize(normalizer.normalize(line.lower() + "\n"), return_str=True))
@@ -154,15 +153,8 @@ def language_code(language: str | None) -> str:
 
 
 @functools.cache
-def _normalizer(code: str) -> "MosesPunctNormalizer":
-    from sacremoses import MosesPunctNormalizer
+def _moses(code: str) -> "tuple[MosesPunctNormalizer, MosesTokenizer]":
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     # perl_parity: without it sacremoses differs from the script in some quotes.
-    return MosesPunctNormalizer(lang=code, perl_parity=True)
-
-
-@functools.cache
-def _tokenizer(code: str) -> "MosesTokenizer":
-    from sacremoses import MosesTokenizer
-
-    return MosesTokenizer(lang=code)
+    return MosesPunctNormalizer(lang=code, perl_parity=True), MosesTokenizer(lang=code)

@@ -6,15 +6,12 @@ lists of pairs from them and splits them into training and held-out ones.
 """
 
 from pellucid.phrasebook.corpus import FAMOUS_PAIR, Pair, Splits, Style, generate, split
-from pellucid.phrasebook.lexicon import Entry, lexicon_entries
 
 __all__ = [
     "FAMOUS_PAIR",
-    "Entry",
     "Pair",
     "Splits",
     "Style",
     "generate",
-    "lexicon_entries",
     "split",
 ]

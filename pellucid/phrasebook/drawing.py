@@ -154,7 +154,8 @@ class Drawing:
     def _draw_action(self) -> Said:
         """Somebody does something: a verb with its objects, recipients, places and times."""
         verb = self.pick(self._lexicon.verbs)
-        clause = Clause(self._draw_doer(verb), verb, self._draw_tense())
+        doers = self._living if "animals" in verb.takes else self.people
+        clause = Clause(self._draw_subject(doers), verb, self._draw_tense())
         if verb.takes & _PRESENT_ONLY:
             clause = clause._replace(tense="present")
 
@@ -201,9 +202,6 @@ class Drawing:
 
     def _draw_tense(self) -> str:
         return self.pick(("present", "present", "past", "future"))
-
-    def _draw_doer(self, verb: Verb) -> Subject:
-        return self._draw_subject(self._living if "animals" in verb.takes else self.people)
 
     def _draw_subject(self, nouns: Sequence[Noun]) -> Subject:
         choice = self._draw()

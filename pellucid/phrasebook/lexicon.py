@@ -85,15 +85,6 @@ class Determiner(NamedTuple):
     english: tuple[str, str]
 
 
-class Entry(NamedTuple):
-    """One entry of the lexicon, with every form it can take in a French sentence."""
-
-    kind: str
-    french: str
-    english: str
-    forms: tuple[str, ...]
-
-
 def _irregular(table: str, word: str, regular: str) -> str:
     return str(_IRREGULAR[table].get(word, [regular])[0])
 
@@ -216,27 +207,3 @@ PHRASES = {name: tuple(Word(*row) for row in rows) for name, rows in _EVERYDAY["
 """Phrases that are used as a whole: greetings, answers."""
 ENGLISH_CAPITALS = frozenset(_EVERYDAY["capitals"])
 """English words that are written with a capital letter anywhere, besides names."""
-
-
-def lexicon_entries() -> tuple[Entry, ...]:
-    """Every entry of the plain lexicon, so that one can see that the grammar uses it."""
-    entries: list[Entry] = []
-    for noun in (noun for nouns in PLAIN.nouns.values() for noun in nouns):
-        forms = noun.french[:1] if noun.is_mass or noun.is_proper else noun.french
-        entries.append(Entry(noun.kind, noun.french[0], noun.english[0], forms))
-
-    for adjective in PLAIN.adjectives:
-        written: tuple[str, ...] = (*adjective.french, adjective.liaison)
-        entries.append(Entry("adjective", written[0], adjective.english, written))
-    for verb in (*PLAIN.verbs, ETRE):
-        written = (verb.french, *verb.present, verb.participle)
-        entries.append(Entry("verb", verb.french, verb.english[0], written))
-
-    entries += [Entry("modal", verb.french, verb.english[0], verb.present) for verb in PLAIN.modals]
-    entries += [
-        Entry("determiner", row.french[0], row.english[0], row.french)
-        for row in DETERMINERS.values()
-    ]
-    words = [*PLAIN.places, *(word for group in PLAIN.words.values() for word in group)]
-
-    return (*entries, *(Entry("word", *word, forms=(word.french,)) for word in words))

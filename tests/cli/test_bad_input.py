@@ -631,11 +631,67 @@ def test_a_file_may_be_replaced_by_its_own_translation(tiny_run: Path, tmp_path:
     assert path.read_text(encoding="utf-8") == expected
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("translate run -q", "Before the command it is: pellucid -q translate"),
+        ("train a b --quiet", "Before the command it is: pellucid --quiet train"),
+        ("help", "Did you mean --help?"),
+        ("doctor run --machine", "--machine takes no BUNDLE."),
+        ("inspect RUN a --save x.html --report x.html", "--report write files of their own."),
+        ("train a.fr a.en --save-config a.toml --dry-run", "--save-config trains nothing"),
+        ("train a.fr a.en --save-config a.toml --resume", "--save-config trains nothing"),
+        ("train a.fr a.en --set data.target=b.en", "are the text; leave out --set data.target."),
+    ],
+)
+def test_what_contradicts_itself_or_stands_elsewhere_is_told(
+    tiny_run: Path, tmp_path: Path, command: str, said: str
+):
+    for name in ("a.fr", "a.en"):
+        (tmp_path / name).write_text("le chat\n")
+    result = pellucid(*command.replace("RUN", str(tiny_run)).split(), folder=tmp_path)
+    assert result.code == 2
+    assert said in result.err.splitlines()[-1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.en", "a.fr"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "evaluate RUN t.fr t.en --sentence-scores t.fr",
+        "evaluate RUN t.fr t.en --sentence-scores t.en",
+        "evaluate RUN t.fr t.en --sentence-scores link.fr",
+        "evaluate RUN t.csv#fr t.csv#en --sentence-scores t.csv",
+        "translate RUN t.fr --glossary t.en -o t.en",
+    ],
+)
+def test_text_that_is_read_is_not_replaced(tiny_run: Path, tmp_path: Path, command: str):
+    texts = {"t.fr": "le chat\n", "t.en": "the cat\n", "t.csv": "fr,en\nle chat,the cat\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "link.fr").symlink_to("t.fr")
+    result = pellucid(*command.replace("RUN", str(tiny_run)).split(), folder=tmp_path)
+    assert result.code == 2
+    assert result.err.splitlines()[-1].endswith(" itself: the original would be lost.")
+    assert {name: (tmp_path / name).read_text() for name in texts} == texts
+
+
 def test_an_output_that_cannot_be_written(tiny_run: Path, tmp_path: Path):
     out = tmp_path / "none" / "out.txt"
     result = pellucid("translate", tiny_run, "-o", out, stdin=b"chat\n")
     assert result.code == 74
-    assert result.error_line == f"error: cannot write {out}: No such file or directory"
+    assert result.error_line == (
+        f"error: cannot write {out}: No such file or directory; hint: mkdir -p {out.parent}"
+    )
+
+
+@pytest.mark.parametrize("source", ["lines.txt", "page.html"])
+def test_an_output_that_ends_as_a_folder_is_no_file(tiny_run: Path, tmp_path: Path, source: str):
+    (tmp_path / source).write_text("chat\n")
+    result = pellucid("translate", tiny_run, source, "-o", "none/", folder=tmp_path)
+    assert result.code == 74
+    assert result.error_line == "error: -o must name a file, none/ is a folder"
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")

@@ -171,7 +171,7 @@ def test_json_has_an_entry_for_every_kind(files):
     report = json.loads(said.out)
     assert said.code == 65
     assert report["misalignment"] is None
-    assert report["reasons"] == ["1 lines are not UTF-8"]
+    assert report["reasons"] == ["1 line is not UTF-8"]
     assert report["invalid_utf8"]["count"] == 1
     assert report["invalid_utf8"]["first_lines"] == [201]
     assert report["overlap"]["count"] == 201

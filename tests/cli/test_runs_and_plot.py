@@ -41,6 +41,15 @@ def test_runs_are_listed_the_best_first_within_80_columns(folder: Path):
     assert "broken/config.toml" in result.err
 
 
+@pytest.mark.parametrize(
+    ("parameters", "size"),
+    [(999, "999"), (1_000, "1k"), (999_499, "999k"), (999_500, "1M"), (999_999_999, "1G")],
+)
+def test_a_size_has_the_unit_that_it_is_rounded_to(tmp_path: Path, parameters: int, size: str):
+    make_run(tmp_path / "run", [start(parameters=parameters)])
+    assert pellucid("runs", tmp_path).out.splitlines()[1].split()[2] == size
+
+
 def test_columns_stand_below_each_other_whatever_the_script_of_a_name(tmp_path: Path):
     """A Chinese character takes two columns, an accent by itself none."""
     widths, wide = {"猫の翻訳": 8, "cafe\u0301": 4, "ab": 2}, "猫の翻訳の翻訳機"

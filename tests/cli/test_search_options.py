@@ -217,6 +217,13 @@ def test_scoring_says_how_likely_each_line_and_the_whole_text_is(tiny_run: Path,
     assert [line.split("\t")[0] for line in flat.out.splitlines()] == [
         line.split("\t")[1] for line in flat.out.splitlines()
     ]
+    same = pellucid(
+        "score", tiny_run, sources, targets, "--engine", "torch", "--device", "cpu", "--json"
+    )
+    assert [json.loads(line) for line in same.out.splitlines()] == [*entries, corpus]
+    other = pellucid("score", tiny_run, sources, targets, "--engine", "ctranslate2")
+    assert other.code == 2
+    assert "score computes in torch" in other.err
     named = pellucid("score", tiny_run, targets, sources)
     assert "are source and target exchanged?" in named.err
     targets.write_text("one\n")

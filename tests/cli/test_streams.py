@@ -258,7 +258,9 @@ def test_a_file_of_scores_that_cannot_be_written_costs_no_translation(
     out = tmp_path / "none" / "scores.tsv"
     result = pellucid("evaluate", tiny_run, *write_pair(tmp_path), "--sentence-scores", out)
     assert result.code == 74
-    assert result.error_line == f"error: cannot write {out}: No such file or directory"
+    assert result.error_line == (
+        f"error: cannot write {out}: No such file or directory; hint: mkdir -p {out.parent}"
+    )
     assert result.out == ""
 
 

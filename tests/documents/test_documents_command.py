@@ -64,7 +64,7 @@ def page(tmp_path: Path) -> Path:
         (".", WriteError, "is a folder"),
         ("page.pdf", click.UsageError, "must end as a html does, got 'page.pdf'"),
         ("page.docx", click.UsageError, "is not converted"),
-        ("page.html", click.UsageError, "must not be FILE itself"),
+        ("page.html", click.UsageError, "page.html itself: the original would be lost."),
     ],
 )
 def test_an_output_that_cannot_be_is_refused_before_translating(

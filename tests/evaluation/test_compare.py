@@ -7,7 +7,7 @@ import pytest
 
 from pellucid.core.errors import DataError
 from pellucid.evaluation.compare import compare
-from pellucid.evaluation.metrics import bleu, exact_match
+from pellucid.evaluation.metrics import bleu, corpus_score
 from pellucid.evaluation.significance import PairedScores
 
 REFERENCES = [f"the cat number {number} sleeps on the old red mat" for number in range(30)]
@@ -43,7 +43,10 @@ def test_columns_of_tables_are_compared_as_lists():
     for column in (numpy.array, pandas.Series, pyarrow.array, iter):
         assert compare(*map(column, texts), samples=2) == contest
         assert bleu(column(WORSE), column(REFERENCES)) == bleu(WORSE, REFERENCES)
-        assert exact_match(column(WORSE), column([[line] for line in WORSE])) == 100
+        assert (
+            corpus_score("exact_match", column(WORSE), column([[line] for line in WORSE])).score
+            == 100
+        )
     for wrong, message in (
         (pandas.DataFrame({"a": WORSE}), "baseline lines must be one column of strings, got a t"),
         ([*WORSE[1:], None], "line 30 must be a string, got NoneType"),

@@ -22,14 +22,11 @@ from pellucid.decoding.ensemble import load_ensemble
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.evaluate import are_single_words, evaluate
 from pellucid.evaluation.metrics import (
+    METRICS,
+    Output,
     bleu,
-    bleu_lc_tok,
     chrf,
-    chrfpp,
     corpus_score,
-    exact_match,
-    sentence_scores,
-    ter,
 )
 from pellucid.evaluation.signature import (
     bundle_hash,
@@ -68,9 +65,9 @@ def test_each_figure_is_that_of_its_metric(translator, hypotheses):
     expected = {
         "bleu": bleu(hypotheses, references),
         "chrf": chrf(hypotheses, references),
-        "chrfpp": chrfpp(hypotheses, references),
-        "ter": ter(hypotheses, references),
-        "bleu_lc_tok": bleu_lc_tok(hypotheses, references, "fr"),
+        "chrfpp": corpus_score("chrfpp", hypotheses, references),
+        "ter": corpus_score("ter", hypotheses, references),
+        "bleu_lc_tok": corpus_score("bleu_lc_tok", hypotheses, references, "fr"),
         "wer": corpus_score("wer", hypotheses, references),
     }
     assert expected["wer"].signature == WER_OF_TEXT
@@ -148,7 +145,7 @@ def test_each_line_is_scored_by_itself_where_that_is_asked_for(translator, hypot
     assert "by_sentence" not in evaluate(translator, SOURCES, references).to_dict()
 
     for name in ("bleu", "chrf", "chrfpp", "ter", "bleu_lc_tok"):
-        expected = sentence_scores(name, hypotheses, references, "fr")
+        expected = METRICS[name].sentence_scores(Output(hypotheses, references, "fr"))
         assert result.by_sentence[name].scores == expected.scores
         assert result.by_sentence[name].signature.startswith(f"{expected.signature}|search:")
     assert result.by_sentence["exact_match"].scores == [0, 100, 100, 100, 100]
@@ -225,7 +222,7 @@ def test_references_that_no_translation_can_equal_are_said(
     assert caplog.messages == [problem] * bool(said)
     assert result.signatures["exact_match"].startswith("nrefs:1|case:mixed|tok:none|norm:nfc|")
     assert result.exact_match == (80 if said in ("(U+2011)", "(U+FB01)") else 100)
-    assert exact_match(hypotheses, references) == 80
+    assert corpus_score("exact_match", hypotheses, references).score == 80
     if not said:
         assert (result.bleu, result.chrf) == (pytest.approx(100), pytest.approx(100))
 

@@ -17,7 +17,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.compare import compare
 from pellucid.evaluation.evaluate import evaluate
-from pellucid.evaluation.metrics import bleu, sentence_scores
+from pellucid.evaluation.metrics import METRICS, Output, bleu
 from pellucid.evaluation.scoring import scoring_of
 from pellucid.evaluation.tokenizers import TOKENIZERS, check_tokenizer, tokenizer_for
 
@@ -82,7 +82,7 @@ def test_bleu_by_each_tokenizer_is_sacrebleus_own(name, models, monkeypatch):
     assert ours.signature == str(referee.get_signature())
     assert f"|tok:{name}" in ours.signature
 
-    by_sentence = sentence_scores("bleu", SAID, RIGHT, tokenize=name)
+    by_sentence = METRICS["bleu"].sentence_scores(Output(SAID, RIGHT, tokenize=name))
     single = [
         sacrebleu.sentence_bleu(said, [right], tokenize=name).score
         for said, right in zip(SAID, RIGHT, strict=True)

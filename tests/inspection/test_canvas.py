@@ -6,7 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager, get_font
 
-from pellucid.inspection.figures.canvas import print_style, save_picture
+from pellucid.core.errors import WriteError
+from pellucid.inspection.figures.canvas import check_picture, print_style, save_picture
 
 
 @pytest.mark.parametrize("suffix", [".pdf", ".svg"])
@@ -14,6 +15,21 @@ def test_a_picture_has_no_date_so_that_it_is_the_same_each_time(suffix: str, tmp
     path = tmp_path / f"x{suffix}"
     save_picture(Figure(figsize=(1, 1)), path)
     assert b"Date" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(("suffix", "begins"), [(".PNG", b"\x89PNG"), (".Svg", b"<?xml")])
+def test_the_format_is_that_of_the_suffix_also_in_capitals(
+    suffix: str, begins: bytes, tmp_path: Path
+):
+    path = tmp_path / f"x{suffix}"
+    save_picture(Figure(figsize=(1, 1)), path)
+    assert path.read_bytes().startswith(begins)
+
+
+def test_a_folder_that_is_missing_is_told_before_anything_is_drawn(tmp_path: Path):
+    with pytest.raises(WriteError, match="No such file or directory") as refused:
+        check_picture(tmp_path / "none" / "x.png")
+    assert refused.value.hint == f"mkdir -p {tmp_path / 'none'}"
 
 
 def drawn(text: str, path: Path) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
+from commands import pellucid
 from marian_folders import marian_folder, marian_greedy, open_marian
 from small_bundles import WORDS, our_greedy, sentences, small_bundle
 
@@ -67,6 +68,15 @@ def change_tensors(folder: Path, **changes: torch.Tensor | None) -> None:
     tensors = {**safetensors.torch.load_file(path), **changes}
     kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     safetensors.torch.save_file(kept, path, metadata={"format": "pt"})
+
+
+def test_folders_of_marian_are_compared_as_they_are(opus: Path, tmp_path: Path):
+    (tmp_path / "a.fr").write_text("le chat dort\n" * 3)
+    (tmp_path / "a.en").write_text("the cat sleeps\n" * 3)
+    few = ("--samples", 5, "--max-length", 8)
+    said = pellucid("compare", opus, opus, "a.fr", "a.en", *few, folder=tmp_path)
+    assert said.code == 0, said.err
+    assert said.out.splitlines()[-1] == "0 of 3 translations differ"
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -6,15 +6,45 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
+from typing import NamedTuple
 
 import pytest
 
 from pellucid.core.errors import ConfigError
 from pellucid.phrasebook.corpus import FAMOUS_PAIR, Pair, generate, new_pairs, split
 from pellucid.phrasebook.inflection import begins_with_vowel
-from pellucid.phrasebook.lexicon import AVOIR, PLAIN, lexicon_entries
+from pellucid.phrasebook.lexicon import AVOIR, DETERMINERS, ETRE, PLAIN
 
 MANY = 60_000
+
+
+class Entry(NamedTuple):
+    """One entry of the lexicon, with every form it can take in a French sentence."""
+
+    kind: str
+    french: str
+    english: str
+    forms: tuple[str, ...]
+
+
+def lexicon_entries() -> list[Entry]:
+    entries = []
+    for noun in (noun for nouns in PLAIN.nouns.values() for noun in nouns):
+        forms = noun.french[:1] if noun.is_mass or noun.is_proper else noun.french
+        entries.append(Entry(noun.kind, noun.french[0], noun.english[0], forms))
+    for adjective in PLAIN.adjectives:
+        written: tuple[str, ...] = (*adjective.french, adjective.liaison)
+        entries.append(Entry("adjective", written[0], adjective.english, written))
+    for verb in (*PLAIN.verbs, ETRE):
+        written = (verb.french, *verb.present, verb.participle)
+        entries.append(Entry("verb", verb.french, verb.english[0], written))
+    for verb in PLAIN.modals:
+        entries.append(Entry("modal", verb.french, verb.english[0], verb.present))
+    for row in DETERMINERS.values():
+        entries.append(Entry("determiner", row.french[0], row.english[0], row.french))
+    for word in (*PLAIN.places, *(word for group in PLAIN.words.values() for word in group)):
+        entries.append(Entry("word", *word, forms=(word.french,)))
+    return entries
 
 
 @pytest.fixture(scope="module")

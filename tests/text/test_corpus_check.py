@@ -241,7 +241,7 @@ def test_a_byte_order_mark_is_told_and_no_part_of_the_text(tmp_path, pairs):
 
 def test_reasons_not_to_train(tmp_path, pairs):
     invalid = examine(*write(tmp_path, [*pairs, (b"\xff\xfe", "x")]))
-    assert invalid.reasons == ["1 lines are not UTF-8"]
+    assert invalid.reasons == ["1 line is not UTF-8"]
     copies = examine(*write(tmp_path, [(target, target) for _, target in pairs]))
     assert copies.reasons == ["source and target are the same text"]
     half = [(source, source if row % 3 else target) for row, (source, target) in enumerate(pairs)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pellucid.core.errors import ConfigError, MissingExtraError
-from pellucid.core.files import write_user_file
+from pellucid.core.files import write_errors, write_user_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,9 +74,10 @@ def save_picture(figure: "Figure", path: Path) -> None:
 
     # Some contain the date of their creation otherwise, and would differ each time.
     dates = {".svg": "Date", ".pdf": "CreationDate"}
-    metadata = {dates[path.suffix]: None} if path.suffix in dates else None
+    suffix = path.suffix.lower()
+    metadata = {dates[suffix]: None} if suffix in dates else None
     # Into memory first: a disk that fills up must not leave half a picture.
-    draw_once(figure, buffer, path.suffix, metadata)
+    draw_once(figure, buffer, suffix, metadata)
     write_user_file(path, buffer.getvalue())
 
 
@@ -144,11 +145,14 @@ def _choose_fonts(figure: "Figure") -> None:
 
 
 def check_picture(path: Path) -> None:
-    """Raise ConfigError unless the suffix of ``path`` names a format that can be drawn."""
-    if path.suffix not in (*PICTURE_SUFFIXES, ".pdf"):
+    """Raise ConfigError unless the suffix of ``path`` names a format that can be drawn, WriteError
+    if its folder is not there: before minutes of work."""
+    if path.suffix.lower() not in (*PICTURE_SUFFIXES, ".pdf"):
         raise ConfigError(
             f"a picture must end in {', '.join(PICTURE_SUFFIXES)} or .pdf, got {path.name}"
         )
+    with write_errors(path):
+        path.parent.stat()
 
 
 def _missing() -> MissingExtraError:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import counted
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
 from pellucid.text.check.rules import far_lengths, repeated_pairs, usual_log_ratio
 from pellucid.text.check.scan import LINE_PROBLEMS, LONGEST_LINE, LineProblem, SideScan, scan
@@ -171,7 +172,9 @@ class Diagnosis:
         if self.misalignment is not None:
             problems.append(f"the two sides part near line {self.misalignment.line}")
         if invalid := self.findings["invalid_utf8"].count:
-            problems.append(f"{invalid} lines are not UTF-8")
+            problems.append(
+                f"{counted(invalid, 'line')} {'is' if invalid == 1 else 'are'} not UTF-8"
+            )
 
         empty, too_long = (self.findings[kind].rows for kind in ("empty", "too_long"))
         usable = shared - len(empty)
