@@ -189,5 +189,5 @@ def expectation(
     return Expectation(
         "usable",
         f"{amount}; 29,000 captions had BLEU 40.3 after 30 minutes, 164,000 everyday sentences"
-        " 46.7, and 52.2 after two hours",
+        " 46.7, and 52.1 after two hours",
     )
