@@ -315,7 +315,7 @@ def _warn_of_copies(config: RunConfig, data: TrainingData) -> None:
         for source, reference in pairs
         if not any(map(is_word, source))
     )
-    if wrong >= TRANSLATED_SIGNS * len(pairs):
+    if wrong and wrong >= TRANSLATED_SIGNS * len(pairs):
         _log.warning(
             "%s of %s validation sources have no letter and another translation, and are copied:"
             " --set decoding.copy_symbols=false translates them",
