@@ -62,10 +62,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         "Multi30k English-French, 20 passes", "multi30k", "multi30k-en-fr", _TWENTY_PASSES
     ),
     "en-de-r-drop": Experiment(
-        "Multi30k English-German, R-Drop 1, 30 passes: chosen on val",
+        "Multi30k English-German, R-Drop 1, 20 passes: chosen on val",
         "multi30k",
         "multi30k-en-de-tuning",
-        ("training.r_drop=1", "training.max_epochs=30", "training.max_minutes=100000"),
+        ("training.r_drop=1", "training.max_epochs=20", "training.max_minutes=100000"),
     ),
     "en-de-lower": Experiment(
         "Multi30k English-German, lower-cased and tokenized as papers train on it, 20 passes",
