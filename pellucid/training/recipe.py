@@ -86,13 +86,16 @@ over Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over 6,000 pairs."""
 _MOST_DECAY = 1.6
 """The largest weight decay, as measured with those 6,000 pairs. With some hundred, a pass is a few
 updates, too short an average."""
-_R_DROP = 3.0
+_R_DROP, _STRONG_R_DROP = 1.0, 3.0
+_STRONG_UP_TO = 13_000
+"""α for more pairs, and for at most so many. By beam search 29,000 pairs of Multi30k have 43.3 BLEU
+after 20 passes with 1 (one seed) and 42.4 without it; with 3 they learn more slowly. 6,000 pairs
+have 31.0 after 40 passes with 3 (two seeds), and 28.5 after 20 without it (docs/figures.md)."""
 _R_DROP_PASSES = 40.0
-"""With time for so many passes without it, R-Drop makes half as many and learns more from each. By
-beam search 6,000 pairs of Multi30k have 31.0 BLEU after 40 passes with it (two seeds), and 28.5
-after 20 without it; in the time of these 20, fifteen passes with it have 28.0 (docs/figures.md)."""
-_R_DROP_DECAYED_PASSES = 5.0
-"""With R-Drop the average of weight decay extends over twice as many passes, as it was measured."""
+"""With time for so many passes without it, R-Drop makes half as many and learns more from each. In
+the time of 20 passes over the 6,000 pairs, fifteen with it have 28.0."""
+_STRONG_DECAYED_PASSES = 5.0
+"""The passes of the average with an α of 3 or more; with 1 as without R-Drop. So it was measured."""
 _VECTOR_EPOCHS = 4
 """Reading the pairs so often gives word vectors to start from (docs/training.md, section 3)."""
 _VECTOR_SHARE = 0.05
@@ -263,7 +266,9 @@ def r_drop_for(plan: Plan, given: Mapping[str, Any]) -> float:
 
     if has_other_view or not (is_random and is_measured and plan.learns_sentences_by_muon):
         return 0.0
-    return _R_DROP if plan.passes >= _R_DROP_PASSES else 0.0
+    if plan.passes < _R_DROP_PASSES:
+        return 0.0
+    return _STRONG_R_DROP if plan.facts.pairs <= _STRONG_UP_TO else _R_DROP
 
 
 def regularization_choice(plan: Plan) -> Choice:
@@ -281,7 +286,8 @@ def regularization_choice(plan: Plan) -> Choice:
 
     dropout = 0.2 if plan.passes <= _MANY_PASSES else 0.3
     if plan.learns_sentences_by_muon:
-        averaged = _R_DROP_DECAYED_PASSES if plan.r_drop else _DECAYED_PASSES
+        is_strong = plan.r_drop >= _STRONG_R_DROP
+        averaged = _STRONG_DECAYED_PASSES if is_strong else _DECAYED_PASSES
         wanted = 1 / (averaged * plan.learning_rate * plan.updates_per_pass)
         decay = float(f"{min(wanted, _MOST_DECAY):.2g}")
     else:

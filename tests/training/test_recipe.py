@@ -163,19 +163,22 @@ def test_dropout_rises_with_the_times_the_text_is_read():
 
 def test_a_text_that_would_be_read_often_is_read_half_as_often_with_r_drop():
     """29,000 pairs are read 3.7 times in ten minutes, and 40 times in 108."""
-    assert [r_drop_for(plan(MULTI30K, minutes), {}) for minutes in (10, 107, 108)] == [0, 0, 3]
+    assert [r_drop_for(plan(MULTI30K, minutes), {}) for minutes in (10, 107, 108)] == [0, 0, 1]
     long = plan(MULTI30K, 108)
     assert r_drop_for(long, {"training.r_drop": 1}) == 1
     assert r_drop_for(long, {"training.r_drop": 0}) == 0
     # what else defines a second view
     assert r_drop_for(long, {"training.simcut": 3}) == 0
     assert r_drop_for(long, {"data.cipher_keys": [1]}) == 0
-    assert r_drop_for(long, {"training.simcut": 0.0}) == 3
+    assert r_drop_for(long, {"training.simcut": 0.0}) == 1
     # without dropout both views are the same; an encoder predicts no next token
     assert r_drop_for(long, {"model.dropout": 0.0}) == 0
     assert r_drop_for(long, {"model.kind": "encoder"}) == 0
     assert r_drop_for(dataclasses.replace(long, optimizer="adam"), {}) == 0  # not measured
     assert r_drop_for(plan(CMUDICT, 200), {}) == 0
+    # fewer pairs are read more often, and a stronger one pays
+    few = dataclasses.replace(MULTI30K, pairs=6000)
+    assert r_drop_for(plan(few, 40), {}) == 3
 
     twice = dataclasses.replace(long.pace, seconds=2 * long.pace.seconds)
     chosen = regularization_choice(dataclasses.replace(long, r_drop=3.0, pace=twice))
@@ -188,6 +191,8 @@ def test_a_text_that_would_be_read_often_is_read_half_as_often_with_r_drop():
         "dropout 0.2, weight decay 0.11, R-Drop 3: the text is read about 20.1 times, in two ways"
         " each time"
     )
+    chosen = regularization_choice(dataclasses.replace(long, r_drop=1.0, pace=twice))
+    assert chosen.settings["training.weight_decay"] == 0.23  # 1 / (2.5 · 6e-3 · 290)
 
 
 def test_weight_decay_by_muon_averages_over_two_and_a_half_passes():
