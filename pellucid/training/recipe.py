@@ -95,7 +95,7 @@ _R_DROP_PASSES = 40.0
 """With time for so many passes without it, R-Drop makes half as many and learns more from each. In
 the time of 20 passes over the 6,000 pairs, fifteen with it have 28.0."""
 _STRONG_DECAYED_PASSES = 5.0
-"""The passes of the average with an α of 3 or more; with 1 as without R-Drop. So it was measured."""
+"""Passes of the average with an α of 3 or more; with 1 as without R-Drop. So it was measured."""
 _VECTOR_EPOCHS = 4
 """Reading the pairs so often gives word vectors to start from (docs/training.md, section 3)."""
 _VECTOR_SHARE = 0.05
