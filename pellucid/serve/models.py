@@ -20,6 +20,7 @@ from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.decoding.sentences import knows_single_sentences
 from pellucid.decoding.suspicious import usual_of
 from pellucid.decoding.translator import Translator
 from pellucid.documents.protected import literals_in
@@ -55,6 +56,8 @@ class LoadedModel:
         self.translator = translator
         self.bundle = bundle
         self.settings = translator.settings
+        self.splits = knows_single_sentences(bundle.manifest)
+        """Whether texts are split into sentences; otherwise into lines."""
         self.glossaries = {name: Glossary.read(path) for name, path in place.glossaries}
         self.loaded_at = time.time()
         """When the glossaries were read, in seconds since 1970."""

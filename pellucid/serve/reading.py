@@ -113,7 +113,7 @@ def _units(model: LoadedModel, text: str, limit: int) -> list[Sentence]:
     """The sentences of a text, or its lines if the model was trained on lines of several sentences
     and can read the longest of them.
     """
-    if not model.translator.split:
+    if not model.splits:
         lines = split_lines(text, model.source_language)
         if all(len(ids) <= limit for ids in model.source_ids([each.text for each in lines])):
             return lines

@@ -30,7 +30,7 @@ def multilingual_model() -> SimpleNamespace:
         bundle=SimpleNamespace(source_tokenizer=tokenizer),
         settings=SimpleNamespace(target_code=""),
         source_language="en",
-        translator=SimpleNamespace(split=True),
+        splits=True,
         source_ids=lambda texts: [[7] * len(text.split()) for text in texts],
     )
 
@@ -72,7 +72,7 @@ def test_the_parts_of_a_long_sentence_leave_room_for_the_code():
 def test_a_model_of_lines_of_several_sentences_reads_lines(limit: int, read_as: list[str]):
     """It splits as ``pellucid translate`` does, by the bundle's share of such lines."""
     model = multilingual_model()
-    model.translator.split = False
+    model.splits = False
     text = " A dog. A cat.\n\nA bird.\n"
     [read] = asyncio.run(read_texts(model, TranslateRequest(text=[text]), limit))
     assert [each.text for each in read] == read_as

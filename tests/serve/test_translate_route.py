@@ -2,12 +2,17 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
-from served_models import LINES, translator
+from served_models import LINES, bundle, client_of, make_service, translator
 from starlette.testclient import TestClient
 
+import pellucid
+from pellucid.bundle import save_bundle
+from pellucid.decoding.sentences import SHARE_KEY
 from pellucid.serve.answers import answer_text
+from pellucid.serve.models import ModelPlace, open_model
 from pellucid.serve.schema import OtherWay, SentenceAnswer, TranslateRequest
 from pellucid.text.splitting import split_sentences
 
@@ -53,6 +58,21 @@ def test_a_text_of_several_sentences_keeps_its_spacing(client: TestClient):
         each.text for each in translator().translate(["il pleut.", "nous parlons!", "quoi ?"])
     ]
     assert answer["tokens"] == [token for each in sentences for token in each["tokens"]]
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.05, 2), (0.5, 1)])
+def test_a_bundle_says_whether_its_model_reads_sentences_or_lines(
+    tmp_path: Path, share: float, count: int
+):
+    """As ``pellucid translate`` does: by the share of training lines that hold several."""
+    own = bundle()
+    save_bundle(tmp_path / "m", own, card="", details={"step": 1, SHARE_KEY: share})
+    served = open_model(ModelPlace("m", tmp_path / "m"))
+    with client_of(make_service(None, served)) as client:
+        [answer] = ask(client, text="il pleut. quoi ?")["translations"]
+    assert len(answer["sentences"]) == count
+    alone = pellucid.load(tmp_path / "m", engine="torch").translate("il pleut. quoi ?")
+    assert alone.text == answer["text"]
 
 
 def test_without_split_a_text_is_one_sentence(client: TestClient):
