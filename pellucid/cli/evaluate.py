@@ -239,7 +239,8 @@ def evaluate(
         if file is not None:
             as_objects = address_of(str(sentence_scores)).suffix == ".jsonl"
             rows = _sentence_rows(evaluation, sources, references, metrics, as_json=as_objects)
-            file.writelines(row.encode() + b"\n" for row in rows)
+            for row in rows:  # the writer of zstandard has no writelines
+                file.write(row.encode() + b"\n")
 
     if calibrate:
         _calibrate(bundle, evaluation)

@@ -631,6 +631,10 @@ def test_a_file_may_be_replaced_by_its_own_translation(tiny_run: Path, tmp_path:
     assert path.read_text(encoding="utf-8") == expected
 
 
+def _with_run(command: str, run: Path) -> list[str]:
+    return [str(run) if word == "RUN" else word for word in command.split()]
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -649,7 +653,7 @@ def test_what_contradicts_itself_or_stands_elsewhere_is_told(
 ):
     for name in ("a.fr", "a.en"):
         (tmp_path / name).write_text("le chat\n")
-    result = pellucid(*command.replace("RUN", str(tiny_run)).split(), folder=tmp_path)
+    result = pellucid(*_with_run(command, tiny_run), folder=tmp_path)
     assert result.code == 2
     assert said in result.err.splitlines()[-1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.en", "a.fr"]
@@ -670,7 +674,7 @@ def test_text_that_is_read_is_not_replaced(tiny_run: Path, tmp_path: Path, comma
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "link.fr").symlink_to("t.fr")
-    result = pellucid(*command.replace("RUN", str(tiny_run)).split(), folder=tmp_path)
+    result = pellucid(*_with_run(command, tiny_run), folder=tmp_path)
     assert result.code == 2
     assert result.err.splitlines()[-1].endswith(" itself: the original would be lost.")
     assert {name: (tmp_path / name).read_text() for name in texts} == texts
