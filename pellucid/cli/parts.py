@@ -100,4 +100,5 @@ def join(folder: Path, output: str) -> None:
             pass
     pieces = join_parts(folder)
     with opened(output) as out:
-        out.writelines(pieces)
+        for piece in pieces:  # the writer of zstandard has no writelines
+            out.write(piece)

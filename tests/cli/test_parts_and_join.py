@@ -16,6 +16,7 @@ from pellucid import phrasebook
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import manifest_text
 from pellucid.parts import Part
+from pellucid.text.corpus.lines import read_lines
 
 SEARCH = ("--beam-size", 2, "--max-length", 6, "--buffer-size", 16, "--engine", "ctranslate2")
 LINES = 500
@@ -214,6 +215,14 @@ def test_joining_counts_the_lines_with_a_warning(joined: Path, tmp_path: Path):
         _changed_manifest(path, warnings={"lines": lines, **counts})
     said = pellucid("join", parts, "-o", tmp_path / "out.txt").err
     assert "lines with a warning: unseen 1,200, loop 3; the commands that made" in said
+
+
+@pytest.mark.parametrize("ending", ["gz", "xz", "zst"])
+def test_parts_are_joined_into_a_packed_file(joined: Path, tmp_path: Path, ending: str):
+    plain = pellucid("join", joined / "parts").out
+    result = pellucid("join", joined / "parts", "-o", tmp_path / f"out.txt.{ending}")
+    assert result.code == 0, result.err
+    assert "\n".join(read_lines(tmp_path / f"out.txt.{ending}")) + "\n" == plain
 
 
 def test_lines_of_json_count_through_the_whole_text(french: Path, tiny_run: Path, tmp_path: Path):
