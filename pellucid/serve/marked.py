@@ -148,7 +148,7 @@ class MarkedTexts:
                 translated, found = _translated(
                     documents,
                     ModelTranslator(translator, by),
-                    split=split,
+                    split=split and served.model.splits,
                     by_text=not translator.can_align,
                 )
                 warnings[:] = warnings or found  # those of the best, which is written first

@@ -153,7 +153,7 @@ def _way_out(tokenizer: Tokenizer, what: str, *, given: bool) -> str:
             "the vocabulary of the model that is begun with does not fit: begin with a model for"
             " these languages, or train a new one without --init"
         )
-    if what == "validation":  # the vocabulary knows the training text, or this was said of it
+    if what == "validation":  # the training text was judged before, and is known
         return (
             "name validation text in the languages of the training text, and in its case; or choose"
             " tokenizer.kind=bpe, which spells all text"

@@ -70,7 +70,16 @@ def test_a_bundle_says_whether_its_model_reads_sentences_or_lines(
     served = open_model(ModelPlace("m", tmp_path / "m"))
     with client_of(make_service(None, served)) as client:
         [answer] = ask(client, text="il pleut. quoi ?")["translations"]
+
+        # a text with a placeholder goes another way through the server
+        other = {"text": "il pleut. quoi {name} ?", "source_lang": "FR", "target_lang": "EN"}
+        split, whole = (
+            client.post("/v2/translate", json=other | more).json()["translations"][0]["text"]
+            for more in ({}, {"split_sentences": "0"})
+        )
+
     assert len(answer["sentences"]) == count
+    assert (split == whole) == (count == 1)
     alone = pellucid.load(tmp_path / "m", engine="torch").translate("il pleut. quoi ?")
     assert alone.text == answer["text"]
 

@@ -173,11 +173,11 @@ _QUOTES = np.zeros(256, dtype=np.bool_)
 _QUOTES[[*range(0x90, 0xA0), 0xA6]] = True  # dashes, quotation marks, the ellipsis
 
 LineProblem = Literal[
-    Mark,
     "empty",
     "invalid_utf8",
     "crlf",
     "too_long",
+    Mark,
     "mojibake",
     "markup",
     "tab",
@@ -185,19 +185,7 @@ LineProblem = Literal[
     "not_nfc",
     "invisible",
 ]
-LINE_PROBLEMS: tuple[LineProblem, ...] = (
-    "empty",
-    "invalid_utf8",
-    "crlf",
-    "too_long",
-    *MARKS,
-    "mojibake",
-    "markup",
-    "tab",
-    "subwords",
-    "not_nfc",
-    "invisible",
-)
+LINE_PROBLEMS: tuple[LineProblem, ...] = get_args(LineProblem)
 TRAITS: dict[str, tuple[int, int]] = {
     "digits": (0, 4),
     "end": (4, 4),
