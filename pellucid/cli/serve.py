@@ -15,18 +15,17 @@ import shutil
 import signal
 import socket
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
 from pellucid.backends import ComputeType, EngineName
 from pellucid.cli.options import FiniteRange, all_of, require_model
+from pellucid.cli.signals import leave
 from pellucid.cli.streams import visible
 from pellucid.core import system
 from pellucid.core.errors import (
@@ -179,7 +178,7 @@ def serve(obj: dict[str, bool], bundles: tuple[str, ...], options: dict[str, Any
     # The port is taken before anything heavy is imported: clients wait instead of being refused.
     listener = listen(options["host"], options["port"])
     # Until the workers install their own handlers.
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the models are about to be loaded anyway
 
     # Forked before any heavy import, so that the child answers at once and stays small.
@@ -230,11 +229,6 @@ def serve(obj: dict[str, bool], bundles: tuple[str, ...], options: dict[str, Any
 
         plan = ServerPlan(serving.open, limits, options["workers"])
         run_workers(plan, listener, announce, starting)
-
-
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    """Exit on SIGTERM while the server is still starting."""
-    sys.exit(0)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,8 @@
 
 Python runs the handler of a signal in the main thread, between two of its instructions, and a
 process ends only when all its threads have. So a command could be kept alive by a thread that reads
-a large file, or by one long call of a library in the main thread. A thread of its own hears of the
+a large file, or by one long call of a library in the main thread. And what a handler raises is lost
+in a callback of the garbage collector or of the import system. A thread of its own hears of the
 signal at once, gives the command some seconds to clean up, and then ends the process.
 
 Commands that save before they end (``display.StopRequests``, the server) have handlers of their
@@ -73,6 +74,11 @@ def terminate(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
+def leave(_number: int, _frame: FrameType | None) -> None:
+    """Exit as after success: of a server that is told to stop while it starts."""
+    sys.exit(0)
+
+
 def _stop_telling() -> None:
     # In a fork by another thread than the main one this is not allowed, and not needed.
     with contextlib.suppress(ValueError):
@@ -89,9 +95,9 @@ def _end_soon(heard: int) -> None:
             handler = signal.getsignal(each)
             ends += 1
             # ``terminate`` may have run by now, and set the default.
-            only_raises = handler in (terminate, signal.default_int_handler, signal.SIG_DFL)
-            if only_raises or (handler in _savers and ends > 1):
+            raising = (terminate, leave, signal.default_int_handler, signal.SIG_DFL)
+            if handler in raising or (handler in _savers and ends > 1):
                 time.sleep(GRACE_SECONDS)
                 with contextlib.suppress(OSError):
                     os.write(2, b"interrupted\n" if each == signal.SIGINT else b"")
-                os._exit(128 + each)
+                os._exit(0 if handler is leave else 128 + each)

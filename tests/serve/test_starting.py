@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -112,6 +114,26 @@ def test_sigterm_while_it_starts_ends_it(workers: int, bundle: Path):
         server.signal(signal.SIGTERM)
         wait_until(lambda: not is_answered(server))
         assert is_free(server.port)
+
+
+SWALLOWING = """
+import os, signal, time
+from pellucid.cli.signals import end_on_signals, leave
+
+end_on_signals()
+signal.signal(signal.SIGTERM, leave)
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+except BaseException:
+    time.sleep(60)
+os._exit(1)
+"""
+
+
+def test_sigterm_ends_it_also_where_the_exception_of_its_handler_is_lost():
+    """Python drops one that is raised in a callback, such as the import system has."""
+    assert subprocess.run([sys.executable, "-c", SWALLOWING], check=False).returncode == 0
 
 
 def test_killed_while_it_starts_it_leaves_the_port(bundle: Path):
