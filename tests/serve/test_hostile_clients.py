@@ -75,6 +75,36 @@ def test_broken_and_slow_requests_are_answered_and_closed(
     assert server.translate(LINES[0])
 
 
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://localhost/readyz", "localhost", 200),
+        ("HTTP://LOCALHOST:80/readyz?a=/b", "evil.example", 200),
+        ("https://[::1]:8000/readyz", "localhost", 200),
+        ("http://127.0.0.1?a=1", "localhost", 200),
+        ("http://evil.example/readyz", "localhost", 421),
+        ("http://evil.example", "localhost", 421),
+        ("http://localhost@evil.example/readyz", "localhost", 400),
+        ("http:///readyz", "localhost", 400),
+        ("http://localhost/nothing", "localhost", 404),
+        ("ftp://localhost/readyz", "localhost", 404),
+    ],
+)
+def test_a_target_may_be_a_whole_address_whose_host_counts(
+    server: ServerProcess, target: str, host: str, status: int
+):
+    """RFC 9112, section 3.2.2: it was 404, and with another path the host of the header."""
+    ask = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    assert status_of(server.send(ask.encode())) == status
+
+
+def test_probes_of_balancers_in_http_1_0_name_no_host(server: ServerProcess):
+    """As HAProxy's ``option httpchk GET /readyz`` asks; from HTTP/1.1 on a host is required."""
+    assert status_of(server.send(b"GET /readyz HTTP/1.0\r\n\r\n")) == 200
+    assert status_of(server.send(b"GET http://evil.example/ HTTP/1.0\r\n\r\n")) == 421
+    assert status_of(server.send(b"GET /readyz HTTP/2.0\r\n\r\n")) == 400
+
+
 def test_a_client_that_sends_no_more_gets_its_answers(server: ServerProcess):
     """Half-closed connections, as ``printf ... | nc -N`` makes them."""
     kept_open = GOOD.replace(b"Connection: close\r\n", b"")

@@ -10,6 +10,8 @@ from pellucid.serve.server.limits import ServerLimits
 
 _HOST = re.compile(r"^(?:\[([0-9a-f:.]+)\]|([a-z0-9](?:[a-z0-9._-]{0,252})))(?::(\d{1,5}))?$")
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+_UTF_8 = frozenset(("utf-8", "utf8", "us-ascii", "ascii"))
+"""Charsets whose bytes are UTF-8."""
 LOCAL_NAMES = frozenset(("localhost",))
 
 
@@ -44,15 +46,19 @@ def check_host(scope: Mapping[str, Any], headers: Mapping[str, str], names: Coll
     Another site may resolve its own name to this server's address; the requests of its pages then
     carry that name. IP addresses cannot be rebound and are accepted. Raises RefusedError for names
     that are neither local nor allowed, and unless there is one Host (RFC 9112, section 3.2).
+    HTTP/1.0 may have none, and then there is no host: balancers probe so, and no browser does.
     """
-    if sum(name == b"host" for name, _ in scope["headers"]) != 1:
+    count = sum(name == b"host" for name, _ in scope["headers"])
+    if count == 0 and scope["http_version"] == "1.0":
+        return ""
+    if count != 1:
         raise RefusedError(400, "a request must have exactly one Host header")
     # Host names have no case; the names of the policy are in lower case already.
     host = headers["host"].lower()
     match = _HOST.match(host)
     if match is None:
         raise RefusedError(400, "the Host header is malformed")
-    name = match[1] or match[2]
+    name = match[1] or match[2].removesuffix(".")  # the dot of a whole name (RFC 3986, 3.2.2)
     if not (name in LOCAL_NAMES or name in names or "*" in names or _is_address(name)):
         raise RefusedError(
             421, "this server does not serve this host; see --allowed-host of pellucid serve"
@@ -105,7 +111,7 @@ def media_type_of(headers: Mapping[str, str]) -> str:
     )
     for parameter in parameters:
         name, _, value = parameter.partition("=")
-        if name == "charset" and value.strip('"') not in ("utf-8", "utf8"):
+        if name == "charset" and value.strip("\"'") not in _UTF_8:
             return f"{kind}; charset={value}"
     return kind
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import http
 import logging
+import re
 import socket
 import time
 from collections import Counter
@@ -37,6 +38,9 @@ _LOG_EVERY_SECONDS = 10.0
 _PROBE_SECONDS = 0.25
 """How often a client that has closed its sending half is checked for being there."""
 _PHRASES = {status.value: status.phrase for status in http.HTTPStatus}
+_ABSOLUTE = re.compile(rb"(?i:https?)://([^/?]*)")
+"""The scheme and the authority of a request target in absolute form."""
+Headers = list[tuple[bytes, bytes]]
 _NO_MORE = (h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
 """States of a client whose further bytes are ignored."""
 
@@ -255,7 +259,8 @@ class Connection(asyncio.Protocol):
             self._answer_and_close(411, "the body must have a Content-Length")
             return
 
-        path, _, query = request.target.partition(b"?")
+        target, headers = _in_origin_form(request.target, headers)
+        path, _, query = target.partition(b"?")
         scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -383,6 +388,19 @@ class Connection(asyncio.Protocol):
         with contextlib.suppress(OSError):
             return own.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
         return True
+
+
+def _in_origin_form(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
+    """The target of a request and its headers, where the target may be a whole address, as clients
+    write it that take this server for a proxy: the authority in it stands for the Host header
+    (RFC 9112, section 3.2.2).
+    """
+    whole = _ABSOLUTE.match(target)
+    if whole is None:
+        return target, headers
+    others = [each for each in headers if each[0] != b"host"]
+    rest = target[whole.end() :]
+    return rest if rest.startswith(b"/") else b"/" + rest, [*others, (b"host", whole[1])]
 
 
 class Exchange:
