@@ -63,7 +63,7 @@ async def read_body(receive: Receive, most: int) -> bytes:
 def read_json(received: Received, limits: ServerLimits) -> Any:
     """The value of a body in JSON."""
     if received.kind != JSON:
-        raise RefusedError(415, f"the body must be {JSON} in UTF-8")
+        raise RefusedError(415, f"the body must be {JSON} in UTF-8, and its Content-Type say so")
     return parse_json(received.body, limits)
 
 

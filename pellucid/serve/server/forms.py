@@ -1,6 +1,7 @@
 """Forms, URL-encoded or multipart (RFC 7578), parsed within bounds by the standard library."""
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Mapping
 from email.message import Message
@@ -9,7 +10,7 @@ from email.utils import collapse_rfc2231_value
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pellucid.serve.server.body import Received, read_json
+from pellucid.serve.server.body import JSON, Received, read_json
 from pellucid.serve.server.errors import FieldProblem, InvalidError, RefusedError, refuse
 from pellucid.serve.server.limits import ServerLimits
 
@@ -21,6 +22,8 @@ _LONGEST_BOUNDARY = 70
 """Characters; RFC 2046, §5.1.1."""
 _LONGEST_PART_HEAD = 1024
 """Bytes of the headers of one part of a form."""
+_EMPTY_FIELDS = re.compile(rb"\A&+|&+\Z|&+(?=&)")
+"""Nothing between two ``&``, or before or behind one, is no field (URL Standard, section 5.1)."""
 
 Fields = list[tuple[str, str]]
 """Names and values of a form in their order."""
@@ -46,6 +49,8 @@ def read_form(received: Received) -> Fields:
     """The fields of the query string and the body. Raises RefusedError, also for a file."""
     fields = _form_fields(received.query)
     if received.kind != PARTS:
+        if received.body.lstrip()[:1] == b"{":  # as curl sends what has no Content-Type
+            raise RefusedError(400, f"a body in JSON needs the Content-Type {JSON}")
         return fields + _form_fields(received.body)
 
     for part in _split_parts(received.body, received.headers["content-type"]):
@@ -97,6 +102,7 @@ def read_upload(received: Received, _limits: ServerLimits) -> Upload:
 
 def _form_fields(form: bytes) -> Fields:
     """The fields of a URL-encoded form."""
+    form = _EMPTY_FIELDS.sub(b"", form)
     try:
         return parse_qsl(
             form.decode(),  # most tools write letters beyond ASCII as they are
