@@ -263,10 +263,10 @@ class Judgement:
         return dataclasses.replace(best, n_best=n_best)
 
     def _literals(self, text: str) -> list[str]:
-        """Addresses and placeholders of a text; dashes and sums of money may change their form."""
+        """Addresses, placeholders and tags of a text; dashes and sums of money may change."""
         found = [] if self.literals_in is None else self.literals_in(text)
         parts = (text[start:end] for start, end in found)
-        return [each for each in parts if re.search(r"[^\W\d_]|[{%]", each)]
+        return [each for each in parts if re.search(r"[^\W\d_]|[{%<]", each)]
 
 
 @dataclasses.dataclass(frozen=True)

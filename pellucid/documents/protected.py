@@ -22,8 +22,8 @@ class Form(NamedTuple):
     kind: str | None = None
     """The use of it: a ``program`` fills it in, no sentence goes across a ``statement``, a
     ``bullet`` begins a line, a ``tag`` is no word, a ``line`` is one to write on, a
-    ``box`` one to check within a line; of ``braces`` the
-    pattern finds one alone."""
+    ``box`` one to check within a line, a ``block`` a tag that no sentence goes across; of
+    ``braces`` the pattern finds one alone."""
 
 
 _LENGTH = r"(?:hh|h|ll|l|L|q|j|z|Z|t|I64|I32)"
@@ -81,6 +81,12 @@ _SIGNS_OF_ITEMS = "•▪▫◦‣○●◎■□◆◇▶▸►➤➢⮚✓✔�
 fonts Symbol and Wingdings, from which Word takes its bullets."""
 _BULLET = rf"[-–—*+·→⁃∙{_SIGNS_OF_ITEMS}]"
 """A sign before an item of a list, or before a line of speech."""
+_BLOCKS = (
+    r"(?:blockquote|br|center|dd|div|dl|dt|figure|footer|h[1-6]|header|hr|li|ol|p|pre|section|table"
+    r"|tbody|td|tfoot|th|thead|tr|ul)"
+)
+"""Elements of HTML that end a sentence."""
+_ATTRIBUTE = r"(?:\s{1,20}[\w:@.-]{1,60}(?:\s?=\s?(?:\"[^\"<>]{0,500}\"|'[^'<>]{0,500}'|[^\s\"'<>=]{1,200}))?)"
 LINE_TO_WRITE_ON = (
     rf"_(?<!{_OF_NAME}_)[_＿]{{2,}}|[_＿]{{3,}}(?!{_OF_NAME})|＿{{2}}"
     r"|\.{6,}|\.(?: \.){4,}|…{3,}|[-–—]{5,}"
@@ -325,11 +331,21 @@ FORMS = (
         "•",
         "bullet",
     ),
+    # In a text that is not read as HTML, such as a client's that did not say it is: "<Weiter>" and
+    # "<stdio.h>" of prose have no attributes and no end.
+    Form("HTML", rf"</?(?i:{_BLOCKS})(?=[\s/>]){_ATTRIBUTE}{{0,20}}\s?/?>", "<br>", "block"),
     Form(
         "WordPress, BBCode",
         rf"\[(?:/[a-z][\w-]{{0,30}}|[a-z][\w-]{{0,30}}(?:={_VALUE}|(?:\s{{1,4}}[\w-]{{1,30}}={_VALUE})"
         r"{1,20})\s?/?|(?:b|i|u|s|img|url|list|quote|code|spoiler|center)(?=\][^\n]{0,2000}\[/))\]",
         '[caption id="a"]',
+        "tag",
+    ),
+    Form(
+        "HTML, XLIFF, React",
+        rf"</[A-Za-z][\w:.-]{{0,40}}\s?>|</?\d{{1,3}}\s?/?>|<[A-Za-z][\w:.-]{{0,40}}"
+        rf"(?:{_ATTRIBUTE}{{0,20}}\s?/>|(?=[^<>\n]*=){_ATTRIBUTE}{{1,20}}\s?>|\s?>(?=[^\n]{{0,1000}}</[A-Za-z]))",
+        '<g id="1">',
         "tag",
     ),
     Form("subtitles", r"[♩♪♫♬]+", "♪♪", "music"),
@@ -422,10 +438,10 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             kept[number] = piece[start:end]
             # The dash before a line is no word of it: no model has to read it. A footnote's mark
             # goes behind the word that it followed.
-            is_read = kind not in ("bullet", "music", "tag", "box") and not kept[number].startswith(
+            is_read = kind not in _UNREAD and not kept[number].startswith(
                 "[^"
             )
-            breaks = kind in ("statement", "box") or (
+            breaks = kind in ("statement", "box", "block") or (
                 kind == "line" and _ends_text(pieces, piece, start, end)
             )
             mark = Alone(number, kept[number] if is_read else "", breaks=breaks)
@@ -480,6 +496,8 @@ _COMPONENT = re.compile(r"(\{{1,2})\s*(/?)\s*([A-Za-z]\w{0,60})\s*(\}{1,2})")
 """``{{link}}`` and ``{{/link}}``, as i18n-calypso writes a pair."""
 _NUMBERED = re.compile(r"%(\d{1,2})\$s|\{(\d{1,2})\}")
 _STOPS = frozenset(".!?…。！？")
+_UNREAD = frozenset(("bullet", "music", "tag", "box", "block"))
+"""The kinds that are no words: no model has to read them."""
 _PAIRABLE = frozenset(("program", "statement", "tag"))
 """The kinds of placeholders that may be one of a pair."""
 _FARTHEST = 8
@@ -538,8 +556,9 @@ def _are_component(begins: str, ends: str) -> bool:
 
 
 def _are_tags(begins: str, ends: str) -> bool:
-    """Whether two stretches are ``[url=...]`` and ``[/url]``."""
-    return ends.startswith("[/") and re.match(rf"\[{ends[2:-1]}\b", begins) is not None
+    """Whether two stretches are ``[url=...]`` and ``[/url]``, or ``<b>`` and ``</b>``."""
+    name = re.escape(ends[0] + ends[2:-1].rstrip())
+    return ends[1] == "/" and re.match(rf"{name}(?![\w:.-])", begins) is not None
 
 
 def _are_named(begins: str, ends: str) -> bool:

@@ -355,6 +355,8 @@ def test_a_translator_knows_the_words_of_its_bundle():
         ("mail me@example.org", ["“me@example.org”"]),
         ("a man {name} stands", ["“{name}”"]),
         ("{0} dogs and %(cats)s cats", ["“{0}”", "“%(cats)s”"]),
+        ("a <b>man</b> stands <0/>", ["“<b>”", "“</b>”", "“<0/>”"]),
+        ("a < b, <Next> and List<String>", []),
         ("a dog costs $3", []),
         ("a man – a tall one – stands", []),
     ],

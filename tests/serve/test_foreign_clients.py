@@ -46,9 +46,12 @@ def test_deepls_clients_may_send_null_numbers_and_no_language(
 
 
 def test_what_a_form_may_not_leave_out_may_not_be_null(client: TestClient):
-    answer = client.post("/translate", json=LIBRE | {"target": None})
+    """The answer repeated the other fields, and with them the key."""
+    key = "a-key-that-is-long-enough"
+    answer = client.post("/translate", json={"api_key": key} | LIBRE | {"target": None})
     assert answer.status_code == 400
-    assert "target field required" in answer.json()["error"]
+    assert answer.json()["error"] == "target is required"
+    assert key[:3] not in answer.text
 
 
 def test_a_wrong_value_is_named_by_its_field_alone(client: TestClient):
@@ -90,6 +93,31 @@ def test_clients_are_told_whether_a_key_is_needed(client: TestClient):
 )
 def test_codes_that_programs_go_on_to_send_are_read(asked: str, own: str):
     assert distance(asked, own) == 0
+
+
+def test_json_that_is_sent_as_a_form_is_told_so(client: TestClient):
+    headers = {"content-type": "application/x-www-form-urlencoded"}  # as of ``curl -d``
+    answer = client.post("/translate", content=b' {"q": "a=b"}', headers=headers)
+    assert answer.json()["error"] == "a body in JSON needs the Content-Type application/json"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("je <b>suis</b> étudiant", ["<b>", "</b>"]),
+        ('je suis <x id="1"/> étudiant', ['<x id="1"/>']),
+        ("je suis <0>étudiant</0>", ["<0>", "</0>"]),
+        ("je suis étudiant<br>il pleut<BR />", ["<br>", "<BR />"]),
+        ("<p class='a'>je suis</p>", ["<p class='a'>", "</p>"]),
+    ],
+)
+def test_tags_stay_in_a_text_that_was_not_said_to_be_html(
+    client: TestClient, text: str, kept: list[str]
+):
+    said = client.post("/translate", json=LIBRE | {"q": text}).json()["translatedText"]
+    assert [said.count(each) for each in kept] == [1] * len(kept)
+    [found] = client.post("/v2/translate", json=DEEPL | {"text": [text]}).json()["translations"]
+    assert found["text"] == said
 
 
 @pytest.mark.parametrize(
