@@ -16,6 +16,7 @@ from pellucid.text.edits import Offsets, moved
 from pellucid.text.languages import language_of_code, with_code
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.scripts import ends_wide, is_mark, is_wide
+from pellucid.text.splitting import split_sentences
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class ModelTranslator:
         # The parts of each sentence, with the place of each in it.
         code = translator.settings.target_code
         room = limit - bool(code)
-        parts = [divided(sentence, tokenizer, room) for sentence in sentences]
+        parts = [parts_of(each, tokenizer, room, self.source_language) for each in sentences]
         texts = [with_code(part, code) for of_sentence in parts for _, part in of_sentence]
         found = self._search.translations(texts)
         linked = iter(self._links(found) if align else [[] for _ in found])
@@ -191,6 +192,20 @@ def _between(left: str, right: str) -> str:
     if not left or not right:
         return ""
     return "" if is_wide(left[-1]) or is_wide(right[0]) else " "
+
+
+def parts_of(text: str, tokenizer: Tokenizer, limit: int, language: str) -> list[tuple[int, str]]:
+    """Parts of at most ``limit`` tokens and their places: the text as a whole, or its sentences, of
+    which those that are too long are ``divided``.
+    """
+    parts = divided(text, tokenizer, limit)
+    if len(parts) == 1:
+        return parts
+    return [
+        (sentence.start + start, part)
+        for sentence in split_sentences(text, language)
+        for start, part in divided(sentence.text, tokenizer, limit)
+    ]
 
 
 def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]]:

@@ -5,7 +5,7 @@ import dataclasses
 import math
 import time
 
-from pellucid.documents.aligned import divided
+from pellucid.documents.aligned import parts_of
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import FieldProblem, refuse
@@ -46,7 +46,7 @@ async def read_texts(
 ) -> list[ReadText]:
     """Split the texts into sentences and tokenize them; at most ``limit`` tokens of each are read.
 
-    With ``whole`` a longer sentence is divided at white space, so that all of it is read. Raises
+    With ``whole`` a longer sentence is divided, so that all of it is read. Raises
     InvalidError for longer sentences if the request forbids truncation, TimeoutError after the
     ``deadline`` on ``time.monotonic``.
     """
@@ -122,7 +122,8 @@ def _units(model: LoadedModel, text: str, limit: int) -> list[Sentence]:
 
 def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:
     """Parts of at most ``limit`` tokens, with the white space between them."""
-    parts = divided(place.text, model.bundle.source_tokenizer, limit)
+    tokenizer = model.bundle.source_tokenizer
+    parts = parts_of(place.text, tokenizer, limit, model.source_language)
     ends = [start for start, _ in parts[1:]]
     found = [
         Sentence("", part, place.text[start + len(part) : end], place.start + start)

@@ -9,7 +9,7 @@ from tiny_models import tiny_bundle
 from pellucid.bundle import Bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.documents.aligned import ModelTranslator, _printable, _source_spans, divided
+from pellucid.documents.aligned import ModelTranslator, _printable, _source_spans, divided, parts_of
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import NOT_ALIGNED, Counts
 from pellucid.documents.translate import translate_document
@@ -66,6 +66,18 @@ def test_a_text_too_long_for_a_model_is_cut_between_words_or_letters(text: str, 
     found = divided(text, tokenizer, len(max(parts, key=len)))
     assert [part for _, part in found] == parts
     assert all(text[start:].startswith(part) for start, part in found)
+
+
+def test_a_text_too_long_for_a_model_is_cut_between_its_sentences():
+    """It was cut in the middle, wherever that was."""
+    tokenizer = train_tokenizer(["abc"], TokenizerConfig(kind="character", keep_spaces=True))
+    text = "Il pleut. Nous partons demain matin. Oui."
+    found = parts_of(text, tokenizer, 26, "fr")
+    assert [part for _, part in found] == ["Il pleut.", "Nous partons demain matin.", "Oui."]
+    assert all(text[start:].startswith(part) for start, part in found)
+    assert parts_of(text, tokenizer, len(text), "fr") == [(0, text)]
+    parts = [part for _, part in parts_of(text, tokenizer, 20, "fr")]
+    assert parts == ["Il pleut.", "Nous partons", "demain matin.", "Oui."]
 
 
 @pytest.mark.parametrize(("letters", "between"), [("abcdefghi", " "), ("猫犬鳥魚狐狼熊馬羊", "")])
