@@ -52,7 +52,7 @@ def test_a_number_beyond_its_bounds_is_refused_by_name(client: TestClient, path:
         ("/v1/translate", {"text": ["a", "x" * 6000]}, "text.1", "must have at most 5000 char"),
         ("/v1/translate", {"text": ["a"] * 65}, "text", "must hold at most 64 texts, got 65"),
         ("/v1/translate", {"text": "a", "beam": 2}, "beam", "is not a field"),
-        ("/v1/translate", {}, "text", "field required"),
+        ("/v1/translate", {}, "text", "is required"),
         ("/v1/translate", {"text": None}, "text", "input should be a valid string, got None"),
         ("/v1/translate", {"text": "a", "length_penalty": 11}, "length_penalty", "input should be"),
         ("/v1/alternatives", {"text": "x" * 5001}, "text", "must have at most 5000 characters"),

@@ -227,6 +227,10 @@ def _problem_of(error: Mapping[str, Any]) -> FieldProblem:
     value = shown(error.get("input"))
     if error["type"] == "extra_forbidden":
         return FieldProblem(place, "is not a field", value)
+    if error["type"] == "missing":  # the input is all that was sent, perhaps with a key
+        return FieldProblem(place, "is required", "")
+    if error["type"] in ("model_attributes_type", "dict_type"):
+        message = "must be an object"
     return FieldProblem(place, f"{message[:1].lower()}{message[1:]}, got {value}", value)
 
 

@@ -31,7 +31,8 @@ class ErrorForm:
     """The form in which clients of an interface expect problems."""
 
     field: Literal["error", "message", ""] = ""
-    """A field beside those of RFC 9457: ``error`` has the detail, ``message`` the title."""
+    """A field that RFC 9457 lacks, with the detail: ``error`` has it again, ``message`` instead, as
+    DeepL's clients show one after the other."""
     invalid_status: int = 422
     """The status for values that are wrong."""
 
@@ -59,7 +60,8 @@ class Problem(pydantic.BaseModel):
     type: Literal["about:blank"] = "about:blank"
     title: str
     status: int
-    detail: str
+    detail: str | None = None
+    """Why; only in answers to clients of DeepL it is in ``message``."""
     request_id: str
     """Written to the server's log as well."""
     errors: list[dict[str, str]] | None = None
@@ -67,7 +69,7 @@ class Problem(pydantic.BaseModel):
     error: str | None = None
     """The detail again, in the field that clients of LibreTranslate and Triton read."""
     message: str | None = None
-    """The title again, in the field that clients of DeepL read beside the detail."""
+    """The detail, in the field that clients of DeepL read."""
 
 
 class RefusedError(Exception):
@@ -166,14 +168,14 @@ def problem_response(
     problem = Problem(
         title=title,
         status=status,
-        detail=detail,
+        detail=None if form.field == "message" else detail,
         request_id=request_id_of(scope),
         errors=[
             {"field": each.field, "message": each.message, "value": each.value} for each in problems
         ]
         or None,
         error=detail if form.field == "error" else None,
-        message=title if form.field == "message" else None,
+        message=detail if form.field == "message" else None,
     )
 
     return Response(
