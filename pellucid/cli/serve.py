@@ -17,7 +17,7 @@ import socket
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -36,6 +36,7 @@ from pellucid.core.errors import (
 )
 from pellucid.serve.limits import Limits
 from pellucid.serve.server import SHARED_FIGURES
+from pellucid.serve.server.auth import KeyRing
 from pellucid.serve.server.starting import answer_while_starting
 
 if TYPE_CHECKING:
@@ -198,7 +199,6 @@ def serve(obj: dict[str, bool], bundles: tuple[str, ...], options: dict[str, Any
             raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
 
         from pellucid.serve.http.serving import Serving
-        from pellucid.serve.server.auth import KeyRing
         from pellucid.serve.server.guard import Policy
 
         serving = Serving(
@@ -286,10 +286,18 @@ def _read_keys(path: str | None) -> list[str]:
             raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
         except UnicodeDecodeError:
             raise ConfigError(f"{path} must be text in UTF-8") from None
-        found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        found = [(n, line.strip()) for n, line in enumerate(lines, start=1)]
+        found = [(n, line) for n, line in found if line and not line.startswith("#")]
         if not found:
             raise ConfigError(f"{path} holds no API key")
-        keys += found
+        for number, key in found:
+            try:
+                KeyRing([key])
+            except ConfigError as error:
+                raise ConfigError(
+                    f"{path}, line {number}: {error}", hint=error.hint
+                ) from None
+        keys += [key for _, key in found]
     return keys
 
 
@@ -352,6 +360,7 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
     given: dict[str, tuple[str, str]] = {}
     for each in options["languages"]:
         name, _, codes = each.rpartition("=")
+        _require_new("--languages", name, given)
         given[name] = _pair_of(codes, each)
 
     glossaries = []
@@ -359,6 +368,7 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
         name, separator, file = each.partition("=")
         if not (name and separator and file):
             raise ConfigError(f"--glossary must look like NAME=FILE, got {each!r}")
+        _require_new("--glossary", name, dict(glossaries))
         Glossary.read(Path(file))  # fails now, as the bundles below
         glossaries.append((name, Path(file)))
 
@@ -375,6 +385,12 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
         names = ", ".join(place.name for place in places)
         raise ConfigError(f"--languages names {sorted(unknown)[0]!r}; there are: {names}")
     return places
+
+
+def _require_new(option: str, name: str, given: Container[str]) -> None:
+    """Raise ConfigError for a name that stands twice: only one of the two would count."""
+    if name in given:
+        raise ConfigError(f"{option} is given twice for {name or 'all models'}")
 
 
 def _name_and_path(bundle: str) -> tuple[str, str]:
@@ -407,7 +423,8 @@ def _hosts(options: dict[str, Any]) -> frozenset[str]:
                 f"--allowed-host must be a host name, got {name!r}",
                 hint="without scheme and port, such as example.org; * is any",
             )
-    return frozenset(name.lower() for name in (*options["allowed_host"], options["host"]))
+    names = (*options["allowed_host"], options["host"])
+    return frozenset(name.lower().removesuffix(".") for name in names)
 
 
 def _origins(options: dict[str, Any]) -> frozenset[str]:

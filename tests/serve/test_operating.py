@@ -1,6 +1,7 @@
 """What an operator does while the server runs, as docs/serving.md says it."""
 
 import base64
+import hashlib
 import http.client
 import json
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from commands import pellucid
 from served_models import LINES, bundle, serving, write_bundle
 from server_processes import ServerProcess, serving_process, wait_until
 
@@ -58,6 +60,36 @@ def test_the_key_of_the_environment_has_no_line_end(monkeypatch: pytest.MonkeyPa
     """A secret that ``echo`` wrote; it opened nothing."""
     monkeypatch.setenv("PELLUCID_API_KEY", f"{NEW}\n")
     assert _read_keys(None) == [NEW]
+
+
+@pytest.mark.parametrize(
+    "line", ["short", f"{NEW} # of Bob", f"{NEW}  -", "schlüssel-schlüssel", "sha256:00", "SHA256:00"]
+)
+def test_a_line_that_opens_nothing_is_no_key(tmp_path: Path, line: str):
+    """The server started with it, and refused every client."""
+    path = tmp_path / "keys"
+    path.write_text(f"# of Alice\n  # in use\n{OLD}\n{line}\n")
+    with pytest.raises(ConfigError, match=r"keys, line 4: an? .*API key must "):
+        _read_keys(str(path))
+    path.write_text(f"  # in use\n{OLD}\n")
+    assert _read_keys(str(path)) == [OLD]
+
+
+def test_a_hash_of_a_key_may_be_named_in_capitals():
+    digest = hashlib.sha256(NEW.encode()).hexdigest()
+    assert KeyRing([f"SHA256:{digest.upper()}"]).opens(NEW)
+    assert not KeyRing([f"SHA256:{digest}"]).opens(f"SHA256:{digest}")
+
+
+@pytest.mark.parametrize("option", ["--glossary", "--languages"])
+def test_a_name_that_stands_twice_is_refused(tmp_path: Path, option: str):
+    """The last one counted, without a word."""
+    model, terms = write_bundle(tmp_path / "m"), tmp_path / "terms.tsv"
+    terms.write_text("source\ttarget\nchat\tcat\n")
+    value = f"m={terms if option == '--glossary' else 'fr-en'}"
+    result = pellucid("serve", model, "--port", 0, option, value, option, value)
+    assert result.code == ConfigError.exit_code
+    assert result.error_line == f"error: {option} is given twice for m"
 
 
 @pytest.mark.parametrize("workers", [1, 2])

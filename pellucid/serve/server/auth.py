@@ -101,9 +101,9 @@ def keys_in_body(body: bytes) -> Iterator[str]:
 
 def _digest_of(key: str) -> bytes:
     """The SHA-256 digest of a key that is given plainly or hashed."""
-    if key.startswith(_HASHED):
+    if key.lower().startswith(_HASHED):
         try:
-            digest = bytes.fromhex(key.removeprefix(_HASHED))
+            digest = bytes.fromhex(key[len(_HASHED) :])
         except ValueError:
             digest = b""
         if len(digest) != hashlib.sha256().digest_size:
@@ -115,4 +115,6 @@ def _digest_of(key: str) -> bytes:
             f"an API key must have at least {SHORTEST_KEY} characters, got {len(key)}",
             hint="for example: openssl rand -hex 24",
         )
+    if re.search(r"[^ -~]| [ #]", key):  # no client would send it with the comment behind it
+        raise ConfigError("an API key must be in ASCII, and a comment a line of its own")
     return hashlib.sha256(key.encode()).digest()
