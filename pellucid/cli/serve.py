@@ -294,9 +294,7 @@ def _read_keys(path: str | None) -> list[str]:
             try:
                 KeyRing([key])
             except ConfigError as error:
-                raise ConfigError(
-                    f"{path}, line {number}: {error}", hint=error.hint
-                ) from None
+                raise ConfigError(f"{path}, line {number}: {error}", hint=error.hint) from None
         keys += [key for _, key in found]
     return keys
 

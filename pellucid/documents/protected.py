@@ -438,9 +438,7 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             kept[number] = piece[start:end]
             # The dash before a line is no word of it: no model has to read it. A footnote's mark
             # goes behind the word that it followed.
-            is_read = kind not in _UNREAD and not kept[number].startswith(
-                "[^"
-            )
+            is_read = kind not in _UNREAD and not kept[number].startswith("[^")
             breaks = kind in ("statement", "box", "block") or (
                 kind == "line" and _ends_text(pieces, piece, start, end)
             )

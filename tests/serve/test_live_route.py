@@ -35,6 +35,15 @@ def test_the_page_is_that_of_the_export_under_a_policy_of_its_own(client: TestCl
     assert (again.status_code, again.content) == (304, b"")
 
 
+@pytest.mark.parametrize("path", ["/", "/live/tiny"])
+@pytest.mark.parametrize("known", ["W/{}", '"other", W/{}'])
+def test_a_tag_that_a_proxy_made_a_weak_one_is_known(client: TestClient, path: str, known: str):
+    """As nginx does where it compresses a page, which was sent again each time."""
+    tag = client.get(path).headers["etag"]
+    assert client.get(path, headers={"if-none-match": known.format(tag)}).status_code == 304
+    assert client.get(path, headers={"if-none-match": known.format('"a"')}).status_code == 200
+
+
 def test_it_is_made_once_and_again_for_a_model_that_was_read_again():
     service = make_service()
 

@@ -63,7 +63,8 @@ def test_the_key_of_the_environment_has_no_line_end(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    "line", ["short", f"{NEW} # of Bob", f"{NEW}  -", "schlüssel-schlüssel", "sha256:00", "SHA256:00"]
+    "line",
+    ["short", f"{NEW} # of Bob", f"{NEW}  -", "schlüssel-schlüssel", "sha256:00", "SHA256:00"],
 )
 def test_a_line_that_opens_nothing_is_no_key(tmp_path: Path, line: str):
     """The server started with it, and refused every client."""

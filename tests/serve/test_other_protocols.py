@@ -390,6 +390,13 @@ def test_of_deepl_a_line_end_divides_xml_too(client: TestClient):
         ("en zh-Hans", "en:zh-Hant en:zh-Hans", "en:zh-Hans"),
         ("en zh", "en:zh-Hans", "en:zh-Hans"),
         ("en zh-Hant", "en:zh-Hans", None),
+        # a region means a script: browsers say zh-TW
+        ("en zh-TW", "en:zh-Hans", None),
+        ("en zh_HK", "en:zh-Hans en:zh en:zh-Hant", "en:zh-Hant"),
+        ("en zh-CN", "en:zh-TW en:zh", "en:zh"),
+        ("en zh-Hans-CN", "en:zh-Hant en:zh-SG", "en:zh-SG"),
+        ("en zt", "en:zh-Hans en:zh-Hant", "en:zh-Hant"),
+        ("en sr-Latn-RS", "en:sr en:sr-Latn", "en:sr-Latn"),
         ("FR EN", "en:de", None),
         ("", "en:de", None),
     ],

@@ -17,9 +17,11 @@ from pellucid.text.languages import UNKNOWN, language_name, language_of_code
 
 AUTO = "auto"
 """The source language of a request that leaves it open."""
-_OTHER_CODES = {"in": "id", "iw": "he", "ji": "yi", "jw": "jv", "no": "nb"}
-"""Codes that ISO 639 has withdrawn and Java and Android go on to send, and that of Norwegian, by
-which everybody means Bokmål."""
+_OTHER_CODES = {"in": "id", "iw": "he", "ji": "yi", "jw": "jv", "no": "nb", "zt": "zh-hant"}
+"""Codes that ISO 639 has withdrawn and Java and Android go on to send, that of Norwegian, by which
+everybody means Bokmål, and LibreTranslate's older one of traditional Chinese."""
+_SCRIPTS_OF_CHINESE = {"cn": "hans", "sg": "hans", "hk": "hant", "mo": "hant", "tw": "hant"}
+"""The script that is meant by a region."""
 
 
 def is_auto(source: str) -> bool:
@@ -30,21 +32,33 @@ def is_auto(source: str) -> bool:
 def distance(asked: str, own: str) -> float:
     """How far a code is from that of a model: 0 for the same in another spelling (``PT_BR`` and
     ``pt-BR``, ``eng`` and ``en``), 1 for a model of no region (``EN-GB`` and ``en``), 2 for one of
-    another region; infinite for another language or script.
+    another region, and half more where only one of them names a script; infinite for another
+    language or script (``zh-TW`` and ``zh-Hans``).
     """
     one, other = _parts(asked), _parts(own)
     if one == other:
         return 0
-    scripts = [{each for each in parts[1:] if len(each) == 4} for parts in (one, other)]
-    if one[0] != other[0] or (all(scripts) and scripts[0] != scripts[1]):
+    script, own_script = _script_in(one), _script_in(other)
+    if one[0] != other[0] or (script and own_script and script != own_script):
         return math.inf
-    return 1 if len(other) == 1 else 2
+    has_region = any(len(each) != _SCRIPT_SIZE for each in other[1:])
+    return 1 + has_region + (script != own_script) / 2
+
+
+_SCRIPT_SIZE = 4
 
 
 def _parts(code: str) -> list[str]:
     base, *others = re.split("[-_]", code.strip().lower())
     language = language_of_code(base)
-    return [_OTHER_CODES.get(language, language), *others]
+    return [*_OTHER_CODES.get(language, language).split("-"), *others]
+
+
+def _script_in(parts: Sequence[str]) -> str:
+    """The script that a code names, or means by its region; empty if neither."""
+    regions = _SCRIPTS_OF_CHINESE if parts[0] == "zh" else {}
+    meant = (each if len(each) == _SCRIPT_SIZE else regions.get(each, "") for each in parts[1:])
+    return next(filter(None, meant), "")
 
 
 def choose_model(

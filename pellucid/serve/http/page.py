@@ -89,6 +89,14 @@ def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
     return router
 
 
+def is_known(tag: str, request: Request) -> bool:
+    """Whether a client has what has this tag; a proxy that compresses answers makes it a weak one,
+    ``W/"..."``.
+    """
+    given = request.headers.get("if-none-match", "")
+    return tag in (each.strip().removeprefix("W/") for each in given.split(","))
+
+
 def _send(files: dict[str, PageFile], address: str, request: Request) -> Response:
     file = files.get(address)
     if file is None:
@@ -99,6 +107,6 @@ def _send(files: dict[str, PageFile], address: str, request: Request) -> Respons
     if address.endswith(f"/{_LIVE}"):
         headers |= _LIVE_HEADERS
     # The tag is a hash of the content: a browser asks every time and downloads only changes.
-    if request.headers.get("if-none-match") == file.tag:
+    if is_known(file.tag, request):
         return Response(status_code=304, headers=headers)
     return Response(file.content, headers=headers)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from pellucid.backends.web.scripts import page_policy
+from pellucid.serve.http.page import is_known
 from pellucid.serve.http.parsed import ParsedRoute
 from pellucid.serve.limits import Limits
 from pellucid.serve.schema import (
@@ -158,7 +159,7 @@ def add_live(router: APIRouter, service: Service) -> None:
             "cache-control": "no-cache",
             "content-security-policy": f"{page_policy()}; frame-ancestors 'none'",
         }
-        if request.headers.get("if-none-match") == page.tag:
+        if is_known(page.tag, request):
             return Response(status_code=304, headers=headers)
         headers["content-length"] = str(len(page.content))
         return StreamingResponse(_pieces(page.content), headers=headers, media_type="text/html")
