@@ -361,7 +361,7 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
         _require_new("--languages", name, given)
         given[name] = _pair_of(codes, each)
 
-    glossaries = []
+    glossaries: list[tuple[str, Path]] = []
     for each in options["glossary"]:
         name, separator, file = each.partition("=")
         if not (name and separator and file):
