@@ -406,8 +406,8 @@ class RunConfig(Config):
 
         rates = "dropout", "attention_dropout", "activation_dropout"
 
-        # Without any randomness both passes are the same, and their KL divergence is zero. LayerDrop
-        # does not count: both go through the model as one batch, which skips the same blocks.
+        # Without any randomness both passes are the same, and their KL divergence is zero. Skipped
+        # blocks do not count: both go through the model as one batch, which skips the same.
         hides = wanted.word_dropout or wanted.switch_out
         random = hides or any(getattr(self.model, rate, 0.0) for rate in rates)
         if wanted.r_drop and self.model.predicts_tokens and not random:

@@ -47,9 +47,7 @@ def test_a_model_is_inspected_with_the_settings_that_it_was_trained_for(bundle: 
     assert (settings.recase, settings.mark_terms) == (None, None)
 
 
-def test_a_model_is_inspected_in_the_languages_that_it_translates(
-    bundle: Bundle, tmp_path: Path
-):
+def test_a_model_is_inspected_in_the_languages_that_it_translates(bundle: Bundle, tmp_path: Path):
     """Capitals are so read as ``load`` reads them; a run's folder may name the languages."""
     files = {"source": ["train.tr"], "target": ["train.de"]}
     of_files = dataclasses.replace(bundle, settings={**bundle.settings, "data": files})

@@ -166,6 +166,16 @@ def test_scores_on_other_text_are_not_compared(tmp_path: Path):
     assert hard.exists()
 
 
+def test_older_bundles_name_no_ranking_and_are_compared_by_one_figure(tmp_path: Path):
+    scores = {10: (90.0, "chrf"), 20: (30.0, "bleu"), 30: (20.0, "bleu")}
+    for step, (score, figure) in scores.items():
+        about = {"step": step, "score": score, "score_by": figure}
+        folder = tmp_path / "bundles" / f"step-{step:08d}"
+        folder.parent.mkdir(exist_ok=True)
+        write_folder(folder, lambda _: None, details=about)
+    assert find_bundle(tmp_path).name == "step-00000020"
+
+
 def resume(config: RunConfig, run: Path, steps: int) -> None:
     """Go on with the run until it has made so many updates."""
     table = config.to_table()

@@ -199,7 +199,7 @@ def test_settings_that_make_no_sense_together_are_refused():
         RunConfig.parse(text)
     with pytest.raises(ConfigError, match=r"training.simcut is for models that say the next token"):
         RunConfig.parse({**text, "training": {"max_steps": 1, "simcut": 3}})
-    with pytest.raises(ConfigError, match="reads no source: training.switch_out_sides=source"):
+    with pytest.raises(ConfigError, match=r"reads no source: training\.switch_out_sides"):
         RunConfig.parse(
             {
                 "model": {"kind": "decoder"},
