@@ -426,7 +426,9 @@ def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
         read_again = Translator(
             in_files,
             search,
-            # so that it copies without a search what the student copies
+            # so that it reads capitals and copies without a search as the student does
+            source_language=student.source_language,
+            target_language=student.target_language,
             usual_warnings=student.usual_warnings,
             literals_in=student.literals_in,
         )

@@ -92,9 +92,11 @@ def ablate(
         measured.append(Ablation(part, *_measure(inside, changed, sources, references, tokenize)))
         done(number, len(chosen))
 
-    bundle = inside.translator.bundle
-    manifest = bundle.manifest if isinstance(bundle, Bundle) else {}
-    origin = origin_signature(inside.translator.settings, manifest, sources, references)
+    translator = inside.translator
+    manifest = translator.bundle.manifest if isinstance(translator.bundle, Bundle) else {}
+    origin = origin_signature(
+        translator.settings, manifest, sources, references, glossary=translator.glossary
+    )
     return AblationStudy(
         bleu=whole_bleu,
         loss=whole_loss,
@@ -186,9 +188,18 @@ def _measure(
     )
     # Our own search: other engines compute with a converted copy of the whole model.
     # The scale of quality is that of the whole model.
-    own = opened.translator.settings.changed({"below": None})
-    literals_in = opened.translator.literals_in
-    translator = Translator(bundle, own, logs_warnings=False, literals_in=literals_in)
+    given = opened.translator
+    own = given.settings.changed({"below": None})
+    translator = Translator(
+        bundle,
+        own,
+        source_language=given.source_language,
+        target_language=given.target_language,
+        glossary=given.glossary,
+        usual_warnings=given.usual_warnings,
+        logs_warnings=False,
+        literals_in=given.literals_in,
+    )
     settings = own.best_alone()  # only the first translation is scored
     # The search may recover what a part gave; the loss below shows the model alone.
     hypotheses = [each.text for each in translator.translate(list(sources), settings)]

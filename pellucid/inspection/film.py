@@ -22,7 +22,6 @@ from pellucid.core.run_names import (
     steps_in,
 )
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.translator import Translator
 from pellucid.inspection.capture import Capture, capture_of
 from pellucid.inspection.sentence import Sentence, open_model, read_sentence
 from pellucid.model.seq2seq import Seq2Seq
@@ -166,8 +165,8 @@ def _frame(kept: KeptModel, trained: Bundle, sentence: Sentence, history: Histor
     settings = DecodingConfig.of_bundle(trained.settings, trained.path or "the run")
     # The scale of quality is that of the trained model, and the film has younger ones.
     settings = settings.best_alone().changed({"below": None})
-    opened = open_model(Translator(_read(kept, trained), settings, logs_warnings=False))
-    own = opened.translator.translate(sentence.source)
+    opened = open_model(_read(kept, trained), logs_warnings=False)
+    own = opened.translator.translate(sentence.source, settings)
     return Frame(
         step=kept.step,
         kind=kept.kind,

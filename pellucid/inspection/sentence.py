@@ -24,6 +24,7 @@ from pellucid.decoding.warnings import Warnings
 from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
+from pellucid.text.languages import languages_of
 from pellucid.text.tokenizers.interface import Tokenizer
 
 START_MARK = "<s>"
@@ -120,9 +121,14 @@ def open_model(
         bundle = opened if isinstance(opened, Bundle) else load_bundle(opened)
         name, has_scale = bundle.path or "the bundle", bundle.quality_points is not None
         settings = DecodingConfig.of_bundle(bundle.settings, name, has_scale=has_scale)
+        # of a run the folder has the name, and not the bundle in it
+        path = opened.path if isinstance(opened, Bundle) else Path(opened)
+        source, target = languages_of(bundle.settings, path.resolve().name if path else "")
         translator = Translator(
             bundle,
             settings,
+            source_language=source,
+            target_language=target,
             usual_warnings=usual_of(bundle.manifest),
             logs_warnings=logs_warnings,
         )

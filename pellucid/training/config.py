@@ -404,9 +404,10 @@ class RunConfig(Config):
                         f" model.kind={kind}"
                     )
 
-        rates = "dropout", "attention_dropout", "activation_dropout", "layer_drop"
+        rates = "dropout", "attention_dropout", "activation_dropout"
 
-        # Without any randomness both passes are the same, and their KL divergence is zero.
+        # Without any randomness both passes are the same, and their KL divergence is zero. Skipped
+        # blocks do not count: both go through the model as one batch, which skips the same.
         hides = wanted.word_dropout or wanted.switch_out
         random = hides or any(getattr(self.model, rate, 0.0) for rate in rates)
         if wanted.r_drop and self.model.predicts_tokens and not random:
@@ -534,6 +535,11 @@ class RunConfig(Config):
         if self.tokenizer.sampling_sides != "both":
             problems.append(
                 f"model.kind={kind} has one side: tokenizer.sampling_sides must be both"
+            )
+        if self.training.switch_out and self.training.switch_out_sides == "source":
+            problems.append(
+                f"model.kind={kind} reads no source: training.switch_out_sides=source would switch"
+                " nothing"
             )
         return problems
 

@@ -165,6 +165,8 @@ def _translate(
     translator = Translator(
         bundle,
         settings,
+        source_language=data.source_language,
+        target_language=data.target_language,
         usual_warnings=frozenset(data.usual_warnings),
         logs_warnings=False,
     )

@@ -16,6 +16,7 @@ from forks import fork
 
 from pellucid.bundle import (
     MODEL_FILE,
+    UNSURE_KEY,
     Bundle,
     StoredModel,
     clear,
@@ -41,6 +42,7 @@ from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.model.stored import load_model_tensors, model_tensors
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 TEXT = ["le chat dort", "un petit chat"]
@@ -59,6 +61,20 @@ def saved(path: Path, *, shared: bool = True, score: float = 1.0, step: int = 7)
     details = {"step": step, "score": score}
     save_bundle(path, small_bundle(shared=shared), card="# A card\n", details=details)
     return path
+
+
+def test_words_bounds_and_modes_of_a_bundle(tmp_path: Path):
+    """A bound of log-probabilities is below zero; a model to be trained is in training mode."""
+    words = SeenWords(frozenset({"chat", "dort"}))
+    original = dataclasses.replace(small_bundle(), seen_words=words)
+    for bound, expected in ((-1.5, -1.5), (0.5, None), ("-1", None)):
+        save_bundle(tmp_path / "b", original, card="", details={UNSURE_KEY: bound})
+        assert load_bundle(tmp_path / "b").unsure_below == expected
+    for trainable in (False, True):
+        found = load_bundle(tmp_path / "b", trainable=trainable)
+        assert found.seen_words == words
+        assert {each.training for each in found.model.modules()} == {trainable}
+        assert {each.requires_grad for each in found.model.parameters()} == {trainable}
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -46,6 +46,9 @@ def test_the_shortest_reach_counts():
     learned, endless = small_bundle(positions="learned").model, small_bundle().model
     assert Ensemble([endless, learned]).max_length == 24
     assert Ensemble([endless]).max_length is None
+    sizes = endless.source_vocabulary_size, endless.target_vocabulary_size
+    shorter = learned.config.model_copy(update={"max_positions": 9})
+    assert Ensemble([learned, build_model(shorter, *sizes)]).max_length == 9
     state = Ensemble([endless, learned]).start(Ensemble([endless, learned]).encode(BATCH))
     assert (state.sentence_count, state.beam_count, state.length) == (3, 1, 0)
 

@@ -34,6 +34,7 @@ def test_each_token_has_its_share_of_the_line():
         ({"top_p": 0.74}, 2 / 3, (1, 2)),
         ({"epsilon": 0.2}, 2 / 3, (1, 2)),
         ({"temperature": 0.5, "top_k": 2}, 4 / 5, (1, 2)),  # squares: .25 to .0625
+        ({"temperature": 0.5, "epsilon": 0.12}, 4 / 5, (1, 2)),  # the third has .15, and .07 then
     ],
 )
 def test_what_is_cut_leaves_its_share_to_the_others(cuts, border, tokens):

@@ -143,6 +143,13 @@ def test_the_interval_holds_the_difference_of_resampled_sets():
     assert approximate_randomization(GOOD, BAD, REFERENCES, samples=5).interval is None
 
 
+def test_the_interval_holds_95_of_100_samples():
+    """One sentence of two is better by 1: a sample of 100 has Bin(100, ½) such sentences."""
+    better = np.arange(100.0)[:, None] % 2
+    paired = PairedScores(np.zeros_like(better), better, lambda total: float(total[0]), "")
+    assert paired.bootstrap(samples=4000).interval == (40.0, 60.0)
+
+
 @pytest.mark.parametrize("test", TESTS)
 def test_the_seed_decides_everything(test):
     first = test(GOOD, ALIKE, REFERENCES, samples=50, seed=0)

@@ -16,6 +16,7 @@ from pellucid.evaluation.metrics import bleu
 from pellucid.inspection import ablation
 from pellucid.inspection.ablation import ablate, ablation_parts, model_without
 from pellucid.model.trace import Trace
+from pellucid.text.glossary import Glossary, Term
 from pellucid.text.seen_words import SeenWords
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -114,14 +115,14 @@ def test_a_recurrent_model_without_attention_no_longer_sees_where_it_looks(varia
 
 def test_a_study_scores_the_whole_and_each_part():
     bundle = tiny_bundle()
-    lines, references = ["a b c", "d e f g"], ["c b a d", "g f e d"]
+    lines, references = ["a b c", "d e f g"], ["c b a d", "g f"]
     seen = []
     study = ablate(bundle, lines, references, done=lambda done, count: seen.append((done, count)))
     translator = Translator(bundle, DecodingConfig())
     hypotheses = [each.text for each in translator.translate(lines)]
     assert study.bleu == bleu(hypotheses, references).score
     log_probs = [p for each in translator.score(lines, references) for p in each.token_log_probs]
-    assert study.loss == pytest.approx(-math.fsum(log_probs) / 10)
+    assert study.loss == pytest.approx(-math.fsum(log_probs) / 8, rel=1e-12)
     assert [part.part for part in study.parts] == ablation_parts(bundle.model.config)
     assert len(study.parts) == 2 * 3 * 2 + 4
     assert len({part.loss for part in study.parts}) == len(study.parts)
@@ -138,12 +139,24 @@ def test_a_study_reads_lines_as_every_translator_of_the_bundle(monkeypatch: pyte
     class Watched(Translator):
         def __init__(self, bundle: Bundle, *arguments: Any, **options: Any) -> None:
             super().__init__(bundle, *arguments, **options)
-            opened.append((bundle.seen_words, self.literals_in))
+            own = self.literals_in, self.usual_warnings, self.glossary
+            opened.append((bundle.seen_words, self.source_language, self.target_language, *own))
 
     monkeypatch.setattr(ablation, "Translator", Watched)
-    translator = Translator(bundle, DecodingConfig(), literals_in=lambda _: [])
-    ablate(translator, ["a b"], ["b a"], parts=["encoder.layers.0"])
-    assert opened == 2 * [(bundle.seen_words, translator.literals_in)]
+    usual, literals_in = frozenset({"digits"}), lambda _: []
+    glossary = Glossary([Term(("a",), ("b",))])
+    translator = Translator(
+        bundle,
+        DecodingConfig(),
+        source_language="en",
+        target_language="tr",
+        glossary=glossary,
+        usual_warnings=usual,
+        literals_in=literals_in,
+    )
+    study = ablate(translator, ["a b"], ["b a"], parts=["encoder.layers.0"])
+    assert opened == 2 * [(bundle.seen_words, "en", "tr", literals_in, usual, glossary)]
+    assert f"|terms:{glossary.fingerprint[:12]}|" in study.signature
 
 
 def test_a_script_without_spaces_is_scored_by_its_characters():

@@ -11,7 +11,7 @@ import torch
 from tiny_models import VOCABULARY, tiny_bundle
 
 import pellucid
-from pellucid.bundle import Bundle, load_bundle
+from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.special import BOS_ID, EOS_ID
 from pellucid.core.tensors import save_tensors
@@ -45,6 +45,19 @@ def test_a_model_is_inspected_with_the_settings_that_it_was_trained_for(bundle: 
     without = {"decoding": {}}
     settings = open_model(dataclasses.replace(bundle, settings=without)).translator.settings
     assert (settings.recase, settings.mark_terms) == (None, None)
+
+
+def test_a_model_is_inspected_in_the_languages_that_it_translates(bundle: Bundle, tmp_path: Path):
+    """Capitals are so read as ``load`` reads them; a run's folder may name the languages."""
+    files = {"source": ["train.tr"], "target": ["train.de"]}
+    of_files = dataclasses.replace(bundle, settings={**bundle.settings, "data": files})
+    (tmp_path / "en-tr" / "bundles").mkdir(parents=True)
+    of_name = dataclasses.replace(bundle, settings={"model": bundle.settings["model"]})
+    kept = tmp_path / "en-tr" / "bundles" / "step-00000001"
+    save_bundle(kept, of_name, card="", details={})
+    for opened, languages in ((of_files, ("tr", "de")), (tmp_path / "en-tr", ("en", "tr"))):
+        found = open_model(opened).translator
+        assert (found.source_language, found.target_language) == languages
 
 
 def test_every_axis_of_tokens_has_a_word_for_each_place(capture: Capture):

@@ -97,6 +97,19 @@ def test_an_old_moving_average_forgets_with_the_decay_that_was_asked_for():
     assert value_inside(mean, w) == pytest.approx(0.5)
 
 
+def test_a_restored_average_moves_each_parameter_towards_itself():
+    """A checkpoint's file has the names in another order than the model."""
+    parameters = {"z": torch.tensor(1.0), "a": torch.tensor(9.0)}
+    config = TrainingConfig(max_steps=1, average_decay=0.5)
+    mean, other = (Average(config, parameters) for _ in range(2))
+    mean.after_update()
+    saved = sorted(mean.state().items())
+    other.restore({name: each.clone() for name, each in saved}, Path("checkpoint"))
+    other.after_update()
+    with other.applied():
+        assert {name: each.item() for name, each in parameters.items()} == {"z": 1.0, "a": 9.0}
+
+
 @pytest.mark.parametrize("settings", [{"average_last": 3}, {"average_decay": 0.9}])
 def test_a_restored_average_goes_on_as_the_one_that_was_saved(settings: dict[str, object]):
     w = torch.tensor(0.0)

@@ -80,6 +80,17 @@ def test_a_validation_scores_as_evaluate_does(suffix: str, tmp_path: Path):
     assert "Which model of the run is best was decided by BLEU." in card
 
 
+def test_a_validation_writes_capitals_as_the_language_does(tmp_path: Path):
+    """A line in capitals is read in lower case; the capital of a Turkish i has its dot."""
+    pairs = {"the cats sleep": "iki kedi evde", "a man eats": "bir adam yiyor", "no": "yok"}
+    valid = {"THE CATS SLEEP": "İKİ KEDİ EVDE", "A MAN EATS": "BİR ADAM YİYOR"}
+    # capitals are bytes, which are more tokens than small letters
+    more = "tokenizer.kind=bpe", "tokenizer.vocabulary_size=300", "training.validate_every=40"
+    train(config_of(tmp_path, pairs, valid, *more, suffix="tr"), tmp_path / "run")
+    events = read_journal(tmp_path / "run" / "journal.jsonl")
+    assert [each["exact_match"] for each in events if each["event"] == "validation"] == [100.0]
+
+
 def test_of_short_phrases_the_figure_that_decided_is_named_everywhere(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -153,6 +164,16 @@ def test_scores_on_other_text_are_not_compared(tmp_path: Path):
     remove_worse(tmp_path, keep=1)
     assert easy.exists(), "it is not known to be worse"
     assert hard.exists()
+
+
+def test_older_bundles_name_no_ranking_and_are_compared_by_one_figure(tmp_path: Path):
+    scores = {10: (90.0, "chrf"), 20: (30.0, "bleu"), 30: (20.0, "bleu")}
+    for step, (score, figure) in scores.items():
+        about = {"step": step, "score": score, "score_by": figure}
+        folder = tmp_path / "bundles" / f"step-{step:08d}"
+        folder.parent.mkdir(exist_ok=True)
+        write_folder(folder, lambda _: None, details=about)
+    assert find_bundle(tmp_path).name == "step-00000020"
 
 
 def resume(config: RunConfig, run: Path, steps: int) -> None:

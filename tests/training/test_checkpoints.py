@@ -90,6 +90,19 @@ def test_parameters_optimizer_and_generator_come_back(tmp_path: Path):
             assert torch.equal(other_optimizer.state[right][key], value)
 
 
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_who_goes_back_to_the_first_checkpoint_has_no_running_means(name: str, tmp_path: Path):
+    """It was saved before the first update; the means of those that are taken back would stay."""
+    model, config = tiny_model(), TrainingConfig.parse({"max_steps": 1, "optimizer": name})
+    optimizer, average = build_optimizer(model, config), Average(config, model_tensors(model))
+    save_checkpoint(tmp_path / "c", model, optimizer, average, {"step": 0})
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    load_checkpoint(tmp_path / "c", model, optimizer, average)
+    assert not optimizer.state
+
+
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path):
     save(tmp_path / "c", tiny_model())
     other = tiny_model(d_ff=5)
@@ -209,6 +222,11 @@ def test_old_checkpoints_are_removed_but_never_the_latest_intact_ones(tmp_path: 
     remove_old(tmp_path, keep=2)
     assert checkpoints_of(tmp_path) == [folders[4], folders[3], folders[2]]
     assert newest_intact(tmp_path) == folders[3]
+    # the one that a run would go back to stays, however old it is
+    remove_old(tmp_path, keep=1, needed=folders[2])
+    assert checkpoints_of(tmp_path) == [folders[4], folders[3], folders[2]]
+    remove_old(tmp_path, keep=1)
+    assert checkpoints_of(tmp_path) == [folders[4], folders[3]]
 
 
 def test_a_checkpoint_is_hashed_once_by_those_that_remove_old_ones_until_it_changes(

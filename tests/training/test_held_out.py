@@ -1,5 +1,6 @@
 """Pairs that validate are held out: neither they nor their sources stand in the training text."""
 
+import dataclasses
 import logging
 import unicodedata
 from collections import Counter
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.text.corpus.rows import Indices
 from pellucid.text.corpus.store import StoreReport
 from pellucid.training.automatic import choose_config
 from pellucid.training.config import RunConfig
@@ -130,6 +132,29 @@ def test_text_of_which_no_pair_can_be_held_out_is_refused(
         prepare_data(config_of(tmp_path, pairs), tmp_path / "run")
     assert str(caught.value) == message
     assert caught.value.hint == "name text to validate on: --valid SOURCE TARGET"
+
+
+class Asked:
+    """What belongs to the pairs of a store: it remembers of which rows it was asked for."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[int]] = []
+
+    def of(self, pairs: Indices) -> None:
+        self.rows.append(pairs.tolist())
+
+
+def test_what_belongs_to_a_pair_is_asked_for_by_its_row_in_the_store(tmp_path: Path):
+    """Held-out pairs lie in between, so that positions among the others are not rows."""
+    pairs = [(f"line {number}", f"row {number}") for number in range(100)]
+    data = prepare_data(config_of(tmp_path, pairs), tmp_path / "run")
+    tokens, links = Asked(), Asked()
+    data = dataclasses.replace(data, top_tokens=tokens, alignments=links)
+    last = len(data.rows) - 1
+    data.batch(np.array([last, 0]), epoch=0)
+    rows = data.rows.tolist()
+    assert rows[last] > last
+    assert tokens.rows == links.rows == [[rows[last], rows[0]]]
 
 
 def test_one_pair_is_refused_before_anything_is_measured(tmp_path: Path):

@@ -10,6 +10,8 @@ from tiny_runs import ONE_LAYER, SETTINGS
 
 from pellucid.cli.display import Display
 from pellucid.core.errors import WriteError
+from pellucid.core.tensors import load_tensors
+from pellucid.training.checkpoint import newest_intact
 from pellucid.training.journal import Journal, read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -86,3 +88,38 @@ def test_an_update_that_was_left_out_has_no_loss_and_learned_from_no_tokens(
     assert third["target_tokens"] == result.progress.target_tokens > first["target_tokens"]
     assert third["loss"] > 0
     assert "step 2  no update applied  0 tokens/s" in capsys.readouterr().err
+
+
+def test_of_three_updates_one_is_left_out(tmp_path: Path):
+    """A line of several updates is their mean by tokens, the moving average counts two, and the
+    rate of update n of N goes by n / N."""
+    settings = [
+        *SETTINGS,
+        *ONE_LAYER,
+        "training.accumulate=1",
+        "training.max_steps=3",
+        "training.schedule=linear",
+        "training.warmup_steps=1",
+        "training.learning_rate=0.003",
+        "training.average_decay=0.9",
+    ]
+
+    def lines(every: int) -> list[dict[str, float]]:
+        spoiled = build_broken(lambda _, __, sums, call: times(sums, math.nan if call == 1 else 1))
+        config = read_config("demo", [*settings, f"training.log_every={every}"])
+        train(config, tmp_path / str(every), make_objective=spoiled)
+        events = read_journal(tmp_path / str(every) / "journal.jsonl")
+        return [event for event in events if event["event"] == "train"]
+
+    first, second, third = lines(1)
+    [together] = lines(3)
+    counts = first["target_tokens"], third["target_tokens"] - second["target_tokens"]
+    assert counts[0] != counts[1] > 0
+    for name in ("loss", "negative_log_likelihood"):
+        total = first[name] * counts[0] + third[name] * counts[1]
+        assert together[name] == pytest.approx(total / sum(counts), rel=1e-12)
+    rates = [each["learning_rate"] for each in (first, second, third)]
+    assert rates == pytest.approx([0.002, 0.001, 0.0], abs=1e-15)
+    folder = newest_intact(tmp_path / "1")
+    assert folder is not None
+    assert load_tensors(folder / "average.safetensors")["update_count"].item() == 2

@@ -106,6 +106,8 @@ def test_an_average_is_a_bundle_that_translates_and_can_be_fine_tuned(
     for each, digest in zip(bundles, hashes, strict=True):
         assert f"| `{each.path.name}` | `{digest}` | 33.3% |" in card
 
+    # two have that parent and the third is it
+    assert "parent" not in load_bundle(out).settings["training"]
     assert load(out).translate("je suis étudiant").text
     assert load_bundle(out).source_tokenizer.fingerprint == bundles[0].source_tokenizer.fingerprint
     train(read_config("demo", RUN, out), tmp_path / "tuned")

@@ -152,6 +152,7 @@ def test_scores_of_another_ranking_are_forgotten():
     assert not progress.rank_by("bleu valid:2")
     assert progress.validations_since_best == 0
     assert progress.note_score(3.0)
+    assert progress.validations_since_best == 0, "nor does patience remember the other text"
 
 
 def test_the_share_that_is_done_goes_by_the_nearer_limit():

@@ -70,6 +70,12 @@ def test_every_schedule_falls_as_its_name_says(
     assert learning_rate(wanted, 16, step, progress) == pytest.approx(rate, abs=1e-15)
 
 
+def test_the_share_in_which_the_rate_falls_is_the_one_that_is_set():
+    wanted = config(schedule="wsd", learning_rate=1.0, decay_share=0.5)
+    found = [learning_rate(wanted, 16, 40, progress) for progress in (0.5, 0.75, 0.875)]
+    assert found == [1.0, 0.5, 0.25]
+
+
 @pytest.mark.parametrize(
     ("step", "reductions", "rate"), [(40, 0, 1.0), (40, 1, 0.25), (40, 3, 1 / 64), (5, 1, 0.125)]
 )

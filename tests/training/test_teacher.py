@@ -181,6 +181,9 @@ def test_settings_that_make_no_sense_together_are_refused():
     base = {"training": {"max_steps": 1, "r_drop": 5}, "model": {"dropout": 0.0}}
     with pytest.raises(ConfigError, match="compares two passes, which are alike without dropout"):
         RunConfig.parse(base)
+    # both passes are one batch, which skips the same blocks
+    with pytest.raises(ConfigError, match="compares two passes, which are alike without dropout"):
+        RunConfig.parse({**base, "model": {"dropout": 0.0, "layer_drop": 0.5}})
     RunConfig.parse({**base, "training": {**base["training"], "word_dropout": 0.1}})
     # the second pass of SimCut differs by the words it misses, whatever the dropout
     RunConfig.parse({**base, "training": {"max_steps": 1, "simcut": 3}})
@@ -196,6 +199,13 @@ def test_settings_that_make_no_sense_together_are_refused():
         RunConfig.parse(text)
     with pytest.raises(ConfigError, match=r"training.simcut is for models that say the next token"):
         RunConfig.parse({**text, "training": {"max_steps": 1, "simcut": 3}})
+    with pytest.raises(ConfigError, match=r"reads no source: training\.switch_out_sides"):
+        RunConfig.parse(
+            {
+                "model": {"kind": "decoder"},
+                "training": {"max_steps": 1, "switch_out": 1, "switch_out_sides": "source"},
+            }
+        )
     for name in ("r_drop", "word_dropout", "switch_out"):
         assert (
             f"training.{name} is for models that say the next token, not for model.kind=encoder"

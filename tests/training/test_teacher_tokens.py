@@ -65,6 +65,19 @@ def test_the_tokens_are_those_that_the_ensemble_finds_likeliest(
     torch.testing.assert_close(asked.logits, found.logits, rtol=0, atol=1e-4)
 
 
+def test_other_teachers_have_tokens_of_their_own(tiny_run: Path, tmp_path: Path):
+    """Runs that share ``data.cache`` find what was computed by the same teachers alone."""
+    config = read_config("demo", settings(2, tiny_run, TOP_5))
+    models, data = two_teachers(config, tmp_path)
+    training = config.training.model_copy(update={"teacher_manifest": ("0" * 64,)})
+    other = config.model_copy(update={"training": training})
+    found = [
+        teacher_tokens.teacher_tokens(data, [model], run, tmp_path, "fp32").of(np.arange(3))
+        for model, run in zip(models, (config, other), strict=True)
+    ]
+    assert not torch.equal(found[0].logits, found[1].logits)
+
+
 def test_the_time_for_all_pairs_is_foretold_from_some(tiny_run: Path, tmp_path: Path):
     config = read_config("demo", settings(2, tiny_run, TOP_5))
     models, data = two_teachers(config, tmp_path)

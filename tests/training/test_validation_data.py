@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 
 from pellucid.core.errors import DataError
+from pellucid.equations.losses import cross_entropy
+from pellucid.model.build import build_model
+from pellucid.model.config import parse_model_config
+from pellucid.text.batching import collate
 from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
+from pellucid.training.validation import mean_loss, validate
 
 
 def config_for(folder: Path, valid_lines: list[str], max_length: int = 6):
@@ -34,6 +39,25 @@ def test_long_pairs_count_in_bleu_but_not_in_the_loss(
     assert list(data.valid.source_lengths) == [2, 1]
     assert len(data.valid_sources) == 3
     assert "1 of 3 validation pairs are longer than data.max_length = 6 tokens" in caplog.text
+
+
+def test_the_loss_is_a_mean_by_tokens_without_dropout_and_smoothing(tmp_path: Path):
+    """However many pairs a batch has; also of a model that has just learned."""
+    config = config_for(tmp_path, ["a b c", "d", "e f", "a"])
+    data = prepare_data(config, tmp_path / "run")
+    sizes = data.source_tokenizer.vocabulary_size, data.target_tokenizer.vocabulary_size
+    small = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    settings = {"kind": "transformer", "share_embeddings": False, "dropout": 0.5, **small}
+    model = build_model(parse_model_config(settings), *sizes).double().train()
+    found = validate(model, data, config, step=0).loss
+    assert not model.training
+    total, tokens = 0.0, 0
+    for pair in range(len(data.valid)):
+        batch = collate(data.valid, [pair])
+        total += cross_entropy(model(batch.source, batch.target_input), batch.labels).item()
+        tokens += batch.target_token_count
+    assert found == pytest.approx(total / tokens, rel=1e-9)
+    assert mean_loss(model, data.valid, 4) == pytest.approx(found, rel=1e-9)
 
 
 def test_validation_text_of_long_pairs_alone_is_refused(tmp_path: Path):
