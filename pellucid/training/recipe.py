@@ -88,8 +88,8 @@ _MOST_DECAY = 1.6
 updates, too short an average."""
 _R_DROP, _STRONG_R_DROP = 1.0, 3.0
 _STRONG_UP_TO = 13_000
-"""α for more pairs, and for at most so many. By beam search 29,000 pairs of Multi30k have 43.3 BLEU
-after 20 passes with 1 (one seed) and 42.4 without it; with 3 they learn more slowly. 6,000 pairs
+"""α for more pairs, and for at most so many. By beam search 29,000 pairs of Multi30k have 43.0 BLEU
+after 20 passes with 1 (three seeds) and 42.4 without it; with 3 they learn more slowly. 6,000 pairs
 have 31.0 after 40 passes with 3 (two seeds), and 28.5 after 20 without it (docs/figures.md)."""
 _R_DROP_PASSES = 40.0
 """With time for so many passes without it, R-Drop makes half as many and learns more from each. In
