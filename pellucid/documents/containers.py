@@ -204,7 +204,7 @@ class _InCodePage(zipfile.ZipInfo):
 
     __slots__ = ()
 
-    def _encodeFilenameFlags(self) -> tuple[bytes, int]:  # noqa: N802: the name is zipfile's
+    def _encodeFilenameFlags(self) -> tuple[bytes, int]:  # noqa: N802
         return self.filename.encode(_DOS), self.flag_bits & ~_IS_UTF_8
 
 

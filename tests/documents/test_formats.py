@@ -944,7 +944,12 @@ def test_the_chapters_of_a_book_are_those_that_its_package_lists():
 
 @pytest.mark.parametrize(
     ("stored", "name"),
-    [("é".encode(), "é"), (b"\x81\x82", "üé"), ("章".encode("gbk"), "╒┬"), ("表".encode("cp932"), "ò\\")],
+    [
+        ("é".encode(), "é"),
+        (b"\x81\x82", "üé"),
+        ("章".encode("gbk"), "╒┬"),
+        ("表".encode("cp932"), "ò\\"),
+    ],
 )
 def test_names_without_a_flag_are_read_as_utf_8_or_else_as_zip_has_them(stored: bytes, name: str):
     """Many programs leave out the flag; the package of a book and its pages name parts in UTF-8."""
