@@ -68,9 +68,17 @@ _MOST_MARKS = 8
 """Marks behind an emoji that are counted."""
 _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
-_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
+_CODE = (
+    r"(?P<code>(?<!\S)\S*(?:[=_@\\]|://)\S*"
+    r"|(?<![^\W_])(?:(?:[^\W\d_]{1,4}-)+\d+|[^\W_]*[^\W\d_]\d[^\W_]*)"
+    r"(?:-(?:[^\W\d_]{1,4}|[^\W_]*\d[^\W_]*))*(?![^\W_])"
+    r"|(?<![^\W_])(?=[A-Z]*[a-z])(?:[A-Z][a-z]?){2,}(?![^\W_]))"
+)
+"""What is no word, and keeps its case: ``CC(=O)O``, an address, ``SN-4711-ABX``, ``A4``, ``NaCl``.
+Digits before letters, such as 5TH and 3D, are read as words are."""
+_LETTERS = re.compile(rf"{_CODE}|(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
 _WORD = re.compile(r"[^\W_]")
-_ANY_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*)+")
+_ANY_LETTERS = re.compile(rf"{_CODE}|(?:[^\W\d_][{combining_marks()}]*)+")
 _LEAST_ALONE, _LEAST_WORD, _LEAST_LONG_WORD = 3, 4, 7
 """Letters of a single word in capitals, from which on it is read in lower case: if it is all the
 text, if that is one piece, and if it is several. US is not us, WHO is not who, and UNESCO is among
@@ -408,14 +416,20 @@ def _recased(
     is_whole = is_upper or _is_title(text)
     first = _WORD.search(text)
     if tokenizer is None:
-        kept = not (recase and is_whole)
-        return Edited(text if kept else lower(text, language), []), is_upper and not kept
+        if not (recase and is_whole):
+            return Edited(text, []), False
+        small = edited(
+            _ANY_LETTERS,
+            lambda found: found[0] if found["code"] else lower(found[0], language),
+            text,
+        )
+        return small, is_upper
     if recase is None and tokenizer.kind == MARIAN_KIND:
         return Edited(text, []), False  # it reads text as its own files say
 
     def best_case(found: re.Match[str]) -> str:
         word = found[0]
-        if not (is_whole or is_in_capitals(word)):
+        if found["code"] or not (is_whole or is_in_capitals(word)):
             return word
         small = _in_lower_case(word, tokenizer, language)
         if recase and is_whole:
