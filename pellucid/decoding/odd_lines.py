@@ -46,6 +46,11 @@ _BULLET = (
 """A bullet, a dash or the number of an item, such as ``2)``, at the start of a line, or the mark of
 a quotation or a heading; Word writes two bullets as private characters. Elsewhere such a sign is
 part of the text, as in ▲5% and 二○○八."""
+_ORDINAL = re.compile(
+    r"\(?(?:[A-Za-z]|(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3}))[.)]"
+)
+"""The letter or the Roman number of an item by itself, ``I.`` or ``b)``: it is no word, and I is no
+pronoun."""
 _EMOTICON = (
     f"(?:^|{_SPACE})(?:(?:[:;=]['’]?-?[()]|[:;]-?[DPp]|:-?[/|]|\\^\\^)"
     f"(?![^{CLASSES['spaces']} .,!?])|<3(?=[{CLASSES['spaces']} .,!?]*(?:$|{_PICTURE})))"
@@ -139,15 +144,16 @@ class OddLine:
         look alike; words in upper case, and all words of a line in upper or title case, are read in
         the case in which it cuts them into the fewest pieces; of a model whose training words are
         known, only those among ``seen``. With ``copies_numbers`` a line of numbers and marks is its
-        own translation too. ``languages`` are source and target. A request with a prefix keeps
+        own translation too, and so is the ordinal of an item. ``languages`` are source and target. A request with a prefix keeps
         emoji and case, for the prefix may have any.
         """
         text = request.source
         signs: tuple[_Sign, ...] = ()
         if copies_symbols(request, settings):
             is_word = str.isalpha if copies_numbers else str.isalnum
-            if not (request.must or request.terms or text.isspace()) and not any(
-                map(is_word, text)
+            is_marker = copies_numbers and _ORDINAL.fullmatch(text.strip()) is not None
+            if not (request.must or request.terms or text.isspace()) and (
+                is_marker or not any(map(is_word, text))
             ):
                 check_text(text)  # as the tokenizer, which does not see it, would
                 return cls(request, Request(""), is_copied=True)

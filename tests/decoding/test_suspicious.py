@@ -331,8 +331,11 @@ def test_a_translator_logs_the_warnings_of_a_call_once(caplog: pytest.LogCapture
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize("text", ["42", "12:30", " 3,5 % ", "+49 (30) 1234-5", "1998–2003", "٤٢"])
-def test_a_line_of_numbers_is_its_own_translation(text: str):
+@pytest.mark.parametrize(
+    "text",
+    ["42", "12:30", " 3,5 % ", "+49 (30) 1234-5", "1998–2003", "٤٢", "I.", "b)", "(iv)", " XIV. "],
+)
+def test_a_line_of_numbers_or_an_ordinal_is_its_own_translation(text: str):
     small = Translator(small_bundle(), DecodingConfig(beam_size=1))
     found = small.translate(text)
     assert (found.text, found.source, found.warnings) == (text.strip(), text, ())

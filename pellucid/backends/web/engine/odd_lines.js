@@ -7,6 +7,8 @@ const ALPHABETIC = /\p{L}/u;
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const FIRST = /[\p{L}\p{Nl}\p{No}]/u; // as Python's [^\W\d_]
 const MARK = "(?![\u{e0100}-\u{e01ef}])\\p{M}"; // without variation selectors of Chinese characters, as in Python
+// the letter or the Roman number of an item by itself
+const ORDINAL = /^\(?(?:[A-Za-z]|(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3}))[.)]$/;
 // what is no word, and keeps its case: CC(=O)O, an address, SN-4711-ABX, A4, NaCl
 const CODE =
   `(?<code>(?<!(?!${SPACE})[^])(?:(?!${SPACE})[^])*(?:[=_@\\\\]|://)(?:(?!${SPACE})[^])*` +
@@ -59,7 +61,8 @@ export function oddLine(text, settings, { source, seen, header }) {
   const isWide = (character) => wideOne.test(character);
   if (settings.copy_symbols) {
     const copiesNumbers = !header.usual_warnings.includes("digits");
-    const isOwn = trim(text) !== "" && !(copiesNumbers ? ALPHABETIC : LETTER_OR_NUMBER).test(text);
+    const isMarker = copiesNumbers && ORDINAL.test(trim(text));
+    const isOwn = isMarker || (trim(text) !== "" && !(copiesNumbers ? ALPHABETIC : LETTER_OR_NUMBER).test(text));
     if (isOwn) return { plain: "", isCopied: true, restored: () => trim(text) };
     [plain, signs] = withoutSigns(text, new RegExp(emoji, "gu"), finalMarks, isWide);
   }
