@@ -144,8 +144,8 @@ class OddLine:
         look alike; words in upper case, and all words of a line in upper or title case, are read in
         the case in which it cuts them into the fewest pieces; of a model whose training words are
         known, only those among ``seen``. With ``copies_numbers`` a line of numbers and marks is its
-        own translation too, and so is the ordinal of an item. ``languages`` are source and target. A request with a prefix keeps
-        emoji and case, for the prefix may have any.
+        own translation too, and so is the ordinal of an item. ``languages`` are source and target.
+        A request with a prefix keeps emoji and case, for the prefix may have any.
         """
         text = request.source
         signs: tuple[_Sign, ...] = ()
