@@ -1,5 +1,6 @@
 """``pellucid translate MODEL report.docx``: documents in, documents out, with their formatting."""
 
+import codecs
 import os
 import shlex
 import sys
@@ -32,6 +33,8 @@ _REFUSED = {
 """Options that are about single lines."""
 _SHOWN = 10
 """Files of a folder that are left out and named."""
+_KEPT_BESIDE = ("~$", "._")
+"""How the names begin that Word and macOS give to what they keep beside a document."""
 LINES = "lines"
 """The format that reads any file line by line."""
 
@@ -86,10 +89,11 @@ def translate_files(
         raise click.UsageError("-o must name a folder for the documents of a folder.")
     target = Path(output)
     files, links, unreadable = _listed(source, target)
+    candidates = [path for path in files if not path.name.startswith(_KEPT_BESIDE)]
     if kind is None:
-        found = [path for path in files if is_document(path.name)]
+        found = [path for path in candidates if is_document(path.name)]
     else:
-        found = [path for path in files if not _is_of_another_format(path.name, kind)]
+        found = [path for path in candidates if _may_be(path, kind)]
     places = [target / path.relative_to(source) for path in found]
     if {path.resolve() for path in files}.intersection(place.resolve() for place in places):
         raise click.UsageError(
@@ -153,6 +157,26 @@ def _is_of_another_format(name: str, kind: "Format") -> bool:
     return is_document(name) and ENDINGS.get(ending_of(name)) != kind
 
 
+def _may_be(path: Path, kind: "Format") -> bool:
+    """Whether a file of a folder may be of a format, by the end of its name; where that does not
+    tell, by its first bytes, which those of a picture are not.
+    """
+    from pellucid.documents.names import ENDINGS, PACKED, ending_of
+
+    if ENDINGS.get(ending_of(path.name)) == kind:
+        return True
+    if _is_of_another_format(path.name, kind):
+        return False
+    try:
+        with path.open("rb") as opened:
+            first = opened.read(1024)
+    except OSError:
+        return True  # it is named with the reason when it is read
+    if kind in PACKED:
+        return first.startswith(b"PK")
+    return b"\0" not in first or first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
 def _name_left_out(reason: str, files: Sequence[Path]) -> None:
     """Print which files of a folder are left out, so that nobody looks for them in the result."""
     if files:
@@ -171,16 +195,16 @@ def _translate_one(
     quiet: bool,
 ) -> None:
     from pellucid.documents.markup import Counts
-    from pellucid.documents.names import format_of
+    from pellucid.documents.names import PACKED, format_of
     from pellucid.documents.translate import translate_document
 
     name = "standard input" if file == "-" else Path(file).name
     kind = kind or format_of(name)  # before a large file is read
     refuse_to_replace("-o", output, file)
-    _check_output(output, kind)
+    _check_output(output, kind, name)
     if output == "-":
         standard_output()  # raises if it is closed, before hours of translating
-    if output == "-" and kind in ("docx", "pptx", "odt", "epub") and sys.stdout.isatty():
+    if output == "-" and kind in PACKED and sys.stdout.isatty():
         raise click.UsageError(f"-o must name a file: a {kind} is nothing for a terminal.")
 
     counts = Counts()
@@ -209,8 +233,12 @@ def _translate_one(
         click.echo(f"{visible(name)}: {note}", err=True)
 
 
-def _check_output(output: str, kind: "Format") -> None:
-    """Raise for a place where the translation cannot be written, before hours of translating."""
+def _check_output(output: str, kind: "Format", name: str) -> None:
+    """Raise for a place where the translation of the document of this name cannot be written,
+    before hours of translating.
+    """
+    from pellucid.documents.names import is_document, is_plain
+
     if output == "-":
         return
 
@@ -227,7 +255,8 @@ def _check_output(output: str, kind: "Format") -> None:
     is_replaced = path.is_file() or not path.exists()
     if is_replaced and not os.access(path.resolve().parent, os.W_OK):
         raise WriteError(f"cannot write {output}: its folder may not be written to")
-    if _is_of_another_format(output, kind):
+    is_text = is_plain(output) and is_document(name) and kind != "txt"
+    if is_text or _is_of_another_format(output, kind):
         raise click.UsageError(
             f"-o must end as a {kind} does, got {path.name!r}: a document is not converted"
             " to another format."

@@ -46,6 +46,11 @@ _BULLET = (
 """A bullet, a dash or the number of an item, such as ``2)``, at the start of a line, or the mark of
 a quotation or a heading; Word writes two bullets as private characters. Elsewhere such a sign is
 part of the text, as in ▲5% and 二○○八."""
+_ORDINAL = re.compile(
+    r"\(?(?:[A-Za-z]|(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3}))[.)]"
+)
+"""The letter or the Roman number of an item by itself, ``I.`` or ``b)``: it is no word, and I is no
+pronoun."""
 _EMOTICON = (
     f"(?:^|{_SPACE})(?:(?:[:;=]['’]?-?[()]|[:;]-?[DPp]|:-?[/|]|\\^\\^)"
     f"(?![^{CLASSES['spaces']} .,!?])|<3(?=[{CLASSES['spaces']} .,!?]*(?:$|{_PICTURE})))"
@@ -68,9 +73,17 @@ _MOST_MARKS = 8
 """Marks behind an emoji that are counted."""
 _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
-_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
+_CODE = (
+    r"(?P<code>(?<!\S)\S*(?:[=_@\\]|://)\S*"
+    r"|(?<![^\W_])(?:(?:[^\W\d_]{1,4}-)+\d+|[^\W_]*[^\W\d_]\d[^\W_]*)"
+    r"(?:-(?:[^\W\d_]{1,4}|[^\W_]*\d[^\W_]*))*(?![^\W_])"
+    r"|(?<![^\W_])(?=[A-Z]*[a-z])(?:[A-Z][a-z]?){2,}(?![^\W_]))"
+)
+"""What is no word, and keeps its case: ``CC(=O)O``, an address, ``SN-4711-ABX``, ``A4``, ``NaCl``.
+Digits before letters, such as 5TH and 3D, are read as words are."""
+_LETTERS = re.compile(rf"{_CODE}|(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
 _WORD = re.compile(r"[^\W_]")
-_ANY_LETTERS = re.compile(rf"(?:[^\W\d_][{combining_marks()}]*)+")
+_ANY_LETTERS = re.compile(rf"{_CODE}|(?:[^\W\d_][{combining_marks()}]*)+")
 _LEAST_ALONE, _LEAST_WORD, _LEAST_LONG_WORD = 3, 4, 7
 """Letters of a single word in capitals, from which on it is read in lower case: if it is all the
 text, if that is one piece, and if it is several. US is not us, WHO is not who, and UNESCO is among
@@ -131,15 +144,16 @@ class OddLine:
         look alike; words in upper case, and all words of a line in upper or title case, are read in
         the case in which it cuts them into the fewest pieces; of a model whose training words are
         known, only those among ``seen``. With ``copies_numbers`` a line of numbers and marks is its
-        own translation too. ``languages`` are source and target. A request with a prefix keeps
-        emoji and case, for the prefix may have any.
+        own translation too, and so is the ordinal of an item. ``languages`` are source and target.
+        A request with a prefix keeps emoji and case, for the prefix may have any.
         """
         text = request.source
         signs: tuple[_Sign, ...] = ()
         if copies_symbols(request, settings):
             is_word = str.isalpha if copies_numbers else str.isalnum
-            if not (request.must or request.terms or text.isspace()) and not any(
-                map(is_word, text)
+            is_marker = copies_numbers and _ORDINAL.fullmatch(text.strip()) is not None
+            if not (request.must or request.terms or text.isspace()) and (
+                is_marker or not any(map(is_word, text))
             ):
                 check_text(text)  # as the tokenizer, which does not see it, would
                 return cls(request, Request(""), is_copied=True)
@@ -408,14 +422,20 @@ def _recased(
     is_whole = is_upper or _is_title(text)
     first = _WORD.search(text)
     if tokenizer is None:
-        kept = not (recase and is_whole)
-        return Edited(text if kept else lower(text, language), []), is_upper and not kept
+        if not (recase and is_whole):
+            return Edited(text, []), False
+        small = edited(
+            _ANY_LETTERS,
+            lambda found: found[0] if found["code"] else lower(found[0], language),
+            text,
+        )
+        return small, is_upper
     if recase is None and tokenizer.kind == MARIAN_KIND:
         return Edited(text, []), False  # it reads text as its own files say
 
     def best_case(found: re.Match[str]) -> str:
         word = found[0]
-        if not (is_whole or is_in_capitals(word)):
+        if found["code"] or not (is_whole or is_in_capitals(word)):
             return word
         small = _in_lower_case(word, tokenizer, language)
         if recase and is_whole:

@@ -91,6 +91,29 @@ _BARE_POINT = re.compile(r"(?<![\w.,])[.,](?=\d)")
 """The point of ``.5``, which is 0.5."""
 _HALF = re.compile(r"\b(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)", re.IGNORECASE)
 """The word for a half: half past 3 is ``halb 4`` in German."""
+_SMALL_UNIT = re.compile(
+    r"\d\s?(?:(?:[cdm]m|[cd]l|[ck]?ct|p|см|мм)(?!\w)|cent|zent|sent|cén|millim|milím|pence|¢|сант|миллим"
+    r"|厘米|公分|毫米|センチ|ミリメ|센티|밀리미)",
+    re.IGNORECASE,
+)
+"""A number of a unit that is a tenth or a hundredth of another: 1.50 m are 150 cm."""
+_NEGATIVE = re.compile(
+    r"(?<![^\s(\[{\"'“„«:;=<>≤≥~≈])(?<![\d%°][ \u00a0\u202f])(?<![°\d][CF] )"
+    r"(?:[−－][ \u00a0\u202f]?|(?<!^)-|[-–](?=[€$£¥]|[\d.,]+[ \u00a0\u202f]?[°%‰€$£¥℃]))"
+    rf"[€$£¥]?(?P<number>{_NUMBER.pattern})"
+)
+"""A number with a minus: a sign of its own, or a hyphen that is no bullet, no range and in no word.
+At the beginning of a text a hyphen is one before an amount only."""
+_BEHIND_A_MINUS = re.compile(r"[-‐‑–—−－﹣][ \u00a0\u202f]?[€$£¥]?[ \u00a0\u202f]?$")
+_BEFORE_A_MINUS = re.compile(r"[-−–](?!\d)")
+_MINUS_IN_WORDS = re.compile(
+    r"minus|miinus|mínusz|moins|meno|menys|minder|below|beneath|under|unter|sous|sotto|bajo"
+    r"|abaixo|onder|poniżej|alatt|alla|eksi|altında|âm|dưới|fall|fell|drop|down|loss|lost"
+    r"|decreas|negativ|gesunken|Rückgang|Verlust|baiss|perte|минус|мінус|ниже|нижче|μείον"
+    r"|[負负零]|マイナス|氷点下|영하|ناقص|تحت|سالب|מינוס|מתחת|माइनस|शून्य|ลบ",
+    re.IGNORECASE,
+)
+"""Words for a minus, or for what becomes less, in the languages that are written most."""
 _Number = tuple[str, str]
 """A number as it is written, and its digits without zeros at its ends."""
 _OnlyIn = Callable[[Sequence[_Number], Sequence[_Number]], list[str]]
@@ -353,7 +376,8 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
         _scaled_only_in,
         _pointed_only_in,
     ]
-    if _OTHER_UNITS.search(source + text):
+    is_converted = bool(_SMALL_UNIT.search(source)) != bool(_SMALL_UNIT.search(text))
+    if is_converted or _OTHER_UNITS.search(source + text):
         ways.remove(_pointed_only_in)
     if _OTHER_SCALES.search(source + text):
         ways.remove(_scaled_only_in)
@@ -370,9 +394,34 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     if new:
         return f"the translation has {_named(new)}, which the text does not have"
 
+    positive = _without_minus(source, text)
+    if positive:
+        return f"{_named(positive)} of the text has no minus in the translation"
+    negative = _without_minus(text, source)
+    if negative:
+        return f"{_named(negative)} of the translation has no minus in the text"
+
     written = set(map(_all_digits_of, re.findall(r"\d+", text)))
     lost = [each for each in _REFERENCE.findall(source) if _all_digits_of(each) not in written]
     return f"{_named(lost)} of the text is not in the translation" if lost else None
+
+
+def _without_minus(text: str, other: str) -> list[str]:
+    """The negative numbers of a text that the other text has without a minus, before or behind it,
+    and without a word for one."""
+    found = list(_NEGATIVE.finditer(text))
+    if not found or _MINUS_IN_WORDS.search(other):
+        return []
+
+    has_minus: dict[str, bool] = {}
+    for number in _NUMBER.finditer(other):
+        digits = _all_digits_of(number[0])
+        is_signed = bool(
+            _BEHIND_A_MINUS.search(other[: number.start()][-4:])
+            or _BEFORE_A_MINUS.match(other, number.end())
+        )
+        has_minus[digits] = has_minus.get(digits, False) or is_signed
+    return [each[0] for each in found if has_minus.get(_all_digits_of(each["number"])) is False]
 
 
 def _with_plain_numbers(text: str, other: str) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT, Element, local_name
 from pellucid.documents.plain import TaggedText, decode, edited
+from pellucid.documents.program_values import IDENTIFIER
 from pellucid.documents.segments import Segment
-from pellucid.documents.strings import IDENTIFIER, Strings, note_of_left
+from pellucid.documents.strings import Strings, note_of_left
 from pellucid.documents.xml_places import PlacedXml
 
 _ESCAPE = re.compile(

@@ -13,6 +13,7 @@ from pellucid.documents.containers import Element, local_name, written_element
 from pellucid.documents.html_rules import BLOCKS
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.plain import divide_at_tags, edited
+from pellucid.documents.program_values import is_key
 from pellucid.documents.protected import literals_in
 from pellucid.documents.segments import (
     Alone,
@@ -24,7 +25,7 @@ from pellucid.documents.segments import (
     Segment,
     in_one_line,
 )
-from pellucid.documents.strings import is_key, note_of_left
+from pellucid.documents.strings import note_of_left
 from pellucid.documents.xml_places import PlacedXml, with_attributes
 from pellucid.text.languages import UNKNOWN, base_code
 

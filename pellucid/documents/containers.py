@@ -132,7 +132,7 @@ class Archive:
         with zipfile.ZipFile(target, "w") as archive:
             for info in self._zip.infolist():
                 # A copy with the same name, time and attributes.
-                entry = zipfile.ZipInfo(info.filename, info.date_time)
+                entry = self._named_as(info)
                 entry.compress_type = info.compress_type
                 entry.external_attr = info.external_attr
                 entry.create_system = info.create_system
@@ -146,6 +146,12 @@ class Archive:
                     ) from None
 
         return target.getvalue()
+
+    def _named_as(self, info: zipfile.ZipInfo) -> zipfile.ZipInfo:
+        """A new entry with the name of one, in the bytes that it has in the archive."""
+        says_nothing = self._zip.metadata_encoding is None and not info.flag_bits & _IS_UTF_8
+        kind = _InCodePage if says_nothing else zipfile.ZipInfo
+        return kind(info.orig_filename, info.date_time)
 
     def _copy(
         self,
@@ -187,6 +193,24 @@ class Archive:
                 )
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise DataError(f"{self._what} is packed in a way that no such file is")
+
+
+class _InCodePage(zipfile.ZipInfo):
+    """An entry whose name was read in the code page of DOS, whatever its own is: GBK or Shift-JIS.
+
+    All 256 bytes are characters there, so that the name is written as it was. zipfile itself writes
+    it in UTF-8, and has no public way to say another encoding.
+    """
+
+    __slots__ = ()
+
+    def _encodeFilenameFlags(self) -> tuple[bytes, int]:  # noqa: N802
+        return self.filename.encode(_DOS), self.flag_bits & ~_IS_UTF_8
+
+
+_DOS = "cp437"
+_IS_UTF_8 = 0x800
+"""The flag of an entry whose name is in UTF-8."""
 
 
 def _opened(data: bytes) -> zipfile.ZipFile:

@@ -15,9 +15,10 @@ from pellucid.core.errors import DataError, MissingExtraError
 from pellucid.documents.containers import check_size
 from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.plurals import header_of, numbers_of_forms
+from pellucid.documents.program_values import is_key
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import Segment, in_one_line
-from pellucid.documents.strings import is_key, note_of_left
+from pellucid.documents.strings import note_of_left
 from pellucid.text.corpus.dialects import byte_order_mark
 from pellucid.text.languages import base_code
 

@@ -32,6 +32,7 @@ from pellucid.documents.markdown_dialects import (
 from pellucid.documents.markdown_lines import separate_lines
 from pellucid.documents.markdown_settings import read_settings
 from pellucid.documents.plain import decode, edited, encode, ends_sentence, without_outer_breaks
+from pellucid.documents.program_values import IDENTIFIER
 from pellucid.documents.protected import is_statement, protect
 from pellucid.documents.segments import (
     Alone,
@@ -43,7 +44,6 @@ from pellucid.documents.segments import (
     check_count,
     joined,
 )
-from pellucid.documents.strings import IDENTIFIER
 
 _SEARCHING = re.compile(r"[\[<`]")
 _MOST_SEARCHED = 10**9

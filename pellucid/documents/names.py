@@ -47,6 +47,8 @@ ENDINGS: dict[str, Format] = {
     "xml": "android",
 }
 """Formats by the end of a file's name. ``mkd`` is left out: corpora of Macedonian end so."""
+PACKED = frozenset(("docx", "pptx", "odt", "epub"))
+"""Formats that are zip archives."""
 TABLES = frozenset(("csv", "tsv"))
 """Formats whose cells a spreadsheet may run."""
 WITH_COLUMNS = TABLES | {"json", "yaml"}
@@ -112,6 +114,11 @@ def ending_of(name: str) -> str:
     """The end of a file's name in lower case, without the dot."""
     _, dot, ending = name.replace("\\", "/").rpartition("/")[2].rpartition(".")
     return ending.lower() if dot else ""
+
+
+def is_plain(name: str) -> bool:
+    """Whether a file of this name is plain text."""
+    return ENDINGS.get(ending_of(name)) == "txt"
 
 
 def is_document(name: str) -> bool:

@@ -41,11 +41,12 @@ _OBJECTS = (
     r"|plan|post|product|project|props|recipient|request|self|sender|session|settings|shop|site"
     r"|smarty|store|task|team|this|ticket|user)"
 )
-_PARTS = (
-    r"(?:(?:address|amount|code|count|date|description|email|firstname|id|index|label|lastname"
-    r"|length|name|number|path|phone|price|size|slug|status|subject|text|title|total|type|url"
-    r"|username|value)(?!\w)|[a-z]{1,60}(?:_|[A-Z])\w{0,60})"
+_NAMES_OF_PARTS = (
+    "address|amount|code|count|date|description|email|firstname|id|index|label|lastname"
+    "|length|name|number|path|phone|price|size|slug|status|subject|text|title|total|type|url"
+    "|username|value"
 )
+_PARTS = rf"(?:(?:{_NAMES_OF_PARTS})(?!\w)|[a-z]{{1,60}}(?:_|[A-Z])\w{{0,60}})"
 """Objects of templates and parts of them: ``$user.age`` and ``$x.name`` are whole, and of
 "$money.thanks" the first word."""
 _RESOURCES = (
@@ -264,7 +265,29 @@ FORMS = (
         "program",
     ),
     Form("autoconf, Ant", r"@(?<![\w@]@)@?[A-Za-z_]\w{0,60}@{1,2}(?![\w@])", "@NAME@", "program"),
+    # Markdown has two underscores around strong words, which are none of these names.
+    Form(
+        "i18next, Chrome, Python",
+        rf"__(?<!{_OF_NAME}__)(?<!___)"
+        rf"(?:(?i:{_NAMES_OF_PARTS})|MSG_\w{{1,60}}?|all|call|class|dict|doc|file|init|len|main|new|proto|repr|str|version"
+        rf"|[a-z\d]{{1,60}}[A-Z][A-Za-z\d]{{0,60}}|[A-Za-z\d]{{1,30}}(?:_[A-Za-z\d]{{1,30}}){{1,6}})__(?!\w)",
+        "__count__",
+        "program",
+    ),
+    Form(
+        "Swift",
+        r"\\\([A-Za-z_][\w.?!]{0,60}(?:\([^()\n]{0,60}\))?(?: ?[-+*/%?]{1,2} ?[\w.\"]{1,30})?\)",
+        "\\(name)",
+        "program",
+    ),
     Form("i18next", r"\$t\([^()\n]{1,200}\)", "$t(key)", "program"),
+    Form(
+        "shells",
+        r"\$(?<![\w$]\$)(?:HOME|PWD|TMPDIR|[A-Z][A-Z\d_]{0,40}_(?:DIR|HOME|PATH|ROOT))"
+        rf"(?:/(?:{_OF_NAME}|[.@-]){{1,80}}){{1,9}}(?<![.@-])",
+        "$HOME/bin",
+        "program",
+    ),
     Form(
         "shells, browsers' add-ons",
         r"(?<![\w$])\$(?:(?!(?:US|USD|CAN|AUS|NZ|HK)\b)"

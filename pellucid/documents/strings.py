@@ -9,6 +9,7 @@ from pellucid.core.errors import ConfigError, DataError, MissingExtraError
 from pellucid.core.limits import parse_json
 from pellucid.core.texts import counted
 from pellucid.documents.plain import TaggedText, decode, edited, encode
+from pellucid.documents.program_values import is_of_program
 from pellucid.documents.segments import NOT_KNOWN, Languages, Segment
 from pellucid.text.languages import TWO_LETTERS, base_code, language_of_code
 
@@ -21,45 +22,6 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _HAS_INDENT = re.compile(r"[|>][-+]?[1-9]")
 """The head of a block scalar that gives its indent."""
-
-
-IDENTIFIER = re.compile(
-    r"true|false|null|v?\d+(?:\.\d+)+(?:[-+.][\w.]+)?"  # v1.2.3-beta
-    r"|\.{0,2}(?:[/\\][\w.-]+)+/?|[\w-]+(?:/[\w-]+)*/[\w-]+\.\w+"  # ./a, src/main.py
-    r"|(?:application|audio|font|image|text|video)/[\w.+-]+"
-    r"|[\w-]+(?:\.[A-Za-z]\w+)+"  # image.png, app.title
-    r"|[A-Za-z]\w*_\w*"  # user_name
-    r"|[a-z]+[A-Z]\w*"  # userName
-    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\w*\d)[0-9a-f]{12,}"  # UUID, hash
-    r"|\d+(?:\.\d+)?(?:px|r?em|pt|vh|vw|ms|s|kb|mb|gb)"  # 1.5rem
-    r"|\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|[a-z]{2,3}[-_][A-Z]{2}|[a-z]\w*\([\w., %#-]*\)"  # en-US, rgb(1, 2, 3)
-    r"|(?i:utf-?(?:8|16(?:le|be)?)|iso-8859-\d{1,2}|windows-125\d|us-ascii)"
-    r"|(?:(?:fa[bslrd]?|fa-\w+|mdi|glyphicon|btn) )*(?:fa|mdi|glyphicon|btn|icon)(?:-[a-z0-9]+)+"
-    # MMM d, yyyy
-    r"|(?=[^']*(?:yy|YY|MM|dd|DD|HH|hh|mm))"
-    r"(?:(?:y{1,4}|Y{2,4}|M{1,5}|L{1,5}|d{1,4}|D{1,4}|[Ee]{1,5}|H{1,2}|h{1,2}|m{1,2}|s{1,2}"
-    r"|S{1,6}|A|a|[Zz]{1,4}|X{1,3})(?:[ ,./:-]+|T|'[^']{1,20}'|\Z)){2,}",
-    re.ASCII,
-)
-"""Values that programs write and nobody reads as text."""
-
-
-_OF_PROGRAMS = frozenset(
-    ("class", "className", "dir", "icon", "id", "lang", "locale", "slug", "timezone")
-)
-"""Keys whose value, if it is a name, is one for a program: the address of a page, its language."""
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*|[A-Z]\w+(?:/[A-Z]\w+)+", re.ASCII)
-"""``red-house``, ``Europe/Paris``."""
-_MARKED_FOR_READERS = re.compile(r"[A-Z][a-z]*_[a-z]+|/[a-z]+|true|false|null")
-
-
-def is_key(source: str) -> bool:
-    """Whether a message that a program marks for translation is the key of a text or another value
-    that nobody reads, and not a word with the sign of GTK before the letter of its key, ``E_xit``,
-    what stands behind a price, ``/month``, or the word "true".
-    """
-    return IDENTIFIER.fullmatch(source) is not None and not _MARKED_FOR_READERS.fullmatch(source)
 
 
 def note_of_left(values: Sequence[str], *, has_keys: bool = False) -> list[str]:
@@ -94,7 +56,7 @@ class Strings:
 
         The name of a file, a version, a code or a size is no text, and stays as it is.
         """
-        if IDENTIFIER.fullmatch(value) or (key in _OF_PROGRAMS and _NAME.fullmatch(value)):
+        if is_of_program(value, key):
             self._left.append(value)
         else:
             self.add(start, end, value)

@@ -52,8 +52,13 @@ a dash; one at the beginning of a line, also behind tags, is no part of it, and 
 is."""
 _BLANK = r"(?P<blank>(?:\\[nh])+)"
 """Hard spaces and soft line ends of SubStation Alpha."""
-_PATH = r"(?<![^\W_])[A-Za-z]:\\[^\s\\/:*?\"<>|{}]+(?:\\[^\s\\/:*?\"<>|{}]+)*\\?"
-"""A path of Windows, ``D:\\news\\here``, whose signs are no codes in SubRip."""
+_PATH = (
+    rf"(?<![^\W_])[A-Za-z]:(?!(?:\\[nh])+(?:[{_CAPITALS}]|[^\w\\]))"
+    r"(?!(?<=[QA]:)(?:\\[nh])+[^\s\\.]*\.*(?:\s|$))"
+    r"\\[^\s\\/:*?\"<>|{}]+(?:\\[^\s\\/:*?\"<>|{}]+)*\\?"
+)
+"""A path of Windows, ``D:\\news\\here``, whose signs are no codes in SubRip; ``Q:\\hWhat`` and
+``A:\\hyes`` are a question and its answer."""
 _KEPT = {
     # {\i1}text{\i0}; {\an8}, {y:i}; a hard space
     "srt": re.compile(

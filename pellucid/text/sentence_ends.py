@@ -681,13 +681,21 @@ def _is_stop_end(place: Place) -> bool:
     if place.last_words[0] in real_words(language) or _is_answer(place):
         return place.right[:1].isalpha() and not _NUMBER.match(place.right)
     is_unit = place.is_behind(units(language)) or _UNIT_LETTER.search(place.left[-8:]) is not None
-    if not is_end and not (place.begins_sentences and is_unit):
+    is_measure = _MEASURE.search(place.left[-16:]) is not None
+    if not is_end and not is_measure and not (place.begins_sentences and is_unit):
         return False
     if place.left.rfind("(") > place.left.rfind(")"):
         return False
+    if is_measure:
+        return True
     return place.begins_sentences or (language != "de" and place.next_word[:1].isupper())
 
 
+_MEASURE = re.compile(
+    r"\d\s?(?:[km]?g|[kcm]?m[²³23]?|[kcm]m/h|[mcd]?l|kWh?|км|[см]?м|кг|м?л|руб|коп|мин|сек|шт|чел|тыс|млн|млрд|грн)\.$"
+)
+"""A number with a symbol that has no full stop of its own, or with a unit of Russian or Ukrainian,
+in which only names and sentences have capitals."""
 _UNIT_LETTER = re.compile(r"\d\s?[a-zа-я]\.$")
 """The letter of a unit behind its number, such as that of meters."""
 

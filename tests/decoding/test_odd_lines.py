@@ -121,6 +121,12 @@ def test_an_empty_translation_still_has_the_emoji():
         # a word of four letters in lower case: not a title
         ("Two Dogs Play With The cats", "Two Dogs Play With The cats", "Zwei Hunde, Straße."),
         ("TWO DOGS 😀", "two dogs", "ZWEI HUNDE, STRASSE. 😀"),
+        # what is no word keeps its case
+        ("TWO DOGS XJ900-B", "two dogs XJ900-B", "ZWEI HUNDE, STRASSE."),
+        ("TWO SN-4711-ABX, 5TH", "two SN-4711-ABX, 5th", "ZWEI HUNDE, STRASSE."),
+        ("CO2-GASES AND CC(=O)O", "CO2-gases and CC(=O)O", "ZWEI HUNDE, STRASSE."),
+        ("Salt Is NaCl And CaCO3", "salt is NaCl and CaCO3", "Zwei Hunde, Straße."),
+        ("Write To Tom@Example.Org Now", "write to Tom@Example.Org now", "Zwei Hunde, Straße."),
         ("下雨了。", "下雨了。", "Zwei Hunde, Straße."),
     ],
 )
@@ -164,6 +170,8 @@ def test_a_word_in_capitals_is_read_as_the_model_knows_it(source: str, plain: st
         ("JE VOIS LA UNESCO", "je vois la UNESCO", "A CAT"),
         ("un CHAT", "un chat", "a cat"),
         ("un chat", "un chat", "a cat"),
+        ("UN CHAT A4", "un chat A4", "A CAT"),
+        ("un CHAT3", "un CHAT3", "a cat"),
     ],
 )
 def test_a_model_without_lower_cased_copies_reads_each_word_as_it_knows_it(

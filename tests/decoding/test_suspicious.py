@@ -118,6 +118,13 @@ def test_nothing_left_of_a_text_with_letters_or_digits_is_said(text: str):
         ("am 25.8.", "on August 24", "the text has “25”, and the translation has “24” instead"),
         ("in den 90er Jahren", "in the 1980s", "the translation has “1980”"),
         ("It costs 12.50.", "Es kostet viel.", "“12.50” of the text is not in the translation"),
+        ("1,5 mm", "15 mm", "the text has “1,5”, and the translation has “15” instead"),
+        ("It is -5 °C.", "Es sind 5 °C.", "“-5” of the text has no minus in the translation"),
+        ("−18 °C or less", "18 °C oder weniger", "“−18” of the text has no minus"),
+        ("–5 °C today", "heute 5 °C", "“–5” of the text has no minus in the translation"),
+        ("-$5 a day", "5 $ am Tag", "“-$5” of the text has no minus in the translation"),
+        ("-20 °C to -10 °C", "von -20 °C bis 10 °C", "“-10” of the text has no minus"),
+        ("Es sind 5 °C.", "It is -5 °C.", "“-5” of the translation has no minus in the text"),
     ],
 )
 def test_changed_lost_and_invented_numbers_are_named(source: str, target: str, said: str):
@@ -166,6 +173,14 @@ def test_changed_lost_and_invented_numbers_are_named(source: str, target: str, s
         ("ในปี 2567", "in 2024"),
         ("in 2024", "ในปี พ.ศ. 2567"),
         ("halv 4", "half past 3"),
+        ("1,50 m", "150 centimeters"),
+        ("It costs $2.50.", "Es kostet 250 Cent."),
+        ("It is -5 °C.", "Es sind minus 5 Grad."),
+        ("It is -5 °C.", "Es sind 5 Grad unter null."),
+        ("It is −5 °C.", "Es sind - 5 °C."),
+        ("-5 apples", "5 Äpfel"),
+        ("pages 10 -15, COVID-19", "Seite 10 bis 15, COVID 19"),
+        ("from -5 to 5", "von -5 bis 5"),
         ("number " + "7" * 5000, "Nummer " + "7" * 5000),
     ],
 )
@@ -316,8 +331,11 @@ def test_a_translator_logs_the_warnings_of_a_call_once(caplog: pytest.LogCapture
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize("text", ["42", "12:30", " 3,5 % ", "+49 (30) 1234-5", "1998–2003", "٤٢"])
-def test_a_line_of_numbers_is_its_own_translation(text: str):
+@pytest.mark.parametrize(
+    "text",
+    ["42", "12:30", " 3,5 % ", "+49 (30) 1234-5", "1998–2003", "٤٢", "I.", "b)", "(iv)", " XIV. "],
+)
+def test_a_line_of_numbers_or_an_ordinal_is_its_own_translation(text: str):
     small = Translator(small_bundle(), DecodingConfig(beam_size=1))
     found = small.translate(text)
     assert (found.text, found.source, found.warnings) == (text.strip(), text, ())

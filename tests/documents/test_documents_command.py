@@ -64,6 +64,7 @@ def page(tmp_path: Path) -> Path:
         (".", WriteError, "is a folder"),
         ("page.pdf", click.UsageError, "must end as a html does, got 'page.pdf'"),
         ("page.docx", click.UsageError, "is not converted"),
+        ("page.txt", click.UsageError, "must end as a html does, got 'page.txt'"),
         ("page.html", click.UsageError, "page.html itself: the original would be lost."),
     ],
 )
@@ -159,6 +160,33 @@ def test_files_of_another_format_do_not_stop_a_folder(
     assert {*map(str, written)} == {"page.html", "more/z.html"}
     assert (folder / "out" / "plain").read_text() == "<p>UN CHAT</p>"
     assert capsys.readouterr().err == "left out, not html: a.md\n"
+
+
+def test_pictures_and_what_programs_keep_beside_documents_fail_no_folder(
+    page: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = page.parent
+    for name in ("a.jpg", ".DS_Store", "~$page.html", "._page.html"):
+        (folder / name).write_bytes(b"\xff\xd8\xff\0\x10")
+    (folder / "b.old").write_bytes("<p>un chat</p>".encode("utf-16"))
+    assert run(Capitals(), folder, folder / "one") == 0
+    said = ".DS_Store, ._page.html, a.jpg"
+    assert capsys.readouterr().err == f"left out, not documents: {said}, b.old, ~$page.html\n"
+    assert [*(folder / "one").iterdir()] == [folder / "one" / "page.html"]
+
+    (folder / "one" / "page.html").unlink()
+    assert run(Capitals(), folder, folder / "two", kind="html") == 0
+    assert capsys.readouterr().err == f"left out, not html: {said}, ~$page.html\n"
+    assert {each.name for each in (folder / "two").iterdir()} == {"page.html", "b.old"}
+
+
+def test_with_a_format_of_archives_other_files_are_left_out(
+    page: Path, capsys: pytest.CaptureFixture[str]
+):
+    (page.parent / "notes.txt").write_text("un chat")
+    with pytest.raises(PellucidError, match="must hold a document, has none"):
+        run(Capitals(), page.parent, page.parent / "out", kind="docx")
+    assert capsys.readouterr().err == "left out, not docx: notes.txt, page.html\n"
 
 
 def test_the_output_folder_may_hold_the_documents(page: Path):

@@ -942,7 +942,15 @@ def test_the_chapters_of_a_book_are_those_that_its_package_lists():
     assert found(broken) == {**broken, "a.xhtml": changed}
 
 
-@pytest.mark.parametrize(("stored", "name"), [("é".encode(), "é"), (b"\x81\x82", "üé")])
+@pytest.mark.parametrize(
+    ("stored", "name"),
+    [
+        ("é".encode(), "é"),
+        (b"\x81\x82", "üé"),
+        ("章".encode("gbk"), "╒┬"),
+        ("表".encode("cp932"), "ò\\"),
+    ],
+)
 def test_names_without_a_flag_are_read_as_utf_8_or_else_as_zip_has_them(stored: bytes, name: str):
     """Many programs leave out the flag; the package of a book and its pages name parts in UTF-8."""
     chapter = "<html xmlns='http://www.w3.org/1999/xhtml'><body><p>red house</p></body></html>"
@@ -962,6 +970,7 @@ def test_names_without_a_flag_are_read_as_utf_8_or_else_as_zip_has_them(stored: 
     with zipfile.ZipFile(io.BytesIO(written)) as archive:
         assert archive.namelist() == ["META-INF/container.xml", "a.opf", f"{name}.xml"]
         assert "HOUSE RED" in archive.read(f"{name}.xml").decode()
+    assert written.count(stored + b".xml") == unflagged.count(stored + b".xml")
 
 
 def _encrypted_by(algorithm: str) -> str:

@@ -61,6 +61,26 @@ def test_words_that_touch_a_name_in_scripts_without_spaces_are_translated(text: 
 
 
 @pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            "__count__ of __userName__, __MSG_hello__",
+            ["__count__", "__userName__", "__MSG_hello__"],
+        ),
+        ("__NAME__ and __init__.py is __red__", ["__NAME__", "__init__.py"]),
+        (r"\(user.name)? \(count + 1) \(f(x))", [r"\(user.name)", r"\(count + 1)", r"\(f(x))"]),
+        (r"\(x^2\) and \(a\) and (a)", []),
+        (
+            "$HOME/bin. $XDG_DATA_HOME/a.b",
+            ["$HOME/bin", "$XDG_DATA_HOME/a.b"],
+        ),
+    ],
+)
+def test_names_of_i18next_swift_and_shells(text: str, kept: list[str]):
+    assert kept_of(text) == kept
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("old [b]red house[/b]", "[b]RED OLD HOUSE[/b]"),

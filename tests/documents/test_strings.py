@@ -20,11 +20,14 @@ NO_TEXT = [
     *("btn btn-primary", "MMM d, yyyy", "dd.MM.yyyy HH:mm", "yyyy-MM-dd'T'HH:mm:ss", "h:mm a"),
     *("EEEE, MMMM d", "DD/MM/YYYY", "true", "false", "null"),
     *("550e8400-e29b-41d4-a716-446655440000", "d41d8cd98f00b204e9800998ecf8427e", "rgb(1, 2, 3)"),
+    *("/users/:id", "/users/{id}/edit", "text/html; charset=utf-8", ".pdf", "^[a-z ]+$"),
+    *("iVBORw0KGgoAAAANSUhEUg==", "function (a) { return 1; }"),
 ]
 TEXT = [
     *("red", "and/or", "Yes/No", "e.g.", "U.S.", "McDonald", "well-known", "red.", "MIT", "A4"),
     *("bi-weekly", "save-button", "fa", "Add", "hmm", "dd", "mm", "a dad", "iconic", "Mm, yes"),
     *("he/she", "version v1.2.3", "see image.png", "f (x)", "COVID-19", "5 px", "True", "true."),
+    *("Select a file from it", "button", "ABC123", "_blank", "POST", "EUR", "a.b c"),
 ]
 
 
@@ -243,3 +246,40 @@ def test_names_below_keys_of_programs_stay():
     for name, text in (("a.json", source), ("a.yaml", source)):
         found = json.loads(translated(text, name))
         assert found == {**values, "title": "HOUSE RED", "icon": "HOUSE rED"}
+
+
+OF_PROGRAMS = [
+    *(("type", "button"), ("type", "FeatureCollection"), ("format", "date-time")),
+    *(("sql", "select name from users"), ("x", "SELECT * FROM users WHERE id = 1")),
+    *(("id", "ABC123"), ("user_id", "u-17"), ("userId", "root"), ("href", "#top"), ("src", "a")),
+    *(("class", "btn-lg mt-2"), ("target", "_blank"), ("rel", "noopener noreferrer")),
+    *(("method", "POST"), ("align", "center"), ("currency", "EUR"), ("itemIcon", "home")),
+    *(("style", "color: red; margin: 0 auto"), ("pattern", r"\d{3}-[0-9]+")),
+]
+OF_READERS = [
+    *(("type", "Type"), ("type", "red"), ("query", "Select a cat"), ("sql", "red cat")),
+    *(
+        ("id", "Your name"),
+        ("class", "first class"),
+        ("target", "red"),
+        ("method", "POST a letter"),
+    ),
+    *(
+        ("style", "red house"),
+        ("x", "SELECT A CAT FROM THE LIST"),
+        ("paid", "red"),
+        ("href", "Home"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), OF_PROGRAMS)
+def test_a_value_for_a_program_stays_below_its_key(key: str, value: str):
+    source = json.dumps({key: value, "title": "cat"})
+    for name in ("a.json", "a.yaml"):
+        assert json.loads(translated(source, name)) == {key: value, "title": "CAT"}
+
+
+@pytest.mark.parametrize(("key", "value"), OF_READERS)
+def test_a_text_below_the_same_keys_is_translated(key: str, value: str):
+    assert texts(json.dumps({key: value}).encode(), "a.json") == [value]

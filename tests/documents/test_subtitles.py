@@ -256,6 +256,8 @@ def test_hard_spaces_and_soft_line_ends_are_read_as_spaces(text: str, read: list
             r"D:\news IS RED\hHOUSE",
         ),
         (r"C:\New C:\house", [], r"C:\New C:\house"),
+        (r"Q:\hRed house\NA:\hred.", ["Red house", "red."], r"Q:\hRED HOUSE\NA:\hRED."),
+        (r"A:\hred\a.txt C:\n\red", [], r"A:\hred\a.txt C:\n\red"),
     ],
 )
 def test_codes_of_substation_alpha_are_read_in_subrip(text: str, read: list[str], found: str):

@@ -148,6 +148,12 @@ def test_abbreviations_end_a_sentence_only_where_the_next_word_begins_one(
     ("language", "expected"),
     [
         ("en", "He told me. |Then he left. |It is OK. |Tom is ill. |She said no. |Tom goes."),
+        ("es", "Pesa 5 kg. |Juan ríe. |Mide 2 m². |Luego (a 5 km. Madrid) va."),
+        (
+            "ru",
+            "Он весит 5 кг. |Том спит. |Это стоит 5 руб. |Хлеб свежий. |В 1990 г. Москва росла.",
+        ),
+        ("de", "Länge 5 m. |Breite 3 m. |Das kostet 5 Mio. Euro."),
         ("en", "He came in May. |Then he left. |See no. IV and No. 5."),
         ("de", "Er kennt mich. |Tom geht. |Was ich mag. |Auf diese Art. |Dann siehe Art. 5."),
         ("it", "Come va. |Roma è qui. |Dille di no. |Poi va via. |Tom resta."),

@@ -85,6 +85,12 @@ LINES = (
         "हिन्दी",
         "ไทย un",
         "x_1 2b",
+        "I.",
+        " (iv)",
+        "IIII.",
+        "UN CHAT SN-4711-ABX",
+        "LE CHAT A4, 5TH x=CHAT",
+        "Le Chat Na2 Un NaCl",
     ),
 )
 TRANSLATE = "([lines, options]) => lines.map((line) => model.translate(line, options))"

@@ -318,6 +318,13 @@ def test_the_page_judges_translations_as_python_does(browser: Browser):
             "两万五千",
             "25000",
             "万",
+            "-5",
+            "−5",
+            "–25 °C",
+            "-$5",
+            "150 cm",
+            "1.50",
+            "minus",
         ),
     )
 

@@ -7,8 +7,16 @@ const ALPHABETIC = /\p{L}/u;
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const FIRST = /[\p{L}\p{Nl}\p{No}]/u; // as Python's [^\W\d_]
 const MARK = "(?![\u{e0100}-\u{e01ef}])\\p{M}"; // without variation selectors of Chinese characters, as in Python
-const LETTERS = new RegExp(`(?:[\\p{L}\\p{Nl}\\p{No}](?:${MARK})*){2,}`, "gu");
-const ANY_LETTERS = new RegExp(`(?:[\\p{L}\\p{Nl}\\p{No}](?:${MARK})*)+`, "gu");
+// the letter or the Roman number of an item by itself
+const ORDINAL = /^\(?(?:[A-Za-z]|(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3}))[.)]$/;
+// what is no word, and keeps its case: CC(=O)O, an address, SN-4711-ABX, A4, NaCl
+const CODE =
+  `(?<code>(?<!(?!${SPACE})[^])(?:(?!${SPACE})[^])*(?:[=_@\\\\]|://)(?:(?!${SPACE})[^])*` +
+  "|(?<![\\p{L}\\p{N}])(?:(?:[\\p{L}\\p{Nl}\\p{No}]{1,4}-)+\\p{Nd}+|[\\p{L}\\p{N}]*[\\p{L}\\p{Nl}\\p{No}]\\p{Nd}[\\p{L}\\p{N}]*)" +
+  "(?:-(?:[\\p{L}\\p{Nl}\\p{No}]{1,4}|[\\p{L}\\p{N}]*\\p{Nd}[\\p{L}\\p{N}]*))*(?![\\p{L}\\p{N}])" +
+  "|(?<![\\p{L}\\p{N}])(?=[A-Z]*[a-z])(?:[A-Z][a-z]?){2,}(?![\\p{L}\\p{N}]))";
+const LETTERS = new RegExp(`${CODE}|(?:[\\p{L}\\p{Nl}\\p{No}](?:${MARK})*){2,}`, "gu");
+const ANY_LETTERS = new RegExp(`${CODE}|(?:[\\p{L}\\p{Nl}\\p{No}](?:${MARK})*)+`, "gu");
 const DIGIT = /\p{Nd}/u;
 const CLOSING = /[\p{Pe}\p{Pf}\p{Pi}"']/u;
 const MOST_MARKS = 8; // behind an emoji that are counted
@@ -53,7 +61,8 @@ export function oddLine(text, settings, { source, seen, header }) {
   const isWide = (character) => wideOne.test(character);
   if (settings.copy_symbols) {
     const copiesNumbers = !header.usual_warnings.includes("digits");
-    const isOwn = trim(text) !== "" && !(copiesNumbers ? ALPHABETIC : LETTER_OR_NUMBER).test(text);
+    const isMarker = copiesNumbers && ORDINAL.test(trim(text));
+    const isOwn = isMarker || (trim(text) !== "" && !(copiesNumbers ? ALPHABETIC : LETTER_OR_NUMBER).test(text));
     if (isOwn) return { plain: "", isCopied: true, restored: () => trim(text) };
     [plain, signs] = withoutSigns(text, new RegExp(emoji, "gu"), finalMarks, isWide);
   }
@@ -109,8 +118,8 @@ function recased(text, recase, { tokenizer, seen, kind, language, hasSharpS }) {
   };
 
   const begin = text.search(LETTER_OR_NUMBER);
-  const made = text.replace(isWhole ? ANY_LETTERS : LETTERS, (word, at) => {
-    if (!(isWhole || isInCapitals(word))) return word;
+  const made = text.replace(isWhole ? ANY_LETTERS : LETTERS, (word, code, at) => {
+    if (code || !(isWhole || isInCapitals(word))) return word;
     // SS of capitals may be an ß
     const spellings = word.includes("SS") && hasSharpS ? [word, word.replaceAll("SS", "ß")] : [word];
     const small = spellings.map((each) => lower(each, language));

@@ -50,6 +50,22 @@ const BARE_POINT = /(?<![\p{L}\p{N}_.,])[.,](?=\p{Nd})/gu;
 const GROUPED = /(?<=\p{Nd})[^\p{L}\p{N}_](?=\p{Nd}{3})/gu;
 // half past 3 is "halb 4" in German
 const HALF = /(?:^|[^\p{L}\p{N}_])(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)/iu;
+// a number of a unit that is a tenth or a hundredth of another: 1.50 m are 150 cm
+const SMALL_UNIT = new RegExp(
+  `\\p{Nd}${SPACE}?(?:(?:[cdm]m|[cd]l|[ck]?ct|p|см|мм)(?![\\p{L}\\p{N}_])|cent|zent|sent|cén|millim|milím|pence|¢|сант|миллим` +
+    "|厘米|公分|毫米|センチ|ミリメ|센티|밀리미)",
+  "iu",
+);
+const NEGATIVE = new RegExp(
+  `(?<![^${SPACES}(\\[{"'“„«:;=<>≤≥~≈])(?<![\\p{Nd}%°][ \u00a0\u202f])(?<![°\\p{Nd}][CF] )` +
+    "(?:[−－][ \u00a0\u202f]?|(?<!^)-|[-–](?=[€$£¥]|[\\p{Nd}.,]+[ \u00a0\u202f]?[°%‰€$£¥℃]))" +
+    `[€$£¥]?(?<number>${NUMBER.source})`,
+  "gu",
+);
+const BEHIND_A_MINUS = /[-‐‑–—−－﹣][ \u00a0\u202f]?[€$£¥]?[ \u00a0\u202f]?$/u;
+const BEFORE_A_MINUS = /^[-−–](?!\p{Nd})/u;
+const MINUS_IN_WORDS =
+  /minus|miinus|mínusz|moins|meno|menys|minder|below|beneath|under|unter|sous|sotto|bajo|abaixo|onder|poniżej|alatt|alla|eksi|altında|âm|dưới|fall|fell|drop|down|loss|lost|decreas|negativ|gesunken|Rückgang|Verlust|baiss|perte|минус|мінус|ниже|нижче|μείον|[負负零]|マイナス|氷点下|영하|ناقص|تحت|سالب|מינוס|מתחת|माइनस|शून्य|ลบ/iu;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 const CODE_IN_FRONT = new RegExp(`^${SPACE}*(>>([^<>${SPACES}]*)<<)`, "u");
 /** A code, and no quotation such as >>Ja<<, sagte er */
@@ -166,7 +182,8 @@ function changedNumbers(source, text) {
   const ways = [(own, others) => onlyIn(own, others, LEAST_CHANGED)];
   if (!HALF.test(source) || !HALF.test(text)) ways.push(digitOnlyIn);
   if (!OTHER_SCALES.test(source + text)) ways.push(scaledOnlyIn);
-  if (!OTHER_UNITS.test(source + text)) ways.push(pointedOnlyIn);
+  const isConverted = SMALL_UNIT.test(source) !== SMALL_UNIT.test(text);
+  if (!isConverted && !OTHER_UNITS.test(source + text)) ways.push(pointedOnlyIn);
   for (const way of ways) {
     const [missing, fresh] = [way(ours, theirs), way(theirs, ours)];
     if (missing.length > 0 && fresh.length > 0) {
@@ -177,9 +194,26 @@ function changedNumbers(source, text) {
   if (missing.length > 0) return `${named(missing)} of the text is not in the translation`;
   const fresh = onlyIn(theirs, ours, LEAST_DIGITS);
   if (fresh.length > 0) return `the translation has ${named(fresh)}, which the text does not have`;
+  const positive = withoutMinus(source, text);
+  if (positive.length > 0) return `${named(positive)} of the text has no minus in the translation`;
+  const negative = withoutMinus(text, source);
+  if (negative.length > 0) return `${named(negative)} of the translation has no minus in the text`;
   const written = new Set(partsOf(text).map(allDigitsOf));
   const lost = (source.match(REFERENCE) ?? []).filter((each) => !written.has(allDigitsOf(each)));
   return lost.length > 0 ? `${named(lost)} of the text is not in the translation` : null;
+}
+
+/** The negative numbers of a text that the other text has without a minus, before or behind it, and without a word for one. */
+function withoutMinus(text, other) {
+  const found = [...text.matchAll(NEGATIVE)];
+  if (found.length === 0 || MINUS_IN_WORDS.test(other)) return [];
+  const hasMinus = new Map();
+  for (const { 0: written, index } of other.matchAll(NUMBER)) {
+    const [digits, end] = [allDigitsOf(written), index + written.length];
+    const isSigned = BEHIND_A_MINUS.test(other.slice(0, index)) || BEFORE_A_MINUS.test(other.slice(end));
+    hasMinus.set(digits, hasMinus.get(digits) || isSigned);
+  }
+  return found.filter(({ groups }) => hasMinus.get(allDigitsOf(groups.number)) === false).map(([written]) => written);
 }
 
 /** The text with mixed fractions as decimals, and numbers in words of Chinese and years of other eras as `other` has them, if it does. */
