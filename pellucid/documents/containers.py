@@ -149,7 +149,7 @@ class Archive:
 
     def _named_as(self, info: zipfile.ZipInfo) -> zipfile.ZipInfo:
         """A new entry with the name of one, in the bytes that it has in the archive."""
-        says_nothing = self._zip.metadata_encoding is None and not info.flag_bits & _IS_UTF_8
+        says_nothing = self._zip.metadata_encoding is None and not info.flag_bits & _IS_UTF_8  # type: ignore[attr-defined]
         kind = _InCodePage if says_nothing else zipfile.ZipInfo
         return kind(info.orig_filename, info.date_time)
 
