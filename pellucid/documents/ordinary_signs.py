@@ -1,11 +1,11 @@
-"""Signs of ordinary text that look like those of a placeholder: of percentages, of prices, and
-braces that are quoted or stand around words.
+"""Signs of ordinary text that look like those of a placeholder: of percentages, of prices, braces
+that are quoted or stand around words, and words that touch an address.
 """
 
 import re
 from collections.abc import Callable
 
-from pellucid.text.scripts import is_mark, is_wide
+from pellucid.text.scripts import SPACELESS, is_mark, is_wide
 
 
 def is_amount(text: str, before: str, found: re.Match[str], known: dict[str, bool]) -> bool:
@@ -233,3 +233,26 @@ def _is_of_title(word: str) -> bool:
 def _longest_run(inside: str) -> int:
     """The number of words between two commas, at most."""
     return max(len(each.split()) for each in re.split("[,;]", inside))
+
+
+_TOUCHING = re.compile(
+    r"(?<=[A-Za-z0-9])[\u3040-\u30ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff].*"
+    r"|(?<=[A-Za-z0-9/])(?:を.*|(?:은|는|이|가|을|를|의|에|에서|에게|에는|에도|께|으로|로|와|과|도|만"
+    r"|까지|부터|보다|처럼|이나|나|라는|이라는|입니다|이다|이며|님|씨)\Z)",
+    re.DOTALL,
+)
+"""Words of Japanese, Thai and their neighbors behind a Latin letter, and particles of Korean."""
+_SITE = re.compile(
+    rf"((?:\w+://|www\.)(?:[A-Za-z0-9-]+\.)+[A-Za-z]{{2,24}}(?::\d+)?(?=[{SPACELESS}\uac00-\ud7a3])"
+    rf"|\w+://\S*?[/.][\w-]+\.(?:html?|php|aspx?|jsp|pdf)(?=[{SPACELESS}])).*",
+    re.ASCII | re.DOTALL,
+)
+"""A name of a site or of a file, which no letter of those scripts is part of. Behind a slash and
+within a path they may be: ``/wiki/C语言``."""
+
+
+def without_words(address: str) -> str:
+    """An address, a path or the like without words that touch it, as no space parts them."""
+    if address.isascii() or not (address[0].isalnum() or address[0] in "/~.$"):
+        return address
+    return _TOUCHING.sub("", _SITE.sub(r"\1", address))

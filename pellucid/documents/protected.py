@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pellucid.documents.ordinary_signs import are_around_prose, are_quoted, is_amount
+from pellucid.documents.ordinary_signs import are_around_prose, are_quoted, is_amount, without_words
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, Span, joined
 from pellucid.text.scripts import SPACELESS, is_of_word, is_wide
 
@@ -57,9 +57,12 @@ _RESOURCES = (
 _OF_NAME = rf"[^\W{SPACELESS}]"
 """A letter or digit of a name. In scripts without spaces nothing parts a name from the words beside
 it: 请访问example.com."""
+_WIDE_MARKS = "\u3001\u3002\u3008-\u3011\u3014-\u301b\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
+"""Marks of Chinese and Japanese, which no address has."""
 _NO_NAME = rf"(?<!{_OF_NAME})(?<![@./~-])"
 """Where a name of a file or a site may begin."""
-_NAME_END = rf"(?!{_OF_NAME}|@|\.{_OF_NAME})"
+_NAME_END = rf"(?!(?![\uac00-\ud7a3]){_OF_NAME}|@|\.{_OF_NAME})"
+"""Where one may end: a particle of Korean may touch it."""
 _DOMAINS = (
     r"(?:com|org|net|edu|gov|info|io|dev|eu|de|uk|ch|fr|nl|pl|ru|cz|jp|br)"
     rf"(?:/(?:{_OF_NAME}|[./?=&%#~+-])*(?:{_OF_NAME}|/))?"
@@ -101,8 +104,8 @@ LINE_TO_WRITE_ON = (
 FORMS = (
     Form(
         "addresses",
-        r"(?:(?:https?|ftp|file)://|www\.|mailto:|tel:)(?:[^\s<>\"'“”„«»\[]|\[(?!/))*"
-        r"[^\s<>\"'“”„«».,;:!?)\[\]}…。，]",
+        rf"(?:(?:https?|ftp|file)://|www\.|mailto:|tel:)(?:[^\s<>\"'“”„«»\[{_WIDE_MARKS}]|\[(?!/))*"
+        rf"[^\s<>\"'“”„«».,;:!?)\[\]}}…{_WIDE_MARKS}]",
         "https://example.org/a?b=c",
     ),
     # Begins where no letter is before it: else every letter of a long word would be tried.
@@ -129,6 +132,12 @@ FORMS = (
         rf"(?:/(?:{_OF_NAME}|[.-]){{1,80}}(?=/{_OF_NAME})|~(?=/)|\.{{1,2}}(?=/{_OF_NAME}))"
         rf"(?:/(?:{_OF_NAME}|[.@*-]){{1,80}}){{0,9}}(?<![.*@-])/?",
         "/etc/hosts",
+    ),
+    Form(
+        "shells",
+        r"\$(?<![\w$]\$)(?:HOME|PWD|TMPDIR|[A-Z][A-Z\d_]{0,40}_(?:DIR|HOME|PATH|ROOT))"
+        rf"(?:/(?:{_OF_NAME}|[.@-]){{1,80}}){{1,9}}(?<![.@-])",
+        "$HOME/bin",
     ),
     # A dash may be written as two hyphens that touch the word behind them.
     Form(
@@ -282,13 +291,6 @@ FORMS = (
     ),
     Form("i18next", r"\$t\([^()\n]{1,200}\)", "$t(key)", "program"),
     Form(
-        "shells",
-        r"\$(?<![\w$]\$)(?:HOME|PWD|TMPDIR|[A-Z][A-Z\d_]{0,40}_(?:DIR|HOME|PATH|ROOT))"
-        rf"(?:/(?:{_OF_NAME}|[.@-]){{1,80}}){{1,9}}(?<![.@-])",
-        "$HOME/bin",
-        "program",
-    ),
-    Form(
         "shells, browsers' add-ons",
         r"(?<![\w$])\$(?:(?!(?:US|USD|CAN|AUS|NZ|HK)\b)"
         rf"(?:{_OBJECTS}(?:(?:\.|->)[a-z_]\w{{0,60}}){{1,4}}"
@@ -315,7 +317,8 @@ FORMS = (
     ),
     Form(
         "Laravel, emoji",
-        r"(?<![\w:/.)\]}@§])(?<!\w[\"'”’»])"
+        # Behind a letter a colon is one of text, but "该:name" has no space where a name begins.
+        rf"(?<!{_OF_NAME})(?:(?<![{SPACELESS}])|(?=:[a-z]))(?<![:/.)\]}}@§])(?<![^\W][\"'”’»])"
         rf"(?<![\d%)\]}}]{_AMOUNTS})(?<!\d[ \u00a0\u202f]{_AMOUNTS})"
         rf":[A-Za-z_]{_OF_ALPHABET}{{0,60}}:?(?!{_OF_ALPHABET}|:)",
         ":name",
@@ -386,11 +389,30 @@ FORMS = (
 _NUMBER = r"(?<![\w.,])[+-]?\d+(?:[.,:/'’\u00a0\u202f]\d+)*(?!\w)"
 
 
+_ALPHABETS = (
+    "A-Za-z0-9_\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0370-\u058f\u1e00-\u1fff"
+)
+"""Digits and the letters of scripts with capitals. Letters of others touch a placeholder, as in
+``%name%さん`` and ``$name님``, and are no part of its name."""
+
+
+def _of_alphabets(pattern: str) -> str:
+    r"""The pattern in which ``\w`` matches nothing else."""
+    parts, is_class = [], False
+    for part in re.findall(r"\\.|.", pattern, re.DOTALL):
+        if part in "[]":
+            is_class = part == "["
+        elif part == r"\w":
+            part = _ALPHABETS if is_class else f"[{_ALPHABETS}]"
+        parts.append(part)
+    return "".join(parts)
+
+
 def _alternatives() -> str:
     """One expression of all forms, with a group for each kind."""
     parts = []
     for kind, forms in itertools.groupby(FORMS, lambda form: form.kind):
-        either = "|".join(form.pattern for form in forms)
+        either = "|".join(_of_alphabets(form.pattern) for form in forms)
         parts.append(either if kind is None else f"(?P<{kind}>{either})")
     return "|".join(parts)
 
@@ -728,11 +750,12 @@ def _placeholders(text: str, *, keep_numbers: bool) -> Iterator[_Stretch]:
 
 
 def _with_brackets(text: str, found: re.Match[str]) -> int:
-    """Where a match ends, with the brackets after it that close one of its own: ``.../Foo_(bar)``.
+    """Where a match ends, without words that touch it, and with the brackets after it that close
+    one of its own: ``.../Foo_(bar)``.
 
     A bracket that was opened before an address is not part of it.
     """
-    end = found.end()
+    end = found.start() + len(without_words(found[0]))
     if text[end : end + 1] == ")":
         unclosed = found[0].count("(") - found[0].count(")")
         while unclosed > 0 and text[end : end + 1] == ")":

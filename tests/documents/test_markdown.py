@@ -110,7 +110,7 @@ def said(source: str) -> str:
         ("\\[\na = red\n\\]\nold\n", "\\[\na = red\n\\]\nOLD\n"),
         ("\\begin{align}\na &= red\n\\end{align}\n",) * 2,
         ("from $5 to $6 and US$ 7\n", "FROM $5 TO $6 AND US$ 7\n"),
-        ("in $HOME/red and $PATH here\n", "IN $HOME/RED AND $PATH HERE\n"),
+        ("in $HOME/red and $PATH here\n", "IN $HOME/red AND $PATH HERE\n"),
         ("a \\[red house\\] here\n", "A \\[RED HOUSE\\] HERE\n"),
         ("$$ red house\n", "$$ RED HOUSE\n"),
         ("$$ medium food\n\nold\n\n$$$ cat\n", "$$ MEDIUM FOOD\n\nOLD\n\n$$$ CAT\n"),

@@ -31,6 +31,38 @@ def test_no_form_stands_in_the_table_for_nothing(form: Form):
     assert found[0] == ("${" if form.kind == "braces" else form.example)
 
 
+_ALONE = ("commands", "signs before a line", "forms", "HTML, XLIFF, React", "WordPress, BBCode")
+"""Forms with a place of their own in a text, or with words inside."""
+
+
+@pytest.mark.parametrize(
+    "form", [each for each in FORMS if each.dialect not in _ALONE], ids=lambda form: form.example
+)
+@pytest.mark.parametrize("words", ["値 {}さんです。", "값 {}을 보세요", "你好{}，", "ดู {}แล้ว"])
+def test_words_in_scripts_without_spaces_and_particles_of_korean_touch_a_form(
+    form: Form, words: str
+):
+    assert kept_of(words.format(form.example)) == [form.example]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("请访问https://example.com查看详情，然后登录。", ["https://example.com"]),
+        ("https://example.com/a.html查看", ["https://example.com/a.html"]),
+        ("https://example.com/を開く", ["https://example.com/"]),
+        ("https://example.com/docs에서 보기", ["https://example.com/docs"]),
+        ("https://zh.example.org/wiki/C语言 是", ["https://zh.example.org/wiki/C语言"]),
+        ("https://ko.example.org/wiki/한국어 문서", ["https://ko.example.org/wiki/한국어"]),
+        ("发送到a@b.com即可", ["a@b.com"]),
+        ("作者:John, 제목:hello", []),
+        ("보고서.pdf를, README.md에", ["보고서.pdf", "README.md"]),
+    ],
+)
+def test_an_address_ends_where_words_touch_it(text: str, kept: list[str]):
+    assert kept_of(text) == kept
+
+
 @pytest.mark.parametrize(
     "name",
     [
