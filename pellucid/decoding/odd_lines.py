@@ -79,7 +79,7 @@ _CODE = (
     r"(?:-(?:[^\W\d_]{1,4}|[^\W_]*\d[^\W_]*))*(?![^\W_])"
     r"|(?<![^\W_])(?=[A-Z]*[a-z])(?:[A-Z][a-z]?){2,}(?![^\W_]))"
 )
-"""What is no word, and keeps its case: ``CC(=O)O``, an address, ``SN-4711-ABX``, ``A4``, ``NaCl``.
+"""Codes, which keep their case: ``CC(=O)O``, an address, ``SN-4711-ABX``, ``A4``, ``NaCl``.
 Digits before letters, such as 5TH and 3D, are read as words are."""
 _LETTERS = re.compile(rf"{_CODE}|(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
 _WORD = re.compile(r"[^\W_]")

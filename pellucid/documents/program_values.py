@@ -68,8 +68,8 @@ _BY_KEY: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(("sql", "query"), re.compile(_SQL, re.IGNORECASE | re.DOTALL)),
     **dict.fromkeys(("pattern", "regex", "regexp"), _PATTERN),
 }
-"""What a value below a key has to look like so that it is one for a program: the address of a page,
-its language, the type of a field. Another value below the same key is a text."""
+"""The form of a value below a key that is one for a program: the address of a page, its language,
+the type of a field. Another value below the same key is a text."""
 _ENDS = {"_id": "id", "Id": "id", "ID": "id", "_slug": "slug", "Icon": "icon", "_icon": "icon"}
 """Ends of keys that mean the same."""
 _MARKED_FOR_READERS = re.compile(r"[A-Z][a-z]*_[a-z]+|/[a-z]+|true|false|null")

@@ -9,7 +9,7 @@ const FIRST = /[\p{L}\p{Nl}\p{No}]/u; // as Python's [^\W\d_]
 const MARK = "(?![\u{e0100}-\u{e01ef}])\\p{M}"; // without variation selectors of Chinese characters, as in Python
 // the letter or the Roman number of an item by itself
 const ORDINAL = /^\(?(?:[A-Za-z]|(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3}))[.)]$/;
-// what is no word, and keeps its case: CC(=O)O, an address, SN-4711-ABX, A4, NaCl
+// codes, which keep their case: CC(=O)O, an address, SN-4711-ABX, A4, NaCl
 const CODE =
   `(?<code>(?<!(?!${SPACE})[^])(?:(?!${SPACE})[^])*(?:[=_@\\\\]|://)(?:(?!${SPACE})[^])*` +
   "|(?<![\\p{L}\\p{N}])(?:(?:[\\p{L}\\p{Nl}\\p{No}]{1,4}-)+\\p{Nd}+|[\\p{L}\\p{N}]*[\\p{L}\\p{Nl}\\p{No}]\\p{Nd}[\\p{L}\\p{N}]*)" +
