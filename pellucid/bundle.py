@@ -415,6 +415,8 @@ def _open(
     """Open a bundle. If another process replaces it meanwhile it is read again, so the result is
     never a mixture of two bundles."""
     deadline = Deadline(seconds)
+    if path == "":  # as a Path it would be the current folder
+        raise InputMissingError("the name of a model must not be empty")
 
     for attempts_left in reversed(range(_MOST_ATTEMPTS)):
         folder = find_bundle(Path(path))

@@ -52,10 +52,10 @@ class CopiedEngine(Engine):
     ) -> list[str]:
         """Everything in the call that it does not support, in words; empty if it supports all."""
         problems = [*self._setting_refusals(settings)]
-        # constraints of single lines, which our own search alone follows
-        if any(line.prefix_ids for line in lines):
+        # constraints of single lines, which our own search alone follows; those of all are named
+        if not settings.prefix and any(line.prefix_ids for line in lines):
             problems.append("a prefix")
-        if any(line.required_ids for line in lines):
+        if not settings.must and any(line.required_ids for line in lines):
             problems.append("words that must appear")
 
         if lines and not problems and self._positions is not None:

@@ -345,6 +345,8 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
     problems = []
     if not isinstance(path, str | Path):
         problems.append(f"path must be a str or a Path, got {path!r}")
+    if path == "":  # as a Path it would be the current folder
+        problems.append("path must not be empty")
 
     for name, value, known in (
         ("engine", engine, get_args(EngineName)),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pellucid.cli.options import (
+    NAME,
+    PATH,
     Choices,
     json_option,
     open_translator,
@@ -19,16 +21,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bundle")
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("reference", type=click.Path(path_type=Path))
+@click.argument("bundle", type=NAME)
+@click.argument("source", type=PATH)
+@click.argument("reference", type=PATH)
 @search_options
 @click.option(
     "--lines", type=click.IntRange(1), metavar="N", help="Only the first N lines of both files."
 )
 @click.option(
     "--picture",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Draw what BLEU loses as heat maps, as .svg, .png or .pdf.",
 )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pellucid.cli.options import (
+    NAME,
+    PATH,
     FiniteRange,
     LanguagePair,
     json_option,
@@ -34,12 +36,12 @@ _WIDEST_EXAMPLE = 70
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path), required=False)
+@click.argument("source", type=PATH)
+@click.argument("target", type=PATH, required=False)
 @click.option(
     "--test",
     nargs=2,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="SOURCE2 TARGET2",
     help="Test files to look for in the training files.",
 )
@@ -50,7 +52,7 @@ _WIDEST_EXAMPLE = 70
 )
 @click.option(
     "--fix",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="OUT",
     help="Write cleaned copies and a log of every dropped line into this new folder.",
 )
@@ -160,6 +162,8 @@ def _advice(diagnosis: "Diagnosis") -> str:
         return f"; first {TO_UTF_8}"
     found = {kind for kind, finding in diagnosis.findings.items() if finding.count}
     kept = ", ".join(_name(kind) for kind in diagnosis.findings if kind in found & KEPT_KINDS)
+    if diagnosis.is_correction:
+        return "; --fix would drop the pairs of equal sides, which teach what is right already"
     if not found - KEPT_KINDS:
         return f"; --fix does not change: {kept}" if kept else ""
     dropped = (diagnosis.findings[kind].count for kind in found.intersection(REASONS))
@@ -194,6 +198,11 @@ def _report(diagnosis: "Diagnosis") -> str:
         and not any(each.count for each in diagnosis.findings.values())
     ):
         lines.append("nothing found")
+    if diagnosis.is_correction:
+        lines.append(
+            "correction: most pairs are equal and the others nearly so; if one side does not"
+            " correct the other, but translates it, most pairs are not translated"
+        )
     lines += [f"training would go wrong: {reason}" for reason in diagnosis.reasons]
     return "\n".join(lines)
 
@@ -228,11 +237,9 @@ def _shown(text: str) -> str:
 
 
 @click.command()
-@click.argument("config")
+@click.argument("config", type=NAME)
 @settings_option("Change a setting, such as data.source=train.en; may be given many times.")
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Folder to write."
-)
+@click.option("-o", "--out", type=PATH, required=True, help="Folder to write.")
 @click.option(
     "--longest",
     type=click.IntRange(1),

@@ -16,6 +16,8 @@ from pellucid.cli.evaluate import (
     tokenize_option,
 )
 from pellucid.cli.options import (
+    NAME,
+    PATH,
     Choices,
     engine_options,
     json_option,
@@ -35,10 +37,10 @@ _FEW = 20
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("reference", type=click.Path(path_type=Path))
+@click.argument("a", type=NAME)
+@click.argument("b", type=NAME)
+@click.argument("source", type=PATH)
+@click.argument("reference", type=PATH)
 @search_options
 @engine_options
 @language_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pellucid.cli.options import FiniteRange
+from pellucid.cli.options import PATH, FiniteRange
 
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
@@ -38,7 +38,7 @@ _TIME_IS_UP = "demo_minutes"
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("runs/demo"),
     help="Run folder.  [default: runs/demo]",
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import json_option, parent_option, require_model, settings_option
+from pellucid.cli.options import NAME, json_option, parent_option, require_model, settings_option
 
 if TYPE_CHECKING:
     from pellucid.inspection.doctor import Installation
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bundle", required=False)
+@click.argument("bundle", type=NAME, required=False)
 @click.option(
     "--machine", is_flag=True, help="Only say what this machine has, and what that means."
 )
@@ -125,7 +125,7 @@ def _as_json(installation: "Installation", results: "list[LawResult]") -> str:
 
 
 @click.command("verify-resume")
-@click.argument("config")
+@click.argument("config", type=NAME)
 @settings_option("Change one setting of the config; may be given many times.")
 @parent_option("Fine-tune this bundle or run, as train --init does.")
 @click.option("--steps", default=40, show_default=True, type=click.IntRange(min=8), help="Updates.")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pellucid.cli.options import (
+    FILE_PATH,
+    NAME,
     Choices,
     engine_options,
     ensemble_option,
@@ -86,9 +88,9 @@ language_option = click.option(
 
 
 @click.command()
-@click.argument("bundle")
-@click.argument("source")
-@click.argument("reference", nargs=-1)
+@click.argument("bundle", type=NAME)
+@click.argument("source", type=NAME)
+@click.argument("reference", type=NAME, nargs=-1)
 @search_options
 @mbr_option
 @ensemble_option
@@ -110,7 +112,7 @@ language_option = click.option(
 )
 @click.option(
     "--sentence-scores",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE_PATH,
     help="Write the scores of each line by itself to this file: its number, its scores, source,"
     " translation and references; as TSV, or as JSON lines if its name ends in .jsonl.",
 )
@@ -128,7 +130,7 @@ language_option = click.option(
 )
 @click.option(
     "--glossary",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE_PATH,
     help="TSV file of terms that translations must have, as pellucid translate takes it; also says"
     " how many of them are there.",
 )
@@ -442,9 +444,9 @@ _LINES_AT_A_TIME = 1024
 
 
 @click.command()
-@click.argument("bundle")
-@click.argument("source")
-@click.argument("target")
+@click.argument("bundle", type=NAME)
+@click.argument("source", type=NAME)
+@click.argument("target", type=NAME)
 @length_penalty_option
 @ensemble_option
 @engine_options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from pellucid.backends.ctranslate2 import Quantization
-from pellucid.cli.options import require_model
+from pellucid.cli.options import FILE_PATH, NAME, PATH, require_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _CALIBRATION_LINES = 500
 """The sentences that the factors of activations are measured on: enough for mean and deviation of
 each, in a few seconds."""
-_bundle = click.argument("bundle")
+_bundle = click.argument("bundle", type=NAME)
 _example = click.option(
     "--example",
     metavar="TEXT",
     help="The sentence that the program in README.md translates.  [default: the last short sample"
     " of the run's validations, or one in the model's language]",
 )
-_new_folder = click.argument("out", type=click.Path(path_type=Path))
+_new_folder = click.argument("out", type=PATH)
 
 
 class _Formats(click.Group):
@@ -50,7 +50,7 @@ def import_() -> None:
 
 
 @import_.command("huggingface")
-@click.argument("folder")
+@click.argument("folder", type=NAME)
 @_new_folder
 def import_huggingface(folder: str, out: Path) -> None:
     """Read a Marian or OPUS-MT model from FOLDER and write it as a bundle to the new folder OUT.
@@ -68,12 +68,12 @@ def import_huggingface(folder: str, out: Path) -> None:
 
 
 @import_.command("marian")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @_new_folder
 @click.option(
     "--vocab",
     "vocabularies",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     required=True,
     help="The sentencepiece model (.spm); twice for source and target if they differ.",
@@ -190,19 +190,19 @@ def _mention_of(example: str) -> str:
 )
 @click.option(
     "--text",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE_PATH,
     help="Sentences of the source language, by which int8 scales activations: the first 500.",
 )
 @click.option(
     "--shortlist-from",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE_PATH,
     nargs=2,
     metavar="SOURCE TARGET",
     help="Two text files of pairs, from which a lexical shortlist is learned and written too.",
 )
 @click.option(
     "--shortlist",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE_PATH,
     help="The lexical shortlist of this model that goes along, as Firefox has it (lex.*.bin).",
 )
 def marian(
@@ -267,7 +267,7 @@ def onnx(bundle: str, out: Path, example: str | None) -> None:
 
 @export.command()
 @_bundle
-@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("out", type=FILE_PATH)
 @click.option(
     "--weights",
     type=click.Choice(("float32", "float16", "int8")),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pellucid.cli.options import json_option, require_model
+from pellucid.cli.options import NAME, PATH, json_option, require_model
 from pellucid.cli.streams import visible
 
 if TYPE_CHECKING:
@@ -209,11 +210,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
     """An option that names a file to write."""
-    return click.option(name, type=click.Path(path_type=Path), metavar="FILE", help=text)
+    return click.option(name, type=PATH, metavar="FILE", help=text)
 
 
 @click.command()
-@click.argument("bundle")
+@click.argument("bundle", type=NAME)
 @click.argument("sentence")
 @click.option("--target", help="The translation to inspect.  [default: the model's own]")
 @click.option(
@@ -277,6 +278,9 @@ def inspect(
       pellucid inspect runs/demo "je suis étudiant" --why student --not teacher
     """
     require_model(bundle)
+    # By os.path, which raises for no sentence, however long. A word may be the name of a file, too.
+    if os.path.splitext(sentence)[1] and os.path.isfile(sentence):  # noqa: PTH113, PTH122
+        raise click.UsageError(f"SENTENCE is the text itself, and {sentence} is a file.")
     if film and report is None:
         raise click.UsageError("--film is part of a report: name its file by --report FILE")
     if book and report is None:

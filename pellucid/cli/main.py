@@ -6,6 +6,7 @@ exit code.
 """
 
 import os
+import re
 import sys
 import traceback
 from typing import NoReturn
@@ -318,7 +319,8 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    # Only at its line ends: a name of a file may have two spaces in a row.
+    return re.sub(r"\s*[\r\n]+\s*", " ", text.strip())
 
 
 def _leave(message: str, code: int) -> NoReturn:

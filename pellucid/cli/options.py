@@ -35,6 +35,28 @@ json_lines_option = click.option(
 )
 
 
+class _Named(click.Path):
+    """The name of a file, folder or model. An empty one would be the current folder."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        """The name."""
+        if not str(value):
+            self.fail("a name must not be empty; is a variable of the shell unset?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+# Whether a file can be read shows when it is read, with an error and an exit code of ours.
+PATH = _Named(path_type=Path, readable=False)
+FILE_PATH = _Named(path_type=Path, dir_okay=False, readable=False)
+NAME = _Named(readable=False)
+"""For what may be more than a path: ``-``, an address, a column of a table, a preset."""
+
+
 class FiniteRange(click.FloatRange):
     """Numbers in a range, of which NaN and infinity are none."""
 
@@ -69,6 +91,8 @@ def require_model(name: str) -> None:
 
     Called before a command imports PyTorch, which takes seconds.
     """
+    if not name:  # as in NAME=, whose bundle is a variable of the shell that is unset
+        raise InputMissingError("the name of a model must not be empty")
     if not name.startswith(HUB_PREFIX):
         require_model_folder(Path(name))
 
@@ -118,7 +142,7 @@ def settings_option(help_text: str) -> Callable[[_Command], _Command]:
 
 def parent_option(help_text: str) -> Callable[[_Command], _Command]:
     """The option ``--init``, which names a bundle to fine-tune."""
-    return click.option("--init", type=click.Path(path_type=Path), metavar="BUNDLE", help=help_text)
+    return click.option("--init", type=PATH, metavar="BUNDLE", help=help_text)
 
 
 def _kept_in(group: str) -> _Keep:
@@ -244,6 +268,7 @@ engine_options = all_of(
 ensemble_option = click.option(
     "--with",
     "others",
+    type=NAME,
     multiple=True,
     help="Another BUNDLE to ask as well (ensemble); may be given many times.",
 )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pellucid.cli.options import NAME, PATH
+
 if TYPE_CHECKING:
     from pellucid.decoding.requests import Request
     from pellucid.decoding.result import Translation
@@ -74,8 +76,8 @@ class _Reporter:
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-o", "--output", default="-", help="File to write.  [default: stdout]")
+@click.argument("folder", type=PATH)
+@click.option("-o", "--output", type=NAME, default="-", help="File to write.  [default: stdout]")
 def join(folder: Path, output: str) -> None:
     """Write the parts in FOLDER one after the other, as one translation.
 

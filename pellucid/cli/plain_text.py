@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pellucid.cli.options import (
+    NAME,
+    PATH,
     Choices,
     changed_settings,
     continuation_options,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bundle")
+@click.argument("bundle", type=NAME)
 @click.argument("text", nargs=-1)
 @click.option("-n", "--count", type=click.IntRange(1), default=5, help="Guesses for each mask.")
 @json_lines_option
@@ -68,7 +70,7 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
 
 
 @click.command("continue")
-@click.argument("bundle")
+@click.argument("bundle", type=NAME)
 @click.argument("text", nargs=-1)
 @click.option(
     "--new-tokens",
@@ -133,8 +135,8 @@ def vectors() -> None:
 
 
 @vectors.command()
-@click.argument("text", nargs=-1, required=True)
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Run folder.")
+@click.argument("text", type=NAME, nargs=-1, required=True)
+@click.option("-o", "--out", type=PATH, required=True, help="Run folder.")
 @settings_option("Change one setting of the preset skipgram; may be given many times.")
 @click.pass_context
 def train(ctx: click.Context, text: tuple[str, ...], out: Path, overrides: tuple[str, ...]) -> int:
@@ -149,7 +151,7 @@ def train(ctx: click.Context, text: tuple[str, ...], out: Path, overrides: tuple
 
 
 @vectors.command()
-@click.argument("source")
+@click.argument("source", type=NAME)
 @click.argument("words", nargs=-1, required=True)
 @click.option("-n", "--count", type=click.IntRange(1), default=10, help="How many neighbors.")
 @json_lines_option
@@ -171,8 +173,8 @@ def nearest(source: str, words: tuple[str, ...], count: int, as_json: bool) -> N
 
 
 @vectors.command()
-@click.argument("source")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("source", type=NAME)
+@click.argument("file", type=PATH)
 def export(source: str, file: Path) -> None:
     """Write the vectors of SOURCE to FILE in word2vec's text format."""
     from pellucid.text.vectors import write_vectors

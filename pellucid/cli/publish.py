@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pellucid.cli.options import NAME, PATH
 from pellucid.core.files import TEMPORARY_PREFIX, refuse_to_overwrite
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]{1,39}")
 
 
 @click.command()
-@click.argument("bundle")
-@click.argument("repository", required=False)
+@click.argument("bundle", type=NAME)
+@click.argument("repository", type=NAME, required=False)
 @click.option(
     "--license",
     "license_",
@@ -28,12 +29,13 @@ _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]{1,39}")
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write what is published to this new folder. Without REPOSITORY nothing is sent.",
 )
 @click.option(
     "--test",
     nargs=2,
+    type=NAME,
     metavar="SOURCE REFERENCE",
     help="Two files: their BLEU and chrF go into the card, with signatures.  [default: the scores"
     " of the run's validation, if the bundle has them]",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import FiniteRange, json_option, require_model
+from pellucid.cli.options import NAME, PATH, FiniteRange, json_option, require_model
 from pellucid.cli.streams import visible
 from pellucid.core.files import require_folder
 
@@ -23,7 +23,7 @@ _HEADINGS = ("MODEL", "SIZE", "STEP", "MINUTES", "BEST", "BUNDLE", "STATE")
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"), metavar="[DIR]")
+@click.argument("folder", type=PATH, default=Path("runs"), metavar="[DIR]")
 @json_option
 def runs(folder: Path, as_json: bool) -> None:
     """List the runs below DIR (./runs unless given), the best first.
@@ -123,11 +123,11 @@ def _step_of(bundle: str) -> str:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=PATH)
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("curves.png"),
     help="The picture: .png, .svg or .pdf.  [default: curves.png]",
 )
@@ -157,12 +157,12 @@ def plot(runs: tuple[Path, ...], out: Path, horizontal: "Horizontal") -> None:
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...")
+@click.argument("models", type=NAME, nargs=-1, required=True, metavar="MODEL MODEL...")
 @click.option(
     "-o",
     "--out",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="New folder to write the bundle to.",
 )
 @click.option(

@@ -5,6 +5,7 @@ PyTorch and the models are imported and loaded.
 """
 
 import contextlib
+import errno
 import functools
 import ipaddress
 import json
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pellucid.backends import ComputeType, EngineName
-from pellucid.cli.options import FiniteRange, all_of, require_model
+from pellucid.cli.options import NAME, FiniteRange, all_of, require_model
 from pellucid.cli.signals import leave
 from pellucid.cli.streams import visible
 from pellucid.core import system
@@ -110,7 +111,7 @@ _OPTIONS = [
     _several(
         "--glossary", "NAME=FILE", "TSV file of terms that requests may ask for by this name."
     ),
-    _option("--api-key-file", None, "File with one key, or sha256:HASH, a line."),
+    _option("--api-key-file", None, "File with one key, or sha256:HASH, a line.", NAME),
     _flag("--insecure-no-auth", "Accept requests without a key from any network."),
     _several("--allowed-host", "NAME", "Host name that requests may use; * is any."),
     _several(
@@ -140,6 +141,11 @@ _FOLDERS = "pellucid-figures-"
 _KEY_VARIABLE = "PELLUCID_API_KEY"
 _OTHER_FILES = 256
 """Files that may be open beside connections: of models, metrics, documents and the process."""
+_HINTS_TO_LISTEN = {
+    errno.EADDRINUSE: "; hint: end the program that has it, or choose another --port (0: any free)",
+    errno.EACCES: "; hint: ports below 1024 are for the system; choose another --port",
+    errno.EADDRNOTAVAIL: "; hint: --host must be an address of this machine",
+}
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?")
 """A code with a script and a region, as BCP 47 writes them."""
 _HOST = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]")
@@ -147,7 +153,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]
 
 
 @click.command()
-@click.argument("bundles", nargs=-1, required=True, metavar="[NAME=]BUNDLE...")
+@click.argument("bundles", type=NAME, nargs=-1, required=True, metavar="[NAME=]BUNDLE...")
 @all_of(_OPTIONS)
 @click.pass_obj
 def serve(obj: dict[str, bool], bundles: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -338,7 +344,8 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind(address)
         listener.listen()
     except OSError as error:
-        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+        hint = _HINTS_TO_LISTEN.get(error.errno or 0, "")
+        raise OSError(error.errno, f"{error.strerror}{hint}", f"{host}:{port}") from None
     listener.setblocking(False)
     return listener
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pellucid.cli.options import (
+    NAME,
+    PATH,
     Choices,
     FiniteRange,
     engine_options,
@@ -37,22 +39,23 @@ _SECONDS_BETWEEN_LINES = 5.0
 _STUDENT_MINUTES = 30.0
 """The same as of ``pellucid train`` without ``--minutes``."""
 _OUT_HELP = "File to write, such as out.de or out.de.zst."
-_written_lines_option = click.option("-o", "--out", required=True, help=_OUT_HELP)
+_written_lines_option = click.option("-o", "--out", type=NAME, required=True, help=_OUT_HELP)
 
 
 @click.command()
-@click.argument("teacher")
-@click.argument("source")
-@click.option("-o", "--out", help=_OUT_HELP)
+@click.argument("teacher", type=NAME)
+@click.argument("source", type=NAME)
+@click.option("-o", "--out", type=NAME, help=_OUT_HELP)
 @click.option(
     "--student",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FOLDER",
     help="Train a small, fast student as well, export and measure it, all in this folder.",
 )
 @click.option(
     "--valid",
     nargs=2,
+    type=NAME,
     metavar="SOURCE TARGET",
     help="With --student: text to validate and to measure on.",
 )
@@ -74,7 +77,7 @@ _written_lines_option = click.option("-o", "--out", required=True, help=_OUT_HEL
 @settings_option("With --student: change one of its settings; may be given many times.")
 @click.option(
     "--reference",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Its lines: of the n best translations take the one nearest to its own.",
 )
 @click.option(
@@ -186,8 +189,8 @@ def distill(
 
 
 @click.command()
-@click.argument("reverse_bundle")
-@click.argument("target_text")
+@click.argument("reverse_bundle", type=NAME)
+@click.argument("target_text", type=NAME)
 @_written_lines_option
 @single_search_options
 @sampling_options
@@ -200,7 +203,9 @@ def distill(
 @click.option("--blank", help="With --noise: what a blanked word becomes.  [default: _]")
 @click.option("--tag", default="", help="Written before every made sentence, such as <bt>.")
 @click.option(
-    "--forward", help="The bundle that will learn from it: TAG must be made of its tokens."
+    "--forward",
+    type=NAME,
+    help="The bundle that will learn from it: TAG must be made of its tokens.",
 )
 @engine_options
 @click.pass_obj
@@ -266,7 +271,7 @@ def _warn_of_languages(translator: "Translator", text: str, out: str | None) -> 
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("source", type=PATH)
 @_written_lines_option
 @click.option("--lines", type=click.IntRange(1), help="How many to make.  [default: as SOURCE has]")
 @click.option(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from pellucid.cli.options import is_missing, parent_option, settings_option
+from pellucid.cli.options import NAME, PATH, is_missing, parent_option, settings_option
 from pellucid.core.run_names import CONFIG_FILE
 from pellucid.training import LoggerName
 
@@ -39,7 +39,7 @@ def keep_few_kernels() -> None:
 
 
 @click.command()
-@click.argument("texts", nargs=-1, required=True, metavar="SOURCE TARGET | CONFIG")
+@click.argument("texts", type=NAME, nargs=-1, required=True, metavar="SOURCE TARGET | CONFIG")
 @click.option(
     "--minutes",
     type=float,
@@ -54,6 +54,7 @@ def keep_few_kernels() -> None:
 @click.option(
     "--valid",
     nargs=2,
+    type=NAME,
     metavar="SOURCE TARGET",
     help="Text to validate on; without it some pairs are held out.",
 )
@@ -61,7 +62,7 @@ def keep_few_kernels() -> None:
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Run folder.  [default: runs/ and the languages, or the name of CONFIG]",
 )
 @parent_option("Fine-tune this bundle, or the best one of this run.")
@@ -75,7 +76,7 @@ def keep_few_kernels() -> None:
 @click.option("--dry-run", is_flag=True, help="Try everything once, forecast, leave nothing.")
 @click.option(
     "--save-config",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Write the config chosen for SOURCE and TARGET to a .toml file, and train nothing.",
 )
@@ -477,7 +478,7 @@ def presets() -> None:
 
 
 @click.command()
-@click.argument("preset")
+@click.argument("preset", type=NAME)
 @settings_option("Change one setting first; may be given many times.")
 def config(preset: str, overrides: tuple[str, ...]) -> None:
     """Print the config PRESET, or a .toml file, whole: every setting with what it means.

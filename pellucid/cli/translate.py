@@ -21,6 +21,8 @@ from pellucid.cli.documents import (
     translate_files,
 )
 from pellucid.cli.options import (
+    FILE_PATH,
+    NAME,
     Choices,
     FiniteRange,
     constraint_options,
@@ -167,9 +169,9 @@ _PACKED_DOCUMENTS = ("docx", "pptx", "odt", "epub", "pdf", "xlsx")
 
 
 @click.command()
-@click.argument("bundle")
-@click.argument("file", default="-")
-@click.option("-o", "--output", default="-", help="File to write.  [default: stdout]")
+@click.argument("bundle", type=NAME)
+@click.argument("file", type=NAME, default="-")
+@click.option("-o", "--output", type=NAME, default="-", help="File to write.  [default: stdout]")
 @search_options
 @engine_options
 @constraint_options
@@ -197,7 +199,7 @@ _PACKED_DOCUMENTS = ("docx", "pptx", "odt", "epub", "pdf", "xlsx")
 )
 @click.option(
     "--glossary",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE_PATH,
     help="TSV file of terms that translations must have: source, target, forms, case, domain.",
 )
 @click.option(
@@ -226,6 +228,7 @@ _PACKED_DOCUMENTS = ("docx", "pptx", "odt", "epub", "pdf", "xlsx")
 )
 @click.option(
     "--reference",
+    type=NAME,
     help="With --explain-search: file of right translations, to find out what missed them.",
 )
 @click.option(

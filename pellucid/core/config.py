@@ -2,6 +2,7 @@
 
 import copy
 import difflib
+import re
 import tomllib
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import pydantic
 import tomli_w
 from pydantic.fields import FieldInfo
+from pydantic_core import core_schema
 
 from pellucid.core.errors import MOST_PROBLEMS, ConfigError, InputMissingError, list_problems
 from pellucid.core.files import read_plain
@@ -21,7 +23,7 @@ from pellucid.core.limits import (
     table_problem,
     toml_problem,
 )
-from pellucid.core.near_names import ALIKE
+from pellucid.core.near_names import ALIKE, nearest_name
 
 _DEEPEST_OVERRIDE = 8
 """Parts of a dotted name; the longest has three."""
@@ -32,6 +34,19 @@ _MOST_GUESSES = 3
 """Names that a message suggests, at most."""
 _MUCH_LESS_ALIKE = 0.1
 """A name that is by so much less similar than the best is not suggested."""
+
+
+_NO_TABLE = ("dict_type", "model_type", "model_attributes_type")
+_NO_LIST = ("tuple_type", "list_type")
+_NO_BOOLEAN = ("bool_type", "bool_parsing")
+"""The types of pydantic's errors for a value where something else must stand."""
+_OTHER_VALUES = {
+    **{"gpu": "cuda", "rope": "rotary", "rmsnorm": "rms", "layernorm": "layer", "silu": "swish"},
+    **{"float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16"},
+}
+"""The names of choices in other programs, in lower case."""
+OF_A_TABLE = {"is of a table": True}
+"""The context of pydantic in which the errors of all sections are collected."""
 
 
 _Parsed = TypeVar("_Parsed")
@@ -51,6 +66,23 @@ class Config(pydantic.BaseModel):
 
     other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Settings' names in other toolkits, in lower case, each with its dotted paths here."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: pydantic.GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Around all rules of the config: one that is made by a call has ConfigError, too."""
+
+        def check(table: Any, inside: Callable[[Any], Any], info: pydantic.ValidationInfo) -> Any:
+            if info.context is OF_A_TABLE:
+                return inside(table)
+            try:
+                return inside(table)
+            except pydantic.ValidationError as error:
+                problems = _describe_all((cls,), error.errors(include_url=False))
+                raise ConfigError(f"{cls.__name__}: {problems}") from None
+
+        return core_schema.with_info_wrap_validator_function(check, handler(source))
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -77,7 +109,7 @@ class Config(pydantic.BaseModel):
         given = by_dotted_name(table)
 
         try:
-            cls.model_validate(table)
+            cls.model_validate(table, context=OF_A_TABLE)
         except pydantic.ValidationError as error:
             wrong = [
                 problem
@@ -107,7 +139,7 @@ def parse_union(
 
 
 def _parse(
-    validate: Callable[[Any], _Parsed],
+    validate: Callable[..., _Parsed],
     configs: Sequence[type[Config]],
     table: Mapping[str, Any],
     origin: str,
@@ -116,7 +148,8 @@ def _parse(
     if problem:
         raise ConfigError(f"{origin} must have {problem}", hint=_NOT_OURS)
     try:
-        return validate(dict(table) if isinstance(table, Mapping) else table)
+        given = dict(table) if isinstance(table, Mapping) else table
+        return validate(given, context=OF_A_TABLE)
     except pydantic.ValidationError as error:
         # ``from None``: the reader needs the sentence, not pydantic's own report below it.
         raise ConfigError(
@@ -146,7 +179,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         ValueError,
         RecursionError,
     ) as error:  # a number of thousands of digits is a plain ValueError
-        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+        is_value = any(each in str(error) for each in ("Invalid value", "hex value", "escaped"))
+        hint = "text stands in straight quotes, in single ones if it has a backslash"
+        raise ConfigError(f"{path} is not valid TOML: {error}", hint=hint * is_value) from error
 
 
 def write_toml(table: Mapping[str, Any]) -> str:
@@ -248,15 +283,38 @@ def _describe(configs: Sequence[type[Config]], problem: Any) -> str:
         return f"{path} is required"
     if problem["type"] == "union_tag_invalid":
         name = problem["ctx"]["discriminator"].strip("'")
-        allowed = " or ".join(problem["ctx"]["expected_tags"].rsplit(", ", 1))
-        got = shown(problem["input"][name])
-        return f"{'.'.join([*location, name])}: input should be {allowed}, got {got}"
+        return _describe_choice(
+            f"{path}.{name}" if location else name,
+            " or ".join(problem["ctx"]["expected_tags"].rsplit(", ", 1)),
+            problem["input"][name],
+        )
+    if problem["type"] == "literal_error":
+        return _describe_choice(path, problem["ctx"]["expected"], problem["input"])
     if problem["type"] == "value_error":
         message = str(problem["ctx"]["error"])
         return f"{path}: {message}" if location else message
 
     message = problem["msg"][0].lower() + problem["msg"][1:]
+    if problem["type"] in _NO_TABLE:
+        names = _fields_at(configs, location)
+        example = f" such as {'.'.join([*location, names[0]])}" if location and names else ""
+        message = f"input should be a section of settings{example}"
+    if problem["type"] in _NO_LIST:
+        message = "input should be a list"
+    if problem["type"] in _NO_BOOLEAN:
+        message = "input should be true or false"
     return f"{path}: {message}, got {shown(problem['input'])}"
+
+
+def _describe_choice(path: str, expected: str, value: Any) -> str:
+    """A wrong choice, with the right one that it may stand for."""
+    choices = {each.lower(): each for each in re.findall("'([^']*)'", expected)}
+    name = value.strip().lower() if isinstance(value, str) else ""
+    near = _OTHER_VALUES.get(name)
+    if near not in choices:
+        near = choices.get(nearest_name(name, choices) or "")
+    meant = f"; did you mean {near}?" if near else ""
+    return f"{path}: input should be {expected}, got {shown(value)}{meant}"
 
 
 def _without_kinds(configs: Sequence[type[Config]], parts: Iterable[Any]) -> list[str]:
@@ -316,10 +374,10 @@ def _nearest(name: str, names: Iterable[str]) -> list[str]:
     return [each for ratio, each in close[:_MOST_GUESSES] if ratio < close[0][0] + _MUCH_LESS_ALIKE]
 
 
-def _fields_at(configs: Sequence[type[Config]], location: Iterable[str]) -> set[str]:
+def _fields_at(configs: Sequence[type[Config]], location: Iterable[str]) -> list[str]:
     for part in location:
         configs = _nested(configs, part)
-    return {name for config in configs for name in config.model_fields}
+    return list(dict.fromkeys(name for config in configs for name in config.model_fields))
 
 
 def _nested(configs: Sequence[type[Config]], name: Any) -> tuple[type[Config], ...]:

@@ -335,6 +335,12 @@ def require_model_folder(path: Path) -> None:
             f"a model is a folder, and {path} is a file",
             hint="the model comes before the text, as in: pellucid translate runs/demo test.en",
         )
+    if path.parts[:1] == ("hf:",):
+        address = f"hf://{'/'.join(path.parts[1:])}"
+        raise InputMissingError(
+            f"{address} is a model of the Hub, and a folder is needed here",
+            hint=f"pellucid import huggingface {address} FOLDER",
+        )
     require_folder(path)
 
 

@@ -482,6 +482,10 @@ def _not_in_range(settings: DecodingConfig) -> list[str]:
     return problems
 
 
+LENGTH_HINT = (
+    "a translation may be as long as max_length says; without it, as max_length_ratio and"
+    " max_length_extra say"
+)
 _OF_TRANSLATIONS = (
     "prefix",
     "target_code",

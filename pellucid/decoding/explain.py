@@ -24,7 +24,7 @@ from pellucid.decoding.search.search import (
     pad_sources,
     searched_model,
 )
-from pellucid.decoding.translator import Translator
+from pellucid.decoding.translator import Translator, require_translator
 from pellucid.decoding.writing import write_hypothesis
 from pellucid.model.seq2seq import Searchable
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -151,6 +151,7 @@ def explain_search(
     what the watcher raises, and as ``translate``. Warns if the translator computes in 8 bits, as
     the search that is explained does not.
     """
+    require_translator(translator)
     settings = settings or translator.settings
     for name, is_set, reason in (
         ("sampling", settings.sampling is not None, "drops nothing, so there is no"),

@@ -691,6 +691,15 @@ class Translator:
         return task.can_generate[phrases]
 
 
+def require_translator(given: object) -> None:
+    """Raise ConfigError for the path of a model, or a bundle, in the place of a translator."""
+    if isinstance(given, str) or not hasattr(given, "translate"):
+        raise ConfigError(
+            f"translator must be a Translator, got {shown(given)}",
+            hint="pellucid.load(path) gives one",
+        )
+
+
 def translate_lines(
     lines: Sequence[ReadLine],
     bundle: Translatable,

@@ -13,7 +13,7 @@ from typing import Any
 
 from pellucid.core.errors import DataError
 from pellucid.core.texts import counted, lines_of
-from pellucid.decoding.translator import Translator
+from pellucid.decoding.translator import Translator, require_translator
 from pellucid.decoding.warnings import KINDS, WarningKind, kinds_of
 from pellucid.evaluation.metrics import (
     METRICS,
@@ -106,6 +106,7 @@ def evaluate(
     line has text or a reference, ConfigError for a language that is not a code or a beam size out
     of its range, and what ``check_tokenizer`` raises if a tokenizer lacks a package or a file.
     """
+    require_translator(translator)
     sources, alternatives = lines_of(sources, "sources"), accepted(references)
     check_pairs(sources, alternatives)
     alternatives, rows = with_references(sources, alternatives)

@@ -16,6 +16,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from pellucid.core.config import OF_A_TABLE
 from pellucid.core.errors import ConfigError, CorruptError
 from pellucid.core.files import write_user_file
 from pellucid.core.limits import shown
@@ -73,7 +74,7 @@ def _parse(text: str, path: Path) -> CaptureHeader:
                 f"{path} is not a readable capture: its sentence or its config is too long"
             )
 
-        header = _HEADER.validate_python({**table, "entries": {}})
+        header = _HEADER.validate_python({**table, "entries": {}}, context=OF_A_TABLE)
         # One by one, because all problems of all entries at once could fill the memory.
         entries = {str(name): _PART.validate_python(part) for name, part in described.items()}
     except pydantic.ValidationError as error:

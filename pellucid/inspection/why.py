@@ -42,6 +42,7 @@ from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.model.transformer import Transformer
+from pellucid.text.scripts import SPACELESS_LETTER, is_of_word
 from pellucid.text.tokenizers.interface import Tokenizer
 
 METHOD = "ALTI+ (Ferrando et al., 2022)"
@@ -397,11 +398,21 @@ def _choose(
         generated[row] = int(logits[row].argmax())
 
     words = None if word is None else _readings(word, generated, logits, tokenizer)
-    if word in sentence.target_tokens:  # as it is shown, such as a token without its space
-        words = [[sentence.target_ids[sentence.target_tokens.index(word)]]] * count
+    places = [] if words is None or masked else _places(words, generated, tokenizer)
+    if word in sentence.target_tokens and not places:
+        # As it is shown, such as a token without its space.
+        places = [sentence.target_tokens.index(word)]
+        words = [[sentence.target_ids[places[0]]]] * count
     rivals = None if rival is None else _readings(rival, generated, logits, tokenizer)
+    if position is None and words is not None and not masked and not places:
+        raise ConfigError(
+            f"{word!r} must be a word of {' '.join(sentence.target_tokens)!r}",
+            hint="name one of these, or give a target in which the word stands",
+        )
     if position is None:
-        position = _find(sentence, logits, generated, masked, word, rival, words, rivals)
+        position = (
+            places[0] if places else _find(logits, generated, masked, word, rival, words, rivals)
+        )
 
     rival_ids = None if rivals is None else rivals[position]
     if words is not None:
@@ -463,6 +474,26 @@ def _readings(
     return [reading(row, id_) for row, id_ in enumerate(generated)]
 
 
+def _places(words: list[list[int]], generated: list[int], tokenizer: Tokenizer) -> list[int]:
+    """The positions at which a word stands, and not a part of another word."""
+
+    def text(end: int) -> str:
+        return tokenizer.decode(generated[:end])
+
+    def is_joined(before: str, longer: str) -> bool:
+        new = longer[len(before) :][:1]
+        is_within = longer.startswith(before) and is_of_word(before[-1:]) and is_of_word(new)
+        return is_within and not SPACELESS_LETTER.match(new)
+
+    return [
+        row
+        for row, ids in enumerate(words)
+        if generated[row : row + len(ids)] == ids
+        and not is_joined(text(row), text(row + len(ids)))
+        and not is_joined(text(row + len(ids)), text(row + len(ids) + 1))
+    ]
+
+
 def _is_mark(word: str) -> bool:
     return all(unicodedata.category(letter).startswith("P") for letter in word)
 
@@ -479,7 +510,6 @@ def _glued(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
 
 
 def _find(
-    sentence: Sentence,
     logits: Tensor,
     generated: list[int],
     masked: list[int],
@@ -488,16 +518,7 @@ def _find(
     words: list[list[int]] | None,
     rivals: list[list[int]] | None,
 ) -> int:
-    """The position that is meant if none is given."""
-    if words is not None and not masked:
-        for row, ids in enumerate(words):
-            if generated[row : row + len(ids)] == ids:
-                return row
-        raise ConfigError(
-            f"{word!r} must be a word of {' '.join(sentence.target_tokens)!r}",
-            hint="name one of these, or give a target in which the word stands",
-        )
-
+    """The position that is meant if none is given, and no word whose place is known."""
     rows = masked or list(range(len(generated)))
     probabilities = logits.softmax(-1)
     asked = words or rivals

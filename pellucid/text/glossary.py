@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import hashlib
 import html
+import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +28,7 @@ from typing import Self
 from pellucid.core.errors import MOST_PROBLEMS, DataError, InputMissingError, list_problems
 from pellucid.core.files import read_plain
 from pellucid.core.limits import shown
+from pellucid.core.near_names import did_you_mean
 from pellucid.core.texts import TO_UTF_8
 from pellucid.text.look_alikes import DOUBLE, SINGLE
 from pellucid.text.normalization import normalize_with_positions
@@ -41,6 +43,8 @@ _LONGEST_TERM = 200
 """Characters."""
 _COLUMNS = ("source", "target", "forms", "case", "domain")
 _CASES = ("", "any", "exact")
+_BETWEEN_FORMS = re.compile(r"[/;(／；（，、]|,(?=\s)")
+_log = logging.getLogger("pellucid")
 MARKS = "\u27e6", "\u27e7"
 """The marks before and after the translation of a marked term: white square brackets, which
 ordinary text does not have."""
@@ -145,6 +149,14 @@ class Glossary:
                 f"{path} must be UTF-8 text, is not at byte {error.start}", hint=TO_UTF_8
             ) from None
         terms = parse_glossary(text, str(path))
+        if not terms:
+            _log.warning("%s has no entries", path)
+
+        own = {term.domain for term in terms}
+        for domain in domains:
+            if terms and domain not in own:
+                meant = did_you_mean(domain, own, "; {}")
+                _log.warning("%s has no entries of the domain %s%s", path, shown(domain), meant)
         return cls(term for term in terms if not domains or term.domain in ("", *domains))
 
     def __len__(self) -> int:
@@ -270,7 +282,7 @@ def parse_glossary(text: str, name: str) -> list[Term]:
     """The entries of a glossary's text; ``name`` is the name of its file in messages.
 
     Raises DataError for a missing header, an unknown column or value, or an entry that is too long,
-    naming the first lines that are wrong.
+    naming the first lines that are wrong. Warns of signs that other glossaries have between forms.
     """
     lines = text.split("\n", MOST_ENTRIES + 2)
     if len(lines) > MOST_ENTRIES + 1 and lines[MOST_ENTRIES + 1].strip():
@@ -285,7 +297,9 @@ def parse_glossary(text: str, name: str) -> list[Term]:
             hint="for example: printf 'source\\ttarget\\ndog\\tHund\\n' > terms.tsv",
         )
 
-    terms, problems = [], []
+    terms: list[Term] = []
+    problems: list[str] = []
+    literal: list[str] = []
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():
             continue
@@ -295,9 +309,28 @@ def parse_glossary(text: str, name: str) -> list[Term]:
             problems.append(f"{name}, line {number}: {error}")
             if len(problems) > MOST_PROBLEMS:
                 break
+        else:
+            literal += [f"line {number}, {shown(form)}" for form in _literal_forms(terms[-1])]
     if problems:
         raise DataError(list_problems(problems))
+    if literal:
+        more = f", and {len(literal) - 1:,} more" if len(literal) > 1 else ""
+        _log.warning(
+            "%s: %s%s: is searched for and required as it stands; between several forms write |,"
+            " and leave out remarks",
+            *(name, literal[0], more),
+        )
     return terms
+
+
+def _literal_forms(term: Term) -> list[str]:
+    """The forms with a sign for another form or a remark, ``Hund / Hunde`` or ``Hund (m)``, which
+    the other side of the entry does not have."""
+    sides = term.sources, term.targets
+    signs = [set(_BETWEEN_FORMS.findall(" ".join(side))) for side in sides]
+    odd = signs[0] ^ signs[1]
+    forms = (*sides[0], *sides[1])
+    return [form for form in forms if odd.intersection(_BETWEEN_FORMS.findall(form))]
 
 
 def _term(line: str, columns: Sequence[str]) -> Term:

@@ -46,9 +46,9 @@ def read_config(
     if init or teachers:
         # Imported here, as they import PyTorch: wrong settings are refused before it is loaded.
         from pellucid.training.parent import begin_with, taught_by
-    if init:
-        table = begin_with(table, open_any_bundle(init), chosen)
     # parsing reports what is no name, with all other problems
+    if init and isinstance(init, str | Path):
+        table = begin_with(table, open_any_bundle(init), chosen)
     if teachers and isinstance(teachers, tuple) and all(isinstance(each, str) for each in teachers):
         table = taught_by(table, [open_any_bundle(each) for each in teachers], chosen)
     return RunConfig.parse(table, origin=name)

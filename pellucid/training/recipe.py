@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pellucid.core.config import write_toml
+from pellucid.core.config_text import toml_value
 from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import SMALLEST_BYTE_VOCABULARY
 from pellucid.text.corpus.facts import CorpusFacts, SideFacts
@@ -497,7 +498,7 @@ class Recipe:
             f"corpus: {self.facts.pairs:,} pairs, {words[0]:.1f} and {words[1]:.1f} words a line"
         )
 
-        given = [_as_setting(name, value) for name, value in self.overrides.items()]
+        given = [f"{name} = {toml_value(value)}" for name, value in self.overrides.items()]
         as_set = [f"set by you: {', '.join(given)}"] if given else []
         return [found, *map(str, self.choices), *as_set]
 
@@ -519,12 +520,6 @@ def _of_kind(kind: object, chosen: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in chosen.items()
         if not name.startswith("model.") or name.removeprefix("model.") in own
     }
-
-
-def _as_setting(name: str, value: Any) -> str:
-    """``section.key = value`` as TOML, in one line."""
-    section, _, key = name.rpartition(".")
-    return " ".join(f"{section}.{write_toml({key: value})}".split())
 
 
 def choices(plan: Plan, size_reason: str, tokenizer: Choice) -> tuple[Choice, ...]:

@@ -238,7 +238,7 @@ def test_problems_of_the_config_in_a_bundle_are_told_with_the_file(tmp_path: Pat
 
 def test_a_model_section_that_is_a_value_is_told(tmp_path: Path):
     folder = rewritten(saved(tmp_path / "b"), CONFIG_FILE, b"model = 3\n")
-    with pytest.raises(ConfigError, match="valid dictionary"):
+    with pytest.raises(ConfigError, match="should be a section of settings"):
         load_bundle(folder)
 
 

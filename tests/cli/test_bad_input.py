@@ -16,9 +16,10 @@ from commands import pellucid
 from corpora import data_options, write_pair
 from tiny_runs import SETTINGS, set_options
 
+import pellucid as package
 from pellucid.cli.main import _is_out_of_memory, cli
-from pellucid.cli.options import is_missing
-from pellucid.core.errors import InputMissingError
+from pellucid.cli.options import is_missing, require_model
+from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.texts import TO_UTF_8
 
 TINY_DEMO = ["train", "demo", *set_options([*SETTINGS, "training.max_steps=4"])]
@@ -70,6 +71,56 @@ def test_a_model_that_is_not_there_is_told_before_pytorch_is_imported():
     answers = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     told = dict(zip(lines, answers, strict=True))
     assert {line: name for line, name in told.items() if name != "InputMissingError"} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "translate '' a.txt",
+            "translate run ''",
+            "translate run -o ''",
+            "translate run --with ''",
+        ),
+        *(
+            "translate run --glossary ''",
+            "translate run a --output=",
+            "translate run --reference ''",
+        ),
+        *("train '' b", "train a b --out ''", "train a b --valid '' ''", "train demo --init ''"),
+        *("check '' b", "check a ''", "evaluate '' a b", "evaluate run a ''", "score run '' b"),
+        *("compare run '' a b", "serve ''", "serve run --api-key-file ''", "inspect '' text"),
+        *("inspect run text --report ''", "export web '' out", "export web run ''", "join ''"),
+        *("import huggingface '' out", "average '' b -o c", "runs ''", "plot ''", "doctor ''"),
+        *("distill '' a --out b", "backtranslate run '' --out b", "fill '' text", "config ''"),
+    ],
+)
+def test_an_empty_name_is_refused_and_never_the_current_folder(
+    line: str, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As from a variable of the shell that is not set; the current folder may hold a model."""
+    monkeypatch.chdir(tiny_run)
+    result = CliRunner().invoke(cli, shlex.split(line))
+    assert result.exit_code == 2
+    assert result.output.endswith(": a name must not be empty; is a variable of the shell unset?\n")
+
+
+def test_an_empty_name_of_a_model_is_refused_in_python_too(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tiny_run)
+    with pytest.raises(ConfigError, match=r"^path must not be empty$"):
+        package.load("")
+    with pytest.raises(InputMissingError, match="the name of a model must not be empty"):
+        package.load_bundle("")
+    with pytest.raises(InputMissingError, match="the name of a model must not be empty"):
+        require_model("")  # as of ``serve NAME=``
+    assert package.load(".").source_tokenizer
+
+
+def test_two_spaces_of_a_name_stay_in_the_message(tmp_path: Path):
+    result = pellucid("check", tmp_path / "a  b.txt", tmp_path / "c.txt")
+    assert result.error_line == f"error: cannot read {tmp_path}/a  b.txt: No such file or directory"
 
 
 def test_a_folder_in_the_place_of_a_file(tiny_run: Path, tmp_path: Path):
@@ -642,6 +693,7 @@ def _with_run(command: str, run: Path) -> list[str]:
         ("train a b --quiet", "Before the command it is: pellucid --quiet train"),
         ("help", "Did you mean --help?"),
         ("doctor run --machine", "--machine takes no BUNDLE."),
+        ("inspect RUN a.fr", "SENTENCE is the text itself, and a.fr is a file."),
         ("inspect RUN a --save x.html --report x.html", "--report write files of their own."),
         ("train a.fr a.en --save-config a.toml --dry-run", "--save-config trains nothing"),
         ("train a.fr a.en --save-config a.toml --resume", "--save-config trains nothing"),

@@ -176,7 +176,7 @@ def test_json_has_an_entry_for_every_kind(files):
     assert report["invalid_utf8"]["first_lines"] == [201]
     assert report["overlap"]["count"] == 201
     assert report["verdict"] == "unusable"
-    kinds = set(report) - {"lines", "misalignment", "unrelated", "reasons", "verdict"}
+    kinds = set(report) - {"lines", "misalignment", "unrelated", "correction", "reasons", "verdict"}
     assert {"empty", "duplicate", "source_equals_target", "length_ratio", "nul"} < kinds
     assert all({"count", "first_lines", "examples"} <= set(report[kind]) for kind in kinds)
 

@@ -119,7 +119,7 @@ def test_tokens_that_go_on_with_a_word_are_known():
             Request("un", must=("le petit", "chat")),
             {"max_length": 2},
             ConfigError,
-            "the words that must appear must fit into max_length=2 tokens, got 3",
+            "the words that must appear must fit into 2 tokens, got 3",
         ),
     ],
 )

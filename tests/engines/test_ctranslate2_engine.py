@@ -389,6 +389,13 @@ def test_demands_of_a_single_line_are_refused_too(fast):
         fast.translate([Request("je suis", prefix="le", must=("chat",))])
 
 
+def test_a_demand_of_all_lines_is_named_once(fast):
+    with pytest.raises(ConfigError, match=r'cannot do must=\["chat"\]$'):
+        fast.translate("je suis", fast.settings.changed({"must": ("chat",)}))
+    with pytest.raises(ConfigError, match=r'cannot do prefix="le"$'):
+        fast.translate("je suis", fast.settings.changed({"prefix": "le"}))
+
+
 def test_auto_turns_to_torch_for_what_the_other_cannot_do_and_says_so_once(
     bundle_folder: Path, ours: Translator, caplog: pytest.LogCaptureFixture
 ):

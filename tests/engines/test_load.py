@@ -51,6 +51,8 @@ def test_all_wrong_arguments_are_named_at_once(tmp_path: Path):
         load(tmp_path, engine="ctranslate2", compute_type="bfloat16")
     with pytest.raises(ConfigError, match="used on CPUs only, got device=cuda"):
         load(tmp_path, engine="ctranslate2", device="cuda")
+    with pytest.raises(InputMissingError, match=r"^hf://a/b is a model of the Hub, and a folder"):
+        pellucid.load_bundle("hf://a/b")  # load alone fetches it
     with pytest.raises(InputMissingError, match="there is no folder nowhere"):
         load("nowhere")
     with pytest.raises(InputMissingError) as caught:

@@ -19,6 +19,7 @@ from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.ensemble import load_ensemble
+from pellucid.decoding.explain import explain_search
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.evaluate import are_single_words, evaluate
 from pellucid.evaluation.metrics import (
@@ -95,6 +96,14 @@ def test_columns_of_tables_are_scored_as_lists(translator, hypotheses):
         found = evaluate(translator, sources, references).to_dict()
         assert (found["exact_match"], round(found["bleu"])) == (100.0, 100)
         assert found["signatures"].keys() == scores["signatures"].keys()
+
+
+@pytest.mark.parametrize("function", [evaluate, explain_search])
+def test_a_path_is_no_translator(function):
+    """Which ``inspect`` and ``why`` take all the same."""
+    with pytest.raises(ConfigError, match="must be a Translator, got 'runs/demo'") as caught:
+        function("runs/demo", ["a"], ["b"])
+    assert caught.value.hint == "pellucid.load(path) gives one"
 
 
 def test_what_cannot_be_scored_is_refused_in_a_sentence(translator):

@@ -1,6 +1,7 @@
 """Why this word and not that one: parts that sum to the difference, and shares that sum to one."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -305,6 +306,29 @@ def test_words_of_several_tokens_are_compared_where_they_part():
     assert str(caught.value) == (
         "the tokens that the two words share must stand in the target, got a at position 0"
     )
+
+
+class Letters(WordTokenizer):
+    """Each letter is a token, as the space is."""
+
+    def encode(self, text: str) -> list[int]:
+        return super().encode(" ".join(text.replace(" ", "▁")))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return super().decode(ids).replace(" ", "").replace("▁", " ")
+
+
+def test_a_word_is_not_found_inside_another():
+    """As ``he`` in ``the`` and ``her``. A word of Chinese has no space around it."""
+    letters = Letters("word", Vocabulary.of(["▁", *"ther", "猫", "黑"]))
+    bundle = Bundle(tiny_bundle().model, letters, letters, {}, {})
+    assert why(bundle, "t", "the her he", word="he").position == 8
+    assert why(bundle, "t", "he the", word="he").position == 0
+    assert why(bundle, "t", "黑猫", word="猫").position == 1
+    with pytest.raises(ConfigError, match="'he' must be a word of 't h e ▁ h e r </s>'"):
+        why(bundle, "t", "the her", word="he")
+    # a token as it is shown
+    assert why(bundle, "t", "the", word="h").position == 1
 
 
 def test_what_cannot_be_explained_is_refused():

@@ -265,3 +265,17 @@ def test_settings_that_transformers_lacks_are_named_and_lengths_fit(
         assert name in caplog.text
     table = json.loads((tmp_path / "out" / "generation_config.json").read_text())
     assert table["max_length"] == bundle.config.max_positions
+
+
+@pytest.mark.parametrize(("longest", "is_cut"), [(62, False), (63, True)])
+def test_a_longest_translation_that_the_positions_cut_is_said(
+    longest: int, is_cut: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    bundle = small_bundle()
+    bundle.settings["decoding"] = {
+        **{"max_source_tokens": 60, "max_length": longest},
+        **{"length_penalty": 0.0, "forced_stop": "free"},
+    }
+    export_huggingface(bundle, tmp_path / "out")
+    said = "transformers writes at most 62 tokens of this model"
+    assert [each.getMessage().startswith(said) for each in caplog.records] == [True] * is_cut

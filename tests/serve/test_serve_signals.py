@@ -237,7 +237,10 @@ def test_a_port_in_use_is_told(bundle: Path):
         port = taken.getsockname()[1]
         result = pellucid("serve", bundle, "--port", port)
     assert result.code == 74
-    assert result.error_line == f"error: 127.0.0.1:{port}: Address already in use"
+    assert result.error_line == (
+        f"error: 127.0.0.1:{port}: Address already in use; hint: end the program that has it, or"
+        " choose another --port (0: any free)"
+    )
 
 
 def test_strangers_need_a_key(bundle: Path, tmp_path: Path):

@@ -239,6 +239,25 @@ def test_a_byte_order_mark_is_told_and_no_part_of_the_text(tmp_path, pairs):
     assert found_in(examine(*plain)) == {"byte_order_mark": [1], "duplicate": [len(pairs) + 1]}
 
 
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("Ich weis das nicht, das ist Nr. {}.", "Ich weiß das nicht, das ist Nr. {}."),
+        ("我已经吃过饭拉 {}", "我已经吃过饭啦 {}"),
+        ("the colors of {} neighbors", "the colours of {} neighbours"),
+        ("ils sont {} a la maison", "Ils sont {} à la maison."),
+    ],
+)
+def test_text_that_is_corrected_may_be_mostly_right_already(tmp_path, wrong: str, right: str):
+    """A copy is then what is to be learned; two equal files are still refused."""
+    lines = [(right.format(n), right.format(n)) for n in range(70)]
+    lines += [(wrong.format(n), right.format(n)) for n in range(70, 100)]
+    found = examine(*write(tmp_path, lines))
+    assert (found.is_correction, found.reasons) == (True, [])
+    equal = examine(*write(tmp_path, lines[:70]))
+    assert equal.reasons == ["source and target are the same text"]
+
+
 def test_reasons_not_to_train(tmp_path, pairs):
     invalid = examine(*write(tmp_path, [*pairs, (b"\xff\xfe", "x")]))
     assert invalid.reasons == ["1 line is not UTF-8"]
@@ -249,6 +268,7 @@ def test_reasons_not_to_train(tmp_path, pairs):
     assert mostly.endswith(
         f"of {len(pairs)} pairs have the same text on both sides, which teaches to copy"
     )
+    assert not examine(*write(tmp_path, half)).is_correction
     blank = examine(*write(tmp_path, [("", "x"), ("y", "")]))
     assert blank.reasons == ["no pair has text on both sides"]
     source, target = write(tmp_path, pairs)

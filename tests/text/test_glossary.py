@@ -281,6 +281,41 @@ def test_domains_choose_entries(tmp_path: Path):
     ]
 
 
+def test_a_glossary_or_a_domain_without_entries_is_said(tmp_path: Path, caplog):
+    """Else nothing would be required, and nobody would know."""
+    path = tmp_path / "terms.tsv"
+    path.write_text("source\ttarget\tdomain\n", encoding="utf-8")
+    assert len(Glossary.read(path)) == 0
+    path.write_text("source\ttarget\tdomain\ndog\tHund\tanimals\n", encoding="utf-8")
+    assert len(Glossary.read(path, ["animals", "animal"])) == 1
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{path} has no entries",
+        f"{path} has no entries of the domain 'animal'; did you mean animals?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "odd"),
+    [
+        ("dog", "Hund / Hunde", "Hund / Hunde"),
+        ("dog", "Hund; Hunde", "Hund; Hunde"),
+        ("dog", "Hund, Hunde", "Hund, Hunde"),
+        ("dog (noun)", "Hund", "dog (noun)"),
+        ("犬", "dog、hound", "dog、hound"),
+        ("km/h", "км/ч", ""),
+        ("1,000", "1.000", ""),
+        ("Berlin, Germany", "Berlin, Deutschland", ""),
+        ("NATO (abbr.)", "NATO (Abk.)", ""),
+    ],
+)
+def test_signs_of_another_kind_of_glossary_are_said(source: str, target: str, odd: str, caplog):
+    """They are required as they stand; what both sides have may be meant."""
+    parse_glossary(f"source\ttarget\ncat\tKatze\n{source}\t{target}\n", "terms.tsv")
+    said = "is searched for and required as it stands; between several forms write |"
+    messages = [each.getMessage() for each in caplog.records]
+    assert messages == [f"terms.tsv: line 3, {odd!r}: {said}, and leave out remarks"] * bool(odd)
+
+
 def test_a_phrase_is_held_as_words_of_its_own():
     assert holds_phrase("Zwei Hunde.", ["Hund", "Hunde"])
     assert not holds_phrase("Die Hundehütte", ["Hund", "Hunde"])

@@ -75,7 +75,7 @@ def test_one_file_name_stands_for_a_list_of_one():
 
 
 def test_a_file_name_must_be_text():
-    with pytest.raises(ConfigError, match=r"source: input should be a valid tuple, got 3"):
+    with pytest.raises(ConfigError, match=r"source: input should be a list, got 3"):
         DataConfig.parse({"source": 3})
 
 

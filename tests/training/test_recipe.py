@@ -343,7 +343,8 @@ def test_what_is_written_is_a_config_with_its_reasons(facts: CorpusFacts, tmp_pa
     data = {"source": 'a "b".en', "target": "a.de"}
     given = plan(facts, 30.0)
     chosen = choices(given, "it fits", tokenizer_choice(facts, SIZES[1]))
-    recipe = Recipe(facts, data, chosen, {"model.dropout": 0.25})
+    given = {"training.adam_betas": [0.9, 0.99], "decoding.prefix": "a  b "}
+    recipe = Recipe(facts, data, chosen, {"model.dropout": 0.25, **given})
     path = tmp_path / "recipe.toml"
     path.write_text(recipe.to_toml(), encoding="utf-8")
     table = read_toml(path)
@@ -353,7 +354,10 @@ def test_what_is_written_is_a_config_with_its_reasons(facts: CorpusFacts, tmp_pa
     assert config.data.source == ('a "b".en',)
     for line in recipe.lines():
         assert f"# {line}\n" in recipe.to_toml()
-    assert recipe.lines()[-1] == "set by you: model.dropout = 0.25"
+    assert recipe.lines()[-1] == (
+        "set by you: model.dropout = 0.25, training.adam_betas = [0.9, 0.99],"
+        ' decoding.prefix = "a  b "'
+    )
     assert recipe.lines()[2].endswith(": it fits")
 
 

@@ -241,7 +241,7 @@ def test_a_validation_reads_neither_quality_nor_alignment():
         (["decoding.align=true", "decoding.align_head=7"], "align_head must be below 2"),
         (['decoding.must=["zyx"]'], "each phrase of must must be made of words that the model can"),
         (["decoding.prefix=zyx"], "each prefix must be made of words that the model can generate"),
-        (["decoding.prefix=a a a a", "decoding.max_length=3"], "a forced prefix must fit into max"),
+        (["decoding.prefix=a a a a", "decoding.max_length=3"], "a forced prefix must fit into 3"),
     ],
 )
 def test_settings_that_no_translation_can_have_end_a_run_before_its_first_update(

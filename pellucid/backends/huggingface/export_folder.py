@@ -113,6 +113,13 @@ def export_huggingface(bundle: Bundle, out: Path, card: str = "") -> None:
             config.max_positions,
             searching.max_source_tokens,
         )
+    elif searching.max_length is not None and config.max_positions < searching.max_length + 2:
+        _log.warning(
+            "transformers writes at most %d tokens of this model (model.max_positions, with the"
+            " start and the stop): decoding.max_length is %d",
+            config.max_positions - 2,
+            searching.max_length,
+        )
     generation, lost = generation_table(searching, config.max_positions, target_ids)
     if lost:
         _log.warning(

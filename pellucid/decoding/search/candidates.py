@@ -16,7 +16,8 @@ from torch import Tensor
 
 from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.special import BOS_ID, EOS_ID, PAD_ID
-from pellucid.decoding.config import DecodingConfig, length_limits
+from pellucid.core.texts import counted
+from pellucid.decoding.config import LENGTH_HINT, DecodingConfig, length_limits
 from pellucid.decoding.spelling import Forms, Ids
 from pellucid.model.seq2seq import MemoryT, Searchable
 
@@ -175,7 +176,8 @@ def make_rules(
     for prefix, limit in zip(constraints.prefixes, limits, strict=bool(constraints.prefixes)):
         if len(prefix) > limit:
             raise ConfigError(
-                f"a forced prefix must fit into max_length={limit} tokens, got {len(prefix)}"
+                f"a forced prefix must fit into {counted(limit, 'token')}, got {len(prefix)}",
+                hint=LENGTH_HINT,
             )
 
     return Rules(

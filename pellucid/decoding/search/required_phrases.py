@@ -12,6 +12,8 @@ from typing import Literal
 
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import EOS_ID
+from pellucid.core.texts import counted
+from pellucid.decoding.config import LENGTH_HINT
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.spelling import Forms, Ids
 
@@ -118,8 +120,9 @@ def make_required(constraints: Constraints, limits: Sequence[int]) -> list[Requi
         # the prefix may already hold some of them
         if own is not None and len(prefix) + own.left(prefix) > limit:
             raise ConfigError(
-                f"the words that must appear must fit into max_length={limit} tokens, got"
-                f" {own.left(prefix)}" + (f" after a prefix of {len(prefix)}" if prefix else "")
+                f"the words that must appear must fit into {counted(limit, 'token')}, got"
+                f" {own.left(prefix)}" + (f" after a prefix of {len(prefix)}" if prefix else ""),
+                hint=LENGTH_HINT,
             )
         required.append(own)
 

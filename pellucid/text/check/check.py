@@ -8,9 +8,11 @@ form that training runs.
 
 import contextlib
 import dataclasses
+import difflib
 import itertools
 import logging
 import re
+import statistics
 import string
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +106,13 @@ _Rows = npt.NDArray[np.int64]
 _FIRST_LINES = 10
 _EXAMPLES = 3
 _MOST_COPIES = 0.5
-"""With a larger share of copies, one file was probably given twice."""
+"""With a larger share a model learns to copy, which only one that corrects text should."""
+_EDITS_READ = 200
+"""Pairs that differ, of which the text is read."""
+_LONGEST_EDIT = 300
+_LEAST_ALIKE = 0.7
+"""How alike the sides of most pairs that differ are, by the letters that they share in order, where
+one corrects the other. Translations are so only between close relatives, as Czech and Slovak."""
 _SHORT_FORM = 1_000_000
 """Pairs that are checked when training starts: about four seconds, less than tokenizing takes."""
 _LINES_AT_ONCE = 1 << 12
@@ -156,6 +164,9 @@ class Diagnosis:
     """Whether lines resemble their partners no more than others, by length, digits and marks."""
     findings: dict[Kind, Finding]
     """One for each kind that was looked for, even if no pair has it."""
+    is_correction: bool = False
+    """Whether most pairs are equal and the others nearly so, as where a side is the other with its
+    spelling put right; there a copy is right."""
 
     @property
     def reasons(self) -> list[str]:
@@ -192,7 +203,7 @@ class Diagnosis:
             problems.append("all pairs are the same, and others to validate on are needed too")
         elif (copies := self.findings["source_equals_target"].count) == usable:
             problems.append("source and target are the same text")
-        elif copies > _MOST_COPIES * usable:
+        elif copies > _MOST_COPIES * usable and not self.is_correction:
             problems.append(
                 f"{copies:,} of {usable:,} pairs have the same text on both sides, which teaches to"
                 " copy"
@@ -222,6 +233,7 @@ class Diagnosis:
             "misalignment": found
             and {"line": found.line, "last_line": found.last_line, "slip": found.slip},
             "unrelated": self.is_unrelated,
+            "correction": self.is_correction,
             "reasons": self.reasons,
         }
 
@@ -296,8 +308,30 @@ def examine(
         sides[1].line_count,
         None if is_unrelated else misalignment,
         is_unrelated,
-        {finding.kind: finding for finding in shown},
+        by_kind := {finding.kind: finding for finding in shown},
+        _is_correction(by_kind, source, target, min(side.line_count for side in sides)),
     )
+
+
+def _is_correction(findings: dict[Kind, Finding], source: Path, target: Path, shared: int) -> bool:
+    """Whether most pairs with text are copies, and the sides of most others nearly the same."""
+    copies, empty = findings["source_equals_target"].rows, findings["empty"].rows
+    if len(copies) <= _MOST_COPIES * (shared - len(empty)):
+        return False
+
+    same = RowSet.union((copies, empty))
+    differing = (
+        int(row) + start
+        for start in range(0, shared, _BLOCK)
+        for row in np.flatnonzero(~same.mask(start, min(shared, start + _BLOCK)))
+    )
+    rows = list(itertools.islice(differing, _EDITS_READ))
+    sides = fetch_lines(source, rows), fetch_lines(target, rows)
+    alike = []
+    for row in rows:
+        one, other = (_readable(side[row])[:_LONGEST_EDIT].lower() for side in sides)
+        alike.append(difflib.SequenceMatcher(None, one, other, autojunk=False).ratio())
+    return bool(alike) and statistics.median(alike) >= _LEAST_ALIKE
 
 
 def warn_of_problems(source: Path, target: Path, kinds: Sequence[Kind] | None = None) -> None:
