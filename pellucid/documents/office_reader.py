@@ -66,11 +66,14 @@ class ParagraphReader:
         self._alone_parts: dict[int, tuple[Part, ...]] = {}
         self._bases: dict[int, Element | None] = {}
         self._runs = Runs(names)
+        self._hidden: frozenset[Element] = frozenset()
+        """Runs that are hidden between others: they stay, as they are no part of a sentence."""
         self._formats: dict[Element, tuple[bytes, Kind]] = {}
         """By run, the formatting of all of its texts, and their role in a sentence."""
 
     def read(self, paragraph: Element) -> Paragraph:
         """The paragraph, as a segment and what stands behind its marks."""
+        self._hidden = self._hidden_runs(paragraph)
         pieces = joined(self._merged(self._atoms(list(self._items(paragraph))), OUTERMOST))
         segment = Segment(tuple(pieces))
         return Paragraph(
@@ -80,6 +83,23 @@ class ParagraphReader:
     def _number(self) -> int:
         self._next += 1
         return self._next - 1
+
+    def _hidden_runs(self, paragraph: Element) -> frozenset[Element]:
+        """The hidden runs of a paragraph; none if all of its text is hidden, and is a text then."""
+        name = self._names.namespace
+        if next(paragraph.iter(f"{name}vanish"), None) is None:
+            return frozenset()
+        runs = list(paragraph.iter(f"{name}r"))
+        hidden = frozenset(filter(self._is_hidden, runs))
+        shown = (each for run in runs if run not in hidden for each in run.iter(f"{name}t"))
+        return hidden if any((each.text or "").strip() for each in shown) else frozenset()
+
+    def _is_hidden(self, run: Element) -> bool:
+        properties = self._runs.properties_of(run)
+        return properties is not None and any(
+            local_name(each) == "vanish" and value_of(each, "val") not in _UNSEEN
+            for each in properties
+        )
 
     def _items(self, holder: Element) -> Iterator[_Item]:
         """The texts of a holder and whatever else is in it, in order."""
@@ -96,7 +116,9 @@ class ParagraphReader:
                 kind = local_name(part)
                 if kind in ("rPr", "softHyphen") or kind in self._names.dropped:
                     continue
-                if kind == "t":
+                if kind == "t" and child in self._hidden:
+                    yield None, Part(part, child)
+                elif kind == "t":
                     if part.text:
                         yield _LINE_END.sub(" ", part.text), Part(part, child)
                 elif kind == "noBreakHyphen":

@@ -96,8 +96,8 @@ _BEFORE_WORDS: _Words = {
         "Inż Mgr Gen Płk Kpt"
     ),
     "pt": (
-        "Sr Sra Srs Sras Srta Dra Drs Profa Profª Av Eng Exmo Exma Ilmo Ilma Ex R Pe p.ex aprox "
-        "Gen Cel Maj Cap Ten Sto Sta Mons Dir Pça Rod Trav Lda Fr Arq"
+        "Sr Sra Srs Sras Srta Dra Drs Profa Profª Av Eng Exmo Exma Exa Exas Ilmo Ilma Ex R Pe p.ex "
+        "aprox Gen Cel Maj Cap Ten Sto Sta Mons Dir Pça Rod Trav Lda Fr Arq"
     ),
     "ro": (
         "dl dna dra dnii d-l d-na dr prof ing acad arh av str bd sf şos șos ex d.ex de.ex conf "

@@ -199,6 +199,8 @@ def _is_before_word(place: Place) -> bool:
     a word that begins sentences is no part of it.
     """
     known = before_words(place.language)
+    if _WEEKDAY.search(place.left[-8:]) and _MONTH.match(place.right):
+        return True
     if _is_named_after(place.left) and place.next_letter.isupper():
         return not place.begins_sentences
     if not place.is_behind_as_written(known):
@@ -208,6 +210,10 @@ def _is_before_word(place: Place) -> bool:
         return False
     is_title = any(word[:1].isupper() and word in known for word in place.last_words)
     return is_title or not place.begins_sentences
+
+
+_WEEKDAY = re.compile(r"\b(?:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)\.$")
+_MONTH = re.compile(r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)\b")
 
 
 def _is_named_after(left: str) -> bool:
@@ -487,6 +493,8 @@ def _is_inside_a_word(place: Place) -> bool:
         return _is_inside_wide(left, right)
     if unicodedata.category(first) == "So" or re.match(r"&\w+;", right):
         return False
+    if left[-1] in _QUOTES and "\uac00" <= first <= "\ud7a3":
+        return True  # a particle of Korean: ``"가자."라고 말했다``
     if not left.endswith((".", "!", "?")):
         is_opened = left[-1] in _QUOTES and left[-2:-1].isspace()
         return is_opened or first in ")]}”’›,;:"
@@ -590,6 +598,7 @@ _POSSIBLE = re.compile(
     rf"|(?P<pause>…{_QUOTED_ENDS}\s+)"
     r"|(?P<stop>\.\s+)"
     r"|(?P<loud>[?!]\s+)"
+    r"|(?P<item>[。！？；](?=\d{1,3}[.．、](?!\d)))"
 )
 _ANY_STOP = re.compile(rf"[{_STOPS}༎|]")
 _PAUSE = re.compile(rf"(?:[{_IN_WORD},;][”»\"'’]*\s?|[?!])…+{_QUOTED_ENDS}$")

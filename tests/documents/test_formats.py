@@ -258,6 +258,21 @@ def run(text: str) -> str:
     return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
 
 
+def test_hidden_text_within_a_sentence_stays_and_hides_no_other_word():
+    """``red`` became a word with it, and was hidden too; a paragraph that is all hidden is read."""
+
+    def written(body: str) -> str:
+        return body_of(translate_document(docx_of(f"<w:p>{body}</w:p>"), Swapping(), "a.docx"))
+
+    hidden = '<w:r><w:rPr><w:vanish/></w:rPr><w:t xml:space="preserve">{}</w:t></w:r>'
+    assert written(hidden.format("note") + run("red house")) == (
+        f"<w:p>{hidden.format('note')}{run('HOUSE RED')}</w:p>"
+    )
+    assert written(hidden.format("red house")) == f"<w:p>{hidden.format('HOUSE RED')}</w:p>"
+    shown = hidden.replace("<w:vanish/>", '<w:vanish w:val="0"/>')
+    assert "HOUSE" in written(shown.format("red ") + run("house"))
+
+
 def test_strict_docx_is_read_too():
     source = docx_of(
         f"<w:p>{run('red house')}</w:p>", "http://purl.oclc.org/ooxml/wordprocessingml/main"
