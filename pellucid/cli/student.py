@@ -406,7 +406,6 @@ def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
     from pellucid.backends.load import load
     from pellucid.backends.student_report import measure, write_page
     from pellucid.bundle import open_bundle
-    from pellucid.decoding.translator import Translator
     from pellucid.text.corpus.lines import read_lines
 
     sources, references = (read_lines(Path(path)) for path in order.valid)
@@ -423,15 +422,7 @@ def _measure(teacher: "Translator", order: Order, folder: Path) -> None:
     if (folder / _FILES).exists():
         in_files = _read_files(folder / _FILES)
         search = student.settings.changed(greedy)
-        read_again = Translator(
-            in_files,
-            search,
-            # so that it reads capitals and copies without a search as the student does
-            source_language=student.source_language,
-            target_language=student.target_language,
-            usual_warnings=student.usual_warnings,
-            literals_in=student.literals_in,
-        )
+        read_again = student.with_model(in_files, search)
         contenders.append(("student, greedy, weights of 8 bits", read_again))
     has_kernels = importlib.util.find_spec("pellucid_kernels") is not None
     if has_kernels and not KERNELS.model_problems(open_bundle(folder / _RUN).config):

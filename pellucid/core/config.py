@@ -41,8 +41,15 @@ _NO_LIST = ("tuple_type", "list_type")
 _NO_BOOLEAN = ("bool_type", "bool_parsing")
 """The types of pydantic's errors for a value where something else must stand."""
 _OTHER_VALUES = {
-    **{"gpu": "cuda", "rope": "rotary", "rmsnorm": "rms", "layernorm": "layer", "silu": "swish"},
-    **{"float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16"},
+    "gpu": "cuda",
+    "rope": "rotary",
+    "rmsnorm": "rms",
+    "layernorm": "layer",
+    "silu": "swish",
+    "float32": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
 }
 """The names of choices in other programs, in lower case."""
 OF_A_TABLE = {"is of a table": True}

@@ -234,6 +234,17 @@ class Translator:
         vars(other).update(vars(self), settings=settings)
         return other
 
+    def with_model(self, bundle: Translatable, settings: DecodingConfig) -> "Translator":
+        """A translator of another model that reads text as this one does: by its languages, its
+        glossary, and what it copies or takes for usual.
+
+        It searches with PyTorch, remembers nothing and logs no warnings.
+        """
+        other = self.with_settings(settings)
+        other._bundle, other.engine, other._cache = bundle, TorchEngine(), None
+        other.logs_warnings = False
+        return other
+
     def __reduce__(self) -> NoReturn:
         """Raise TypeError: the model is not sent to another process."""
         raise TypeError(

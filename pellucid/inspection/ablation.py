@@ -11,7 +11,6 @@ from torch import nn
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
-from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import accepted, bleu, check_lines
 from pellucid.evaluation.scoring import scoring_of
 from pellucid.evaluation.signature import origin_signature
@@ -188,21 +187,11 @@ def _measure(
     )
     # Our own search: other engines compute with a converted copy of the whole model.
     # The scale of quality is that of the whole model.
-    given = opened.translator
-    own = given.settings.changed({"below": None})
-    translator = Translator(
-        bundle,
-        own,
-        source_language=given.source_language,
-        target_language=given.target_language,
-        glossary=given.glossary,
-        usual_warnings=given.usual_warnings,
-        logs_warnings=False,
-        literals_in=given.literals_in,
-    )
+    own = opened.translator.settings.changed({"below": None})
     settings = own.best_alone()  # only the first translation is scored
+    translator = opened.translator.with_model(bundle, settings)
     # The search may recover what a part gave; the loss below shows the model alone.
-    hypotheses = [each.text for each in translator.translate(list(sources), settings)]
+    hypotheses = [each.text for each in translator.translate(list(sources), split=False)]
 
     # Teacher-forced scores of the references, with the stop of each.
     log_probs = [

@@ -161,15 +161,7 @@ def _translator(model: LoadedModel, read: str, limits: Limits, most: int) -> Tra
         }
     )
 
-    return Translator(
-        model.bundle,
-        model.within(settings, length, most),
-        source_language=own.source_language,
-        target_language=own.target_language,
-        usual_warnings=own.usual_warnings,
-        logs_warnings=False,
-        literals_in=own.literals_in,
-    )
+    return own.with_model(model.bundle, model.within(settings, length, most))
 
 
 def _without_twins(names: list[str]) -> list[str]:

@@ -213,7 +213,8 @@ def _is_before_word(place: Place) -> bool:
 
 
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)\.$")
-_MONTH = re.compile(r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)\b")
+_MONTH = re.compile(r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)\.? \d")
+"""A month and its day, ``Mon. Jan. 5``: a sentence may begin with May behind one with the sun."""
 
 
 def _is_named_after(left: str) -> bool:

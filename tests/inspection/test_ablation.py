@@ -8,12 +8,10 @@ import pytest
 import torch
 from tiny_models import EVERY_KIND, RECURRENT, sources, targets, tiny_bundle, tiny_model
 
-from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import bleu
-from pellucid.inspection import ablation
 from pellucid.inspection.ablation import ablate, ablation_parts, model_without
 from pellucid.model.trace import Trace
 from pellucid.text.glossary import Glossary, Term
@@ -134,15 +132,16 @@ def test_a_study_scores_the_whole_and_each_part():
 def test_a_study_reads_lines_as_every_translator_of_the_bundle(monkeypatch: pytest.MonkeyPatch):
     """Capitals by the words of its training text, so that its BLEU is that of ``evaluate``."""
     bundle = dataclasses.replace(tiny_bundle(), seen_words=SeenWords(frozenset("abc")))
-    opened = []
+    asked = []
+    translate = Translator.translate
 
-    class Watched(Translator):
-        def __init__(self, bundle: Bundle, *arguments: Any, **options: Any) -> None:
-            super().__init__(bundle, *arguments, **options)
-            own = self.literals_in, self.usual_warnings, self.glossary
-            opened.append((bundle.seen_words, self.source_language, self.target_language, *own))
+    def watched(self: Translator, *arguments: Any, **options: Any) -> Any:
+        own = self.literals_in, self.usual_warnings, self.glossary
+        languages = self.source_language, self.target_language
+        asked.append((self.bundle.seen_words, *languages, *own))
+        return translate(self, *arguments, **options)
 
-    monkeypatch.setattr(ablation, "Translator", Watched)
+    monkeypatch.setattr(Translator, "translate", watched)
     usual, literals_in = frozenset({"digits"}), lambda _: []
     glossary = Glossary([Term(("a",), ("b",))])
     translator = Translator(
@@ -155,7 +154,7 @@ def test_a_study_reads_lines_as_every_translator_of_the_bundle(monkeypatch: pyte
         literals_in=literals_in,
     )
     study = ablate(translator, ["a b"], ["b a"], parts=["encoder.layers.0"])
-    assert opened == 2 * [(bundle.seen_words, "en", "tr", literals_in, usual, glossary)]
+    assert asked == 2 * [(bundle.seen_words, "en", "tr", literals_in, usual, glossary)]
     assert f"|terms:{glossary.fingerprint[:12]}|" in study.signature
 
 

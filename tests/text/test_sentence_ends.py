@@ -157,7 +157,7 @@ def test_abbreviations_end_a_sentence_only_where_the_next_word_begins_one(
         ("ko", '"가자."라고 말했다. |“정말?”하고 물었다. |그는 갔다.'),
         ("zh", "打开文件。|2.保存。|价格是3.5元。3.5元。"),
         ("pt", "V. Exa. sabe. |S. Exas. Reverendíssimas vieram."),
-        ("en", "Come on Mon. Jan. 5. |We saw the Sun. |Then it set."),
+        ("en", "Come on Mon. Jan. 5. |We saw the Sun. |May it set."),
         ("en", "He came in May. |Then he left. |See no. IV and No. 5."),
         ("de", "Er kennt mich. |Tom geht. |Was ich mag. |Auf diese Art. |Dann siehe Art. 5."),
         ("it", "Come va. |Roma è qui. |Dille di no. |Poi va via. |Tom resta."),

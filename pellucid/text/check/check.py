@@ -303,13 +303,15 @@ def examine(
 
     misalignment = find_misalignment(*sides)
     is_unrelated = are_unrelated(*sides, misalignment)
+    shared = min(side.line_count for side in sides)
+    by_kind = {finding.kind: finding for finding in shown}
     return Diagnosis(
         sides[0].line_count,
         sides[1].line_count,
         None if is_unrelated else misalignment,
         is_unrelated,
-        by_kind := {finding.kind: finding for finding in shown},
-        _is_correction(by_kind, source, target, min(side.line_count for side in sides)),
+        by_kind,
+        _is_correction(by_kind, source, target, shared),
     )
 
 
