@@ -231,7 +231,7 @@ def read_requests(
             request,
             tuple(ids[:limit]),
             *spelled,
-            tuple(source_warnings(request.read, ids, limit, tokenizer)),
+            tuple(source_warnings(request.read, ids, limit, tokenizer, bundle.seen_words)),
         )
         for request, ids, spelled in zip(requests, sources_ids, constraints, strict=True)
     ]

@@ -61,6 +61,7 @@ _LONGEST_SHOWN = 30
 """Characters of each of them."""
 
 _BROKEN = "\ufffd"
+_QUOTED = re.compile("“([^”]*)”")
 _NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009\u066b\u066c ]\d+)*")
 _WHOLE = re.compile(r"\d+|\d{1,3}(?:[.,'’\u00a0\u202f\u2009\u066c ]\d{3})+")
 _DATE = re.compile(r"\d{1,2}([./])\d{1,2}\1\d{4}\.?|(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.")
@@ -85,7 +86,14 @@ _THAI, _BUDDHIST_YEAR = re.compile("[\u0e00-\u0e7f]"), re.compile(r"(?<!\d)2[45]
 _BUDDHIST_ERA = 543
 _MIXED = re.compile(r"(?<![\d/])(\d+)(?:\s?([½¼¾])| ([13]/[24])(?![\d/]))")
 _FRACTIONS = {"½": ".5", "1/2": ".5", "¼": ".25", "1/4": ".25", "¾": ".75", "3/4": ".75"}
-_REFERENCE = re.compile(r"\[\d{1,3}\]")
+_SUPERSCRIPT = "¹²³⁰⁴-⁹"
+_REFERENCE = re.compile(
+    r"\[\d{1,3}(?:[,–-] ?\d{1,3})*\]"  # Yes [1, 2].
+    r"|(?:(?<=[.!?…] )|(?<=[.!?…]))\(\d{1,2}\)(?!\w)"  # Yes. (1)
+    rf"|(?:(?<=[^\W\d_]{{4}}[.,;!?…])|(?<=[^\W\d_][.,;!?…][“”\"’»)\]]))"  # They came.1 “Yes.”2
+    rf"(?:\d{{1,3}}(?![\w%°]|[.,:]\d)|[{_SUPERSCRIPT}]{{1,3}})"
+    rf"|(?<=[^\W\d_]{{5}})(?:\d{{1,2}}(?!\w|[.,:]\d)|[{_SUPERSCRIPT}]{{1,3}})"  # others³
+)
 """The number of a note or a source, which is never spelled out."""
 _BARE_POINT = re.compile(r"(?<![\w.,])[.,](?=\d)")
 """The point of ``.5``, which is 0.5."""
@@ -120,11 +128,16 @@ _OnlyIn = Callable[[Sequence[_Number], Sequence[_Number]], list[str]]
 
 
 def source_warnings(
-    text: str, ids: Sequence[int], limit: int, tokenizer: Tokenizer
+    text: str,
+    ids: Sequence[int],
+    limit: int,
+    tokenizer: Tokenizer,
+    seen: SeenWords | None = None,
 ) -> list[TranslationWarning]:
     """The warnings that a source gives by itself.
 
-    ``ids`` are those of its first 2^20 characters, of which the first ``limit`` are read.
+    ``ids`` are those of its first 2^20 characters, of which the first ``limit`` are read. ``seen``
+    are the words and signs of the training text, if they are known.
     """
     found = []
     is_too_long = bool(text[MOST_CHARACTERS:].strip())
@@ -141,10 +154,12 @@ def source_warnings(
         if unknown:
             message = f"the model does not know {_named(unknown)}"
             found.append(TranslationWarning("unknown", message))
-    elif tokenizer.kind in ("bpe", "unigram"):
-        spelled = _spelled_in_bytes(tokenizer.tokens(ids))
+    else:
+        has_bytes = tokenizer.kind in ("bpe", "unigram")
+        spelled = _spelled_in_bytes(tokenizer.tokens(ids)) if has_bytes else ""
         letters = [each for each in spelled if each.isalpha()]
         signs = [each for each in spelled if not each.isascii() and _is_sign(each)]
+        signs += [] if seen is None else seen.rare_signs(text[:MOST_CHARACTERS])
         if len(letters) > _SPELLED_SHARE * sum(map(str.isalpha, text)):
             message = f"the model hardly knows the script of {_named(letters)}"
             found.append(TranslationWarning("unknown", message))
@@ -311,13 +326,18 @@ def _by_comparison(
         message = f"the translation has {unknown} for words that the model cannot write"
         warnings.append(TranslationWarning("unknown", message))
 
-    # A word that the model cannot read was never seen either, and is named already.
-    is_named = "unknown" in kinds_of((*found.warnings, *warnings))
+    is_named = any(map(_names_words, (*found.warnings, *warnings)))
     unseen = [] if seen is None or is_named else seen.not_copied(found.source, found.text)
     if unseen:
         message = f"the training text never had {_named(unseen)}: what stands for it is a guess"
         warnings.append(TranslationWarning("unseen", message))
     return warnings
+
+
+def _names_words(warning: TranslationWarning) -> bool:
+    """Whether it names words or letters that the model cannot read. It never saw them either."""
+    quoted = "".join(_QUOTED.findall(warning.message)) if warning.kind == "unknown" else ""
+    return any(map(str.isalpha, quoted))
 
 
 def _named(parts: Iterable[str]) -> str:
@@ -366,7 +386,7 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     ours, theirs = _numbers(source), _numbers(text)
     if ours and is_read_out:
         return "the text has no letters, and the translation has some"
-    if not ours and not theirs:
+    if not ours and not theirs and not _REFERENCE.search(source):
         return None
 
     known = [*ours, *_numbers(demanded)]
@@ -401,9 +421,17 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     if negative:
         return f"{_named(negative)} of the translation has no minus in the text"
 
-    written = set(map(_all_digits_of, re.findall(r"\d+", text)))
-    lost = [each for each in _REFERENCE.findall(source) if _all_digits_of(each) not in written]
+    written = _parts_of_references(text)
+    lost = [
+        each for each in _REFERENCE.findall(source) if not _parts_of_references(each) <= written
+    ]
     return f"{_named(lost)} of the text is not in the translation" if lost else None
+
+
+def _parts_of_references(text: str) -> set[str]:
+    """The numbers in digits, superscript ones too."""
+    numbers = re.findall(rf"\d+|[{_SUPERSCRIPT}]+", text)
+    return {"".join(str(unicodedata.digit(each)) for each in number) for number in numbers}
 
 
 def _without_minus(text: str, other: str) -> list[str]:

@@ -452,7 +452,7 @@ class Translator:
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
 
         warnings = [
-            tuple(source_warnings(source, ids, limit, bundle.source_tokenizer))
+            tuple(source_warnings(source, ids, limit, bundle.source_tokenizer, bundle.seen_words))
             for source, ids in zip(sources, read, strict=True)
         ]
 

@@ -109,6 +109,13 @@ def test_nothing_left_of_a_text_with_letters_or_digits_is_said(text: str):
         ("服用2.5毫克", "Take 25 mg", "the text has “2.5”, and the translation has “25” instead"),
         ("٢٫٥ ملغ", "25 mg", "the text has “٢٫٥”, and the translation has “25” instead"),
         ("Ein Hund.[1]", "A dog.", "“[1]” of the text is not in the translation"),
+        ("Ein Hund [1, 2].", "A dog [1].", "“[1, 2]” of the text is not in the translation"),
+        ("Ein Hund. (1)", "A dog.", "“(1)” of the text is not in the translation"),
+        ("Sie kamen.1", "They came.", "“1” of the text is not in the translation"),
+        ("„Ja.“12", "“Yes.”", "“12” of the text is not in the translation"),
+        ("Anderen3 nicht.", "Not others.", "“3” of the text is not in the translation"),
+        ("Sie kamen.¹²", "They came.", "“¹²” of the text is not in the translation"),
+        ("Anderen³ nicht.", "Not others.", "“³” of the text is not in the translation"),
         ("令和2年に", "in 2021", "the translation has “2021”, which the text does not have"),
         ("500 Euro", "5 euros", "the text has “500”, and the translation has “5” instead"),
         ("60,000 men", "600 000 hommes", "the text has “60,000”, and the translation has"),
@@ -161,6 +168,10 @@ def test_changed_lost_and_invented_numbers_are_named(source: str, target: str, s
         ("half past 3", "um halb 4"),
         ("Nimm 0,5 mg und 12½ %", "Take .5 mg and 12.5%"),
         ("Ein Hund[3].", "A dog (3)."),
+        ("Ein Hund [1, 2].", "A dog [1][2]."),
+        ("Sie kamen.1 Dann", "They came.¹ Then"),
+        ("Nr.1 ist 3 km² groß", "The first is three square kilometers"),
+        ("Zwei (2) Hunde.3,5 Euro", "Two dogs.3.5 euros"),
         ("in 3 1/2 hours", "in 3,5 Stunden"),
         ("Seite 1 von 2,5 und 25", "page 1 of 25 and 2.5"),
         ("1.5万人", "15 thousand people"),
@@ -364,6 +375,19 @@ def test_a_translator_knows_the_words_of_its_bundle():
     bundle = dataclasses.replace(small_bundle(), seen_words=SeenWords(frozenset({"le", "chat"})))
     found = Translator(bundle, DecodingConfig(max_length=3)).translate(["le chat", "le dragon"])
     assert ["unseen" in [each.kind for each in line.warnings] for line in found] == [False, True]
+
+
+def test_a_sign_that_the_training_text_hardly_had_is_named_and_hides_no_word():
+    seen = SeenWords(frozenset({"le", "chat"}), frozenset("."))
+    bundle = dataclasses.replace(small_bundle(), seen_words=seen)
+    translator = Translator(bundle, DecodingConfig(max_length=3))
+    texts = ["le chat.", "le chat/le chat", "le dragon ; le chat"]
+    found = translator.translate(texts)
+    rare = [[str(each) for each in line.warnings if each.kind == "unknown"] for line in found]
+    assert rare == [[], ["the model hardly knows “/”"], ["the model hardly knows “;”"]]
+    assert "unseen" in [each.kind for each in found[2].warnings]
+    scored = translator.score(texts[:2], texts[:2])
+    assert [[each.kind for each in line.warnings] for line in scored] == [[], ["unknown"]]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from pellucid.core.errors import CorruptError
 from pellucid.text import seen_words
-from pellucid.text.seen_words import WORDS_FILE, SeenWords, WordCollector
+from pellucid.text.seen_words import WORDS_FILE, SeenWords, WordCollector, all_seen
 
 
 def words_of_sources(*sources: str) -> SeenWords | None:
@@ -37,6 +37,24 @@ def test_a_word_that_was_copied_is_not_named():
     assert seen.not_copied("je suis plombier", "I am a student.") == ["plombier"]
 
 
+def test_signs_that_few_lines_of_the_sources_have_are_named():
+    lines = ["un chat.", "un chat !", "l'été…", "un chat…"] * 750
+    seen = words_of_sources(*lines, "un chat ?", "a_b")
+    assert seen is not None
+    assert seen.signs == set(".!'…")
+    assert seen.rare_signs("Un chat… (l'été) ? 3 ٣ ½ a_b.") == ["(", ")", "?", "_"]
+    # in a short text each line counts
+    assert words_of_sources("un chat ?", "un chat.").rare_signs("? !") == ["!"]
+    # without any, it is not known which it had
+    assert words_of_sources("un chat").rare_signs("? !") == []
+
+
+def test_the_signs_of_several_texts_are_known_if_those_of_each_are():
+    texts = [words_of_sources(text) for text in ("un chat ?", "un chat !", "un chat")]
+    assert all_seen(texts[:2]) == SeenWords(frozenset(("un", "chat")), frozenset("?!"))
+    assert all_seen(texts) == SeenWords(frozenset(("un", "chat")))
+
+
 def test_scripts_without_spaces_have_no_words_to_name():
     seen = words_of_sources("我是学生")
     assert seen is None or seen.unseen("他是老师 สวัสดี") == []
@@ -49,7 +67,7 @@ def test_the_words_of_a_large_text_are_not_kept(monkeypatch):
 
 
 def test_words_come_back_from_their_file(tmp_path: Path):
-    seen = words_of_sources("le chat", "Été")
+    seen = words_of_sources("le chat ?", "Été !")
     assert seen is not None
     assert SeenWords.read(tmp_path) is None
     seen.save(tmp_path)
@@ -65,6 +83,8 @@ def test_words_come_back_from_their_file(tmp_path: Path):
         (b"cat\ncat\n", "one word on each line"),
         (b"a cat\n", "one word on each line"),
         (b"[[[[\n", "one word on each line"),
+        (b"!\n", "one word on each line"),
+        (b"cat\n!\n", "one word on each line"),
         (b"\x80\x04\n", "must be text in UTF-8"),
     ],
 )

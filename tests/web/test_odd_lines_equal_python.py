@@ -173,7 +173,9 @@ def test_emoji_stand_in_any_translation_as_in_python(engine_page: Page) -> None:
 UNSEEN = """
 ([description, pairs]) => {
   const seen = seeing.openSeenWords(description);
-  return pairs.map(([source, text]) => [seen.unseen(source), seen.notCopied(source, text)]);
+  return pairs.map(([source, text]) => [
+    seen.unseen(source), seen.notCopied(source, text), seen.rareSigns(source),
+  ]);
 }
 """
 
@@ -192,11 +194,15 @@ def test_words_that_the_training_text_never_had(engine_page: Page) -> None:
 
     script = join_modules("engine/seen_words.js", "seeing")
     engine_page.evaluate(f"() => {{ {script} globalThis.seeing = seeing; }}")
-    description = {"words": sorted(seen.words), "normalization": normalization_rule()}
+    description = {
+        "words": sorted(seen.words),
+        "signs": "".join(seen.signs),
+        "normalization": normalization_rule(),
+    }
     found = engine_page.evaluate(UNSEEN, [description, pairs])
     wrong = [
         (source, ours, seen.unseen(source))
         for (source, text), ours in zip(pairs, found, strict=True)
-        if ours != [seen.unseen(source), seen.not_copied(source, text)]
+        if ours != [seen.unseen(source), seen.not_copied(source, text), seen.rare_signs(source)]
     ]
     assert wrong == []

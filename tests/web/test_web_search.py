@@ -326,6 +326,7 @@ def test_the_page_judges_translations_as_python_does(browser: Browser):
             "1.50",
             "minus",
         ),
+        *("came.1", "came.¹²", "“Yes.”12", "others3", "others³", "km²", "[1, 2]", "Yes. (1)"),
     )
 
     def text() -> str:

@@ -85,7 +85,11 @@ def web_content(
     words = None
     if bundle.seen_words is not None:
         rule = normalization_rule()  # by which they are normalized
-        words = {"words": sorted(bundle.seen_words.words), "normalization": rule}
+        words = {
+            "words": sorted(bundle.seen_words.words),
+            "signs": "".join(sorted(bundle.seen_words.signs)),
+            "normalization": rule,
+        }
     header = {
         "format": FORMAT,
         "name": name,

@@ -1,8 +1,9 @@
-// The words of the training text, so that others can be named (pellucid/text/seen_words.py).
+// The words and signs of the training text, so that others can be named (pellucid/text/seen_words.py).
 
 import { normalizer } from "./normalization.js";
 
 const WORD = /[\p{L}\p{Nl}\p{No}][\p{L}\p{N}\p{M}_]*/gu;
+const SIGN = /^[\p{P}\p{S}]$/u;
 // Thai, Lao, Burmese, Khmer, Chinese and Japanese have no spaces between words
 const SPACELESS = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]/u;
 
@@ -12,8 +13,9 @@ export function openSeenWords(description) {
 }
 
 class SeenWords {
-  constructor({ words, normalization }) {
+  constructor({ words, signs, normalization }) {
     this.read = normalizer(normalization);
+    this.signs = new Set(signs);
     this.words = new Set(words.map(withoutCase)); // in the other case of Cherokee, as below
   }
 
@@ -25,6 +27,11 @@ class SeenWords {
       if (!this.words.has(plain) && !found.has(plain)) found.set(plain, word);
     }
     return [...found.values()];
+  }
+
+  /** The punctuation marks and symbols of a text that are not among these, if these are known. */
+  rareSigns(text) {
+    return this.signs.size === 0 ? [] : [...text].filter((one) => SIGN.test(one) && !this.signs.has(one));
   }
 
   /** The unseen words of a source that do not stand in its translation. */

@@ -21,6 +21,7 @@ const CODES_SHOWN = 30;
 const LETTER = /\p{L}/u;
 const LETTERS = /\p{L}/gu;
 const BROKEN = "\ufffd";
+const QUOTED = /“([^”]*)”/g;
 const SIGNS = /(?![\0-\x7f])[\p{P}\p{S}\p{N}]/gu; // of ASCII a byte is a token that may have been learned
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009\u066b\u066c ]\p{Nd}+)*/gu;
@@ -44,7 +45,18 @@ const BUDDHIST_ERA = 543;
 const MIXED = new RegExp(`(?<![\\p{Nd}/])(\\p{Nd}+)(?:${SPACE}?([½¼¾])| ([13]/[24])(?![\\p{Nd}/]))`, "gu");
 const FRACTIONS = { "½": ".5", "1/2": ".5", "¼": ".25", "1/4": ".25", "¾": ".75", "3/4": ".75" };
 // the number of a note or a source, which is never spelled out
-const REFERENCE = /\[\p{Nd}{1,3}\]/gu;
+const SUPERSCRIPT = "¹²³⁰⁴-⁹";
+const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const DIGITS_OR_SUPERSCRIPTS = new RegExp(`\\p{Nd}+|[${SUPERSCRIPT}]+`, "gu");
+const REFERENCE = new RegExp(
+  "\\[\\p{Nd}{1,3}(?:[,–-] ?\\p{Nd}{1,3})*\\]" + // Yes [1, 2].
+    "|(?:(?<=[.!?…] )|(?<=[.!?…]))\\(\\p{Nd}{1,2}\\)(?![\\p{L}\\p{N}_])" + // Yes. (1)
+    '|(?:(?<=[\\p{L}\\p{Nl}\\p{No}]{4}[.,;!?…])|(?<=[\\p{L}\\p{Nl}\\p{No}][.,;!?…][“”"’»)\\]]))' + // They came.1 “Yes.”2
+    `(?:\\p{Nd}{1,3}(?![\\p{L}\\p{N}_%°]|[.,:]\\p{Nd})|[${SUPERSCRIPT}]{1,3})` +
+    "|(?<=[\\p{L}\\p{Nl}\\p{No}]{5})" + // others³, and no km²
+    `(?:\\p{Nd}{1,2}(?![\\p{L}\\p{N}_]|[.,:]\\p{Nd})|[${SUPERSCRIPT}]{1,3})`,
+  "gu",
+);
 // the point of .5, which is 0.5
 const BARE_POINT = /(?<![\p{L}\p{N}_.,])[.,](?=\p{Nd})/gu;
 const GROUPED = /(?<=\p{Nd})[^\p{L}\p{N}_](?=\p{Nd}{3})/gu;
@@ -71,12 +83,18 @@ const CODE_IN_FRONT = new RegExp(`^${SPACE}*(>>([^<>${SPACES}]*)<<)`, "u");
 /** A code, and no quotation such as >>Ja<<, sagte er */
 const MEANT_AS_CODE = new RegExp(`^${SPACE}*(>>[a-z]{2,3}([-_][\\p{L}\\p{N}_]+)*<<)(?![^${SPACES}])`, "u");
 
+/** Whether a warning names words or letters that the model cannot read. It never saw them either. */
+const namesWords = ({ kind, message }) =>
+  kind === "unknown" && [...message.matchAll(QUOTED)].some(([, text]) => LETTER.test(text));
 /** With commas between thousands. */
 const grouped = (count) => count.toLocaleString("en-US");
 const warning = (kind, message) => ({ kind, message });
 
-/** What a source shows by itself: `all` its ids, of which the first `most` are read. */
-export function sourceWarnings(tokenizer, text, all, most) {
+/**
+ * What a source shows by itself: `all` its ids, of which the first `most` are read. `seen` has the words and signs of
+ * the training text, or is null.
+ */
+export function sourceWarnings(tokenizer, text, all, most, seen) {
   const found = [];
   const plain = tokenizer.read(text);
   const codes = codesOf(tokenizer, text);
@@ -88,10 +106,10 @@ export function sourceWarnings(tokenizer, text, all, most) {
     const code = inFront?.[2] ? inFront[1] : "";
     const unknown = tokenizer.unknownParts(plain).filter((each) => each !== code);
     if (unknown.length > 0) found.push(warning("unknown", `the model does not know ${named(unknown)}`));
-  } else if (tokenizer.spellsBytes) {
-    const spelled = spelledInBytes(tokenizer.tokens(all));
+  } else {
+    const spelled = tokenizer.spellsBytes ? spelledInBytes(tokenizer.tokens(all)) : "";
     const letters = spelled.match(LETTERS) ?? [];
-    const signs = spelled.match(SIGNS) ?? [];
+    const signs = [...(spelled.match(SIGNS) ?? []), ...(seen?.rareSigns(plain) ?? [])];
     if (letters.length > SPELLED_SHARE * (plain.match(LETTERS) ?? []).length) {
       found.push(warning("unknown", `the model hardly knows the script of ${named(letters)}`));
     } else if (signs.length > 0) {
@@ -120,8 +138,7 @@ export function judged(said, fromSource, { header, seen }, isFree) {
   if (tokens.includes(UNK) && text.includes(UNK)) {
     found.push(warning("unknown", `the translation has ${UNK} for words that the model cannot write`));
   }
-  // a word that the model cannot read was never seen either, and is named already
-  const unseen = seen === null || found.some(({ kind }) => kind === "unknown") ? [] : seen.notCopied(source, text);
+  const unseen = seen === null || found.some(namesWords) ? [] : seen.notCopied(source, text);
   if (unseen.length > 0) {
     found.push(warning("unseen", `the training text never had ${named(unseen)}: what stands for it is a guess`));
   }
@@ -198,8 +215,8 @@ function changedNumbers(source, text) {
   if (positive.length > 0) return `${named(positive)} of the text has no minus in the translation`;
   const negative = withoutMinus(text, source);
   if (negative.length > 0) return `${named(negative)} of the translation has no minus in the text`;
-  const written = new Set(partsOf(text).map(allDigitsOf));
-  const lost = (source.match(REFERENCE) ?? []).filter((each) => !written.has(allDigitsOf(each)));
+  const written = new Set(partsOfReferences(text));
+  const lost = (source.match(REFERENCE) ?? []).filter((each) => !partsOfReferences(each).every((one) => written.has(one)));
   return lost.length > 0 ? `${named(lost)} of the text is not in the translation` : null;
 }
 
@@ -248,6 +265,12 @@ function chineseValue(written) {
 }
 
 const partsOf = (written) => written.match(/\p{Nd}+/gu) ?? [];
+
+/** The numbers in digits, superscript ones too. */
+const partsOfReferences = (text) =>
+  (text.match(DIGITS_OR_SUPERSCRIPTS) ?? []).map((part) =>
+    [...part].map((one) => (SUPERSCRIPTS.includes(one) ? SUPERSCRIPTS.indexOf(one) : digit(one))).join(""),
+  );
 
 /** Each number as it is written, and its digits without zeros at its ends; those of a date apart. */
 const numbers = (text) =>
