@@ -41,7 +41,7 @@ class SeenWords:
 
     words: frozenset[str]
     signs: frozenset[str] = frozenset()
-    """Those that are in more than a few lines; empty if they were not collected."""
+    """The marks and symbols of more than a few lines; empty if they were not collected."""
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
