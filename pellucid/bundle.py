@@ -60,6 +60,8 @@ MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"
 UNSURE_KEY = "unsure_below"
 """The manifest's key for the bound ``Bundle.unsure_below``."""
+LONGEST_KEY = "longest_source"
+"""The manifest's key for the bound ``Bundle.longest_source``."""
 QUALITY_KEY = "quality"
 """The manifest's key for the scale ``Bundle.quality_points``."""
 VALIDATION_KEY = "validation"
@@ -233,6 +235,13 @@ class Bundle(Generic[ModelT_co]):
         """
         bound = self.manifest.get(UNSURE_KEY)
         return bound if isinstance(bound, float) and bound < 0.0 else None
+
+    @property
+    def longest_source(self) -> int | None:
+        """The tokens of the longest sources that it learned from, but for a few; None if that is
+        unknown."""
+        longest = self.manifest.get(LONGEST_KEY)
+        return longest if isinstance(longest, int) and longest > 0 else None
 
     @property
     def quality_points(self) -> tuple[tuple[float, float], ...] | None:

@@ -27,6 +27,8 @@ class EnsembleBundle:
     target_tokenizer: Tokenizer
     seen_words: SeenWords | None = None
     """The seen words of the first bundle."""
+    longest_source: int | None = None
+    """That of the first bundle."""
     unsure_below: None = None
     """Unknown: it was measured for each model alone."""
     quality_points: None = None
@@ -73,6 +75,7 @@ def load_ensemble(
         first.source_tokenizer,
         first.target_tokenizer,
         first.seen_words,
+        first.longest_source,
         settings=first.settings,
     )
     splits = any(knows_single_sentences(bundle.manifest) for bundle in (first, *bundles))

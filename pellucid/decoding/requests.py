@@ -48,6 +48,11 @@ class Translatable(Protocol):
         ...
 
     @property
+    def longest_source(self) -> int | None:
+        """The tokens of the longest sources that the model learned from, but for a few."""
+        ...
+
+    @property
     def unsure_below(self) -> float | None:
         """The mean log-probability of a token below which a translation is unsure."""
         ...
@@ -226,12 +231,13 @@ def read_requests(
     limit, tokenizer = source_limit(bundle, settings), bundle.source_tokenizer
     sources_ids = read_sources([request.read for request in requests], tokenizer)
     constraints = read_constraints(requests, settings, bundle.target_tokenizer)
+    learned = bundle.seen_words, bundle.longest_source
     return [
         ReadLine(
             request,
             tuple(ids[:limit]),
             *spelled,
-            tuple(source_warnings(request.read, ids, limit, tokenizer, bundle.seen_words)),
+            tuple(source_warnings(request.read, ids, limit, tokenizer, *learned)),
         )
         for request, ids, spelled in zip(requests, sources_ids, constraints, strict=True)
     ]

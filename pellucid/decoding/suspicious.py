@@ -133,11 +133,13 @@ def source_warnings(
     limit: int,
     tokenizer: Tokenizer,
     seen: SeenWords | None = None,
+    longest: int | None = None,
 ) -> list[TranslationWarning]:
     """The warnings that a source gives by itself.
 
     ``ids`` are those of its first 2^20 characters, of which the first ``limit`` are read. ``seen``
-    are the words and signs of the training text, if they are known.
+    are the words and signs of the training text, and ``longest`` the tokens of its longest sources,
+    if they are known.
     """
     found = []
     is_too_long = bool(text[MOST_CHARACTERS:].strip())
@@ -172,6 +174,12 @@ def source_warnings(
     elif is_too_long:
         message = f"only its first {MOST_CHARACTERS:,} characters are read"
         found.append(TranslationWarning("truncated", message))
+    elif longest is not None and len(ids) > longest:
+        message = (
+            f"its {len(ids):,} tokens are more than the {longest:,} of the longest lines that the"
+            " model learned from: parts of it may be lost"
+        )
+        found.append(TranslationWarning("unsure", message))
     return found
 
 

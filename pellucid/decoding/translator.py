@@ -451,8 +451,9 @@ class Translator:
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
 
+        learned = bundle.seen_words, bundle.longest_source
         warnings = [
-            tuple(source_warnings(source, ids, limit, bundle.source_tokenizer, bundle.seen_words))
+            tuple(source_warnings(source, ids, limit, bundle.source_tokenizer, *learned))
             for source, ids in zip(sources, read, strict=True)
         ]
 

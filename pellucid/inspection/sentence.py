@@ -173,8 +173,9 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
             )
     else:
         text, words = target, opened.target_tokenizer.encode(odd.plain_target(target))
-        seen = opened.translator.bundle.seen_words
-        found = source_warnings(read, source_words, limit, opened.source_tokenizer, seen)
+        bundle = opened.translator.bundle
+        learned = bundle.seen_words, bundle.longest_source
+        found = source_warnings(read, source_words, limit, opened.source_tokenizer, *learned)
         warnings = tuple(found)
     # Learned positions end; the decoder reads the start before the words.
     if opened.model.max_length is not None:

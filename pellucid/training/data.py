@@ -213,6 +213,13 @@ class TrainingData:
             )
         )
 
+    @functools.cached_property
+    def longest_source(self) -> int:
+        """The tokens of the longest sources, but for the ten that are longer, or one in 3,000."""
+        lengths = self.store.source_lengths[self.rows[np.arange(len(self.rows))]]
+        others = min(10, len(lengths) // 3000)
+        return int(np.sort(lengths)[-1 - others])
+
     def _sampled(self, side: IdRows, tokenizer: Tokenizer) -> list[tuple[str, list[str]]]:
         """The texts and tokens of a sample of 1,000 lines of a side."""
         count = min(len(self.rows), _SAMPLED_LINES)

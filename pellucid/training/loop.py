@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pellucid.bundle import (
+    LONGEST_KEY,
     MODEL_FILE,
     QUALITY_KEY,
     UNSURE_KEY,
@@ -273,6 +274,8 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation | None) 
     if run.config.model.translates:
         details[SHARE_KEY] = run.data.several_sentences
         details[USUAL_KEY] = run.data.usual_warnings
+        if run.config.training.init is None:
+            details[LONGEST_KEY] = run.data.longest_source
     if validation is not None and validation.translations is not None:
         if validation.unsure_below is not None:
             details[UNSURE_KEY] = validation.unsure_below

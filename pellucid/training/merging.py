@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pellucid.bundle import Bundle, save_bundle
+from pellucid.bundle import LONGEST_KEY, Bundle, save_bundle
 from pellucid.core.errors import ConfigError, list_problems
 from pellucid.core.files import read_manifest, refuse_to_overwrite
 from pellucid.core.run_names import BUNDLES_FOLDER
@@ -110,7 +110,7 @@ def save_average(
         "averaged": [{"sha256": digest, "weight": share} for digest, share in members]
     }
     # A translator splits its input into sentences if the training text had one in a line.
-    for key in (SHARE_KEY, USUAL_KEY):
+    for key in (SHARE_KEY, USUAL_KEY, LONGEST_KEY):
         if key in bundles[0].manifest:
             details[key] = bundles[0].manifest[key]
 

@@ -15,6 +15,7 @@ import torch
 from forks import fork
 
 from pellucid.bundle import (
+    LONGEST_KEY,
     MODEL_FILE,
     UNSURE_KEY,
     Bundle,
@@ -70,6 +71,9 @@ def test_words_bounds_and_modes_of_a_bundle(tmp_path: Path):
     for bound, expected in ((-1.5, -1.5), (0.5, None), ("-1", None)):
         save_bundle(tmp_path / "b", original, card="", details={UNSURE_KEY: bound})
         assert load_bundle(tmp_path / "b").unsure_below == expected
+    for told, longest in ((43, 43), (0, None), ("43", None)):
+        save_bundle(tmp_path / "b", original, card="", details={LONGEST_KEY: told})
+        assert load_bundle(tmp_path / "b").longest_source == longest
     for trainable in (False, True):
         found = load_bundle(tmp_path / "b", trainable=trainable)
         assert found.seen_words == words

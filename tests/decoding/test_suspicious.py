@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_bundle import small_bundle, tokenizer
 
-from pellucid.bundle import UNSURE_KEY
+from pellucid.bundle import LONGEST_KEY, UNSURE_KEY
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
@@ -375,6 +375,26 @@ def test_a_translator_knows_the_words_of_its_bundle():
     bundle = dataclasses.replace(small_bundle(), seen_words=SeenWords(frozenset({"le", "chat"})))
     found = Translator(bundle, DecodingConfig(max_length=3)).translate(["le chat", "le dragon"])
     assert ["unseen" in [each.kind for each in line.warnings] for line in found] == [False, True]
+
+
+def test_a_source_longer_than_any_that_was_learned_from_is_said():
+    bundle = small_bundle()
+    texts = ["le chat", "le chat noir"]
+    lengths = [len(bundle.source_tokenizer.encode(text)) for text in texts]
+    bundle = dataclasses.replace(bundle, manifest={LONGEST_KEY: lengths[0]})
+    translator = Translator(bundle, DecodingConfig(max_length=3))
+    said = (
+        f"its {lengths[1]} tokens are more than the {lengths[0]} of the longest lines that the"
+        " model learned from: parts of it may be lost"
+    )
+    for found in (translator.translate(texts), translator.score(texts, texts)):
+        warnings = [list(map(str, line.warnings)) for line in found]
+        assert said not in warnings[0]
+        assert said in warnings[1]
+    # a source that is cut has another warning
+    cut = DecodingConfig(max_length=3, max_source_tokens=lengths[0])
+    [found] = translator.translate(texts[1:], cut)
+    assert [each.kind for each in found.warnings if each.kind != "unknown"][:1] == ["truncated"]
 
 
 def test_a_sign_that_the_training_text_hardly_had_is_named_and_hides_no_word():

@@ -60,6 +60,16 @@ def test_a_run_keeps_the_words_of_its_source_text(tmp_path: Path):
     assert data.seen_words == SeenWords(frozenset({"le", "chat", "dort", "un"}))
 
 
+def test_how_long_a_source_may_be_is_known_but_for_a_few_longer_ones(tmp_path: Path):
+    """One in 3,000 may be longer, as a model hardly learns from so few."""
+    lines = ["un chat"] * 5998
+    for folder, short, longest in (("many", lines, "un chat"), ("few", lines[:9], "un chat noir")):
+        (tmp_path / folder).mkdir()
+        texts = [*short, "un chat noir", "un chat noir"]
+        data = prepared(written(tmp_path / folder, texts, ["un chat"]))
+        assert data.longest_source == len(data.source_tokenizer.encode(longest))
+
+
 @pytest.mark.parametrize(
     ("files", "said"),
     [

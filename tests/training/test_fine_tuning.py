@@ -162,6 +162,9 @@ def test_the_card_and_the_config_name_the_parent(tiny_run: Path, tmp_path: Path)
     assert f"`{digest}`" in card
     assert "Frozen: `encoder.*`." in card
     assert bundle.settings["training"]["parent"] == digest
+    # its parent may have learned from longer lines than these
+    assert bundle.longest_source is None
+    assert (load_bundle(tiny_run).longest_source or 0) > 3
     again = read_config(str(bundle.path / "config.toml"))  # a run's config is itself a config
     assert again.to_table() == bundle.settings
 

@@ -230,12 +230,12 @@ def test_what_is_saved_names_its_members_and_keeps_what_the_first_knows(
     students: list[Path], tmp_path: Path
 ):
     first, second = map(load_any_bundle, students)
-    told = {**first.manifest, "several_sentences": 0.5}
+    told = {**first.manifest, "several_sentences": 0.5, "longest_source": 9}
     average = save_average(
         tmp_path / "a", [dataclasses.replace(first, manifest=told), second], np.ones(2, np.float32)
     )
     manifest = read_manifest(tmp_path / "a")
-    assert manifest["several_sentences"] == 0.5
+    assert (manifest["several_sentences"], manifest["longest_source"]) == (0.5, 9)
     assert [each["weight"] for each in manifest["averaged"]] == [1.0, 1.0]
     hashes = [each["sha256"] for each in manifest["averaged"]]
     assert hashes == [first.manifest["sha256"], second.manifest["sha256"]]

@@ -108,6 +108,7 @@ def web_content(
         "words": known_words(bundle),
         "usual_warnings": sorted(usual_of(bundle.manifest)),
         "unsure_below": bundle.unsure_below,
+        "longest_source": bundle.longest_source,
         "seen_words": words,
         "characters": character_facts(),
         "odd_lines": _odd_lines(source, codes),

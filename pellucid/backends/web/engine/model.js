@@ -81,7 +81,7 @@ class Model {
     const longest = this.header.max_length;
     const most = Math.min(settings.max_source_tokens, longest === null ? Infinity : longest - 1);
     const ids = all.slice(0, most);
-    const warnings = sourceWarnings(this.source, plain, all, most, this.seen);
+    const warnings = sourceWarnings(this.source, plain, all, most, this.seen, this.header.longest_source);
     return { ids, tokens: this.source.tokens(ids), isCopied, restored, isTruncated: all.length > most, warnings };
   }
 

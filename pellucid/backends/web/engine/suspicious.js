@@ -92,9 +92,9 @@ const warning = (kind, message) => ({ kind, message });
 
 /**
  * What a source shows by itself: `all` its ids, of which the first `most` are read. `seen` has the words and signs of
- * the training text, or is null.
+ * the training text, or is null; `longest` the tokens of its longest sources, or null.
  */
-export function sourceWarnings(tokenizer, text, all, most, seen) {
+export function sourceWarnings(tokenizer, text, all, most, seen, longest) {
   const found = [];
   const plain = tokenizer.read(text);
   const codes = codesOf(tokenizer, text);
@@ -118,6 +118,9 @@ export function sourceWarnings(tokenizer, text, all, most, seen) {
   }
   if (all.length > most) {
     found.push(warning("truncated", `only the first ${grouped(most)} of its ${grouped(all.length)} tokens are read`));
+  } else if (longest !== null && all.length > longest) {
+    const sizes = `its ${grouped(all.length)} tokens are more than the ${grouped(longest)} of the longest lines`;
+    found.push(warning("unsure", `${sizes} that the model learned from: parts of it may be lost`));
   }
   return found;
 }
