@@ -24,10 +24,10 @@ from pellucid.core.files import read_manifest, verify_folder, write_folder
 from pellucid.core.known_files import KnownFiles
 from pellucid.core.phases import begin_phase
 from pellucid.core.run_names import DATA_FOLDER, TOKENIZER_FOLDER
-from pellucid.text.check.check import warn_of_problems
+from pellucid.text.check.check import Kind, warn_of_problems
 from pellucid.text.check.languages import languages_of_files, languages_problem, pairs_of
 from pellucid.text.cipher import ALPHABET_FILE, Cipher
-from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
+from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, PairFormat, file_format
 from pellucid.text.corpus.chunks import InOrder
 from pellucid.text.corpus.pairs import (
     PairFiles,
@@ -103,10 +103,8 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
 
     if is_new:
         begin_phase("checking the text")
-        # Files of both sides have no targets, and are not checked here; with both directions
-        # every pair of files comes twice.
-        for source, target in zip(config.data.source, config.data.target, strict=False):
-            warn_of_problems(Path(source), Path(target))
+        # Of the config: with both directions ``files`` has every pair of them twice.
+        _warn_of_files(config.data.source, config.data.target, config.data.format)
         _warn_of_validation(config.data)
         if valid is not None:
             _warn_of_text(files, valid)
@@ -168,13 +166,24 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
     )
 
 
+def _warn_of_files(
+    sources: Sequence[str],
+    targets: Sequence[str],
+    given: PairFormat,
+    kinds: Sequence[Kind] | None = None,
+) -> None:
+    """Log a warning for each problem of these files; tables have no targets."""
+    for source, target in itertools.zip_longest(sources, targets):
+        warn_of_problems(Path(source), target and Path(target), kinds, given)
+
+
 def _warn_of_validation(data: DataConfig) -> None:
     """Log a warning if files to validate on are not two sides of one text, or by their names not
     in the languages of the training text."""
-    files = list(zip(data.valid_source, data.valid_target, strict=False))
-    for source, target in files:
-        warn_of_problems(Path(source), Path(target), kinds=("source_equals_target",))
+    kinds: tuple[Kind, ...] = ("source_equals_target",)
+    _warn_of_files(data.valid_source, data.valid_target, data.format, kinds)
 
+    files = list(zip(data.valid_source, data.valid_target, strict=False))
     names = ("source", "target", "both_directions")
     learned = pairs_of({"data": {name: getattr(data, name) for name in names}})
     if files and learned:

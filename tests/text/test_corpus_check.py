@@ -375,6 +375,30 @@ def test_training_is_warned_in_one_line_a_kind(tmp_path, pairs, caplog):
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "given"),
+    [
+        ("pairs.tsv", "", "auto"),
+        ("pairs.csv", "fr\ten\n", "auto"),
+        ("pairs.data", "", "tsv"),
+    ],
+)
+def test_training_is_warned_of_a_table_as_of_two_files(
+    tmp_path, pairs, caplog, name, header, given
+):
+    lines = [*pairs, pairs[0], ("un chat", "un chat")]
+    path = tmp_path / name
+    path.write_text(header + "".join(f"{one}\t{other}\n" for one, other in lines))
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        warn_of_problems(path, None, given=given)
+    count = len(lines)
+    assert caplog.messages == [
+        f"{path}: duplicate in 1 of {count} pairs, first in line {count - 1}; see pellucid check",
+        f"{path}: source equals target in 1 of {count} pairs, first in line {count};"
+        " see pellucid check",
+    ]
+
+
 @pytest.mark.parametrize("lost", [0, 1])
 def test_training_is_warned_of_sides_that_are_shifted(tmp_path, caplog, lost):
     """A line is lost on one side, another on the other, and all between belong to a neighbor."""

@@ -100,6 +100,18 @@ def test_validation_text_that_cannot_be_right_is_told(tmp_path, caplog, files, s
     assert all(part in message for part, message in zip(said, told, strict=True))
 
 
+def test_tables_that_cannot_be_right_are_told_too(tmp_path, caplog):
+    pairs = phrasebook.split(300, 20, 7).train
+    sides = [pair.source for pair in pairs], sorted(pair.target for pair in pairs)
+    (tmp_path / "a.tsv").write_text("".join(map("{}\t{}\n".format, *sides)), encoding="utf-8")
+    (tmp_path / "v.tsv").write_text("".join(map("{0}\t{0}\n".format, sides[0])), encoding="utf-8")
+    settings = [f"data.source={tmp_path / 'a.tsv'}", f"data.valid_source={tmp_path / 'v.tsv'}"]
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        prepare_data(read_config("demo", [*settings, "tokenizer.kind=bpe"]), tmp_path / "run")
+    assert "a.tsv: no line resembles its partner" in caplog.text
+    assert "v.tsv: source equals target in 300 of 300 pairs" in caplog.text
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_validation_text_in_other_letters_is_told(tmp_path, caplog, side):
     """Bytes spell every text, so that no token of it is unknown."""

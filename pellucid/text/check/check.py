@@ -14,6 +14,7 @@ import logging
 import re
 import statistics
 import string
+import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,11 +23,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.core.errors import DataError
+from pellucid.core.errors import DataError, WriteError
+from pellucid.core.files import temporary_folder
 from pellucid.core.texts import counted
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
-from pellucid.text.check.rules import far_lengths, repeated_pairs, usual_log_ratio
+from pellucid.text.check.rules import far_lengths, repeated_pairs, scan_pairs, usual_log_ratio
 from pellucid.text.check.scan import LINE_PROBLEMS, LONGEST_LINE, LineProblem, SideScan, scan
+from pellucid.text.check.sides import write_sides
+from pellucid.text.config import PairFormat
+from pellucid.text.corpus.cells import ONE_LINE
 from pellucid.text.corpus.lines import (
     BYTE_ORDER_MARK,
     fetch_lines,
@@ -336,31 +341,66 @@ def _is_correction(findings: dict[Kind, Finding], source: Path, target: Path, sh
     return bool(alike) and statistics.median(alike) >= _LEAST_ALIKE
 
 
-def warn_of_problems(source: Path, target: Path, kinds: Sequence[Kind] | None = None) -> None:
+def pairing_problem(sources: Sequence[str], targets: Sequence[str]) -> str:
+    """Why as many lines in memory are no translations of each other; empty if they may be."""
+    scans = scan_pairs(*([text.translate(ONE_LINE) for text in side] for side in (sources, targets)))
+    sides = [
+        SideScan(
+            *(Path(), each.lengths, each.hashes, each.traits),
+            {"empty": RowSet.of(each.problems["empty"])},
+            has_byte_order_mark=False,
+        )
+        for each in scans[:2]
+    ]
+    slipped = find_misalignment(*sides)
+    if are_unrelated(*sides, slipped):
+        return UNRELATED
+    return "" if slipped is None else _shifted(slipped)
+
+
+def _shifted(slipped: Misalignment) -> str:
+    return (
+        f"from line {slipped.line} to {slipped.last_line} the two sides look shifted against each"
+        " other; see pellucid check"
+    )
+
+
+def warn_of_problems(
+    source: Path,
+    target: Path | None,
+    kinds: Sequence[Kind] | None = None,
+    given: PairFormat = "auto",
+) -> None:
     """Log a warning for each problem in the first million pairs of two files: of sides that do not
-    belong together, and of these ``kinds``, all that are not shown elsewhere if None."""
-    diagnosis = examine(source, target, most_pairs=_SHORT_FORM)
+    belong together, and of these ``kinds``, all that are not shown elsewhere if None.
+
+    Without ``target`` the source is a table of both sides, in the format ``given``, which is not
+    checked where the temporary folder has no room for them. Raises as ``examine``.
+    """
+    with contextlib.ExitStack() as opened:
+        sides = source, target or source
+        if target is None:
+            folder = temporary_folder(Path(tempfile.gettempdir()), "pellucid-check-")
+            try:
+                sides = write_sides(source, opened.enter_context(folder), given, _SHORT_FORM)
+            except WriteError as error:
+                _log.warning("%s is not checked: %s", source, error)
+                return
+        diagnosis = examine(*sides, most_pairs=_SHORT_FORM)
+    names = f"{source} and {target}" if target else str(source)
 
     slipped = diagnosis.misalignment
     if slipped is not None:
-        _log.warning(
-            "%s and %s: from line %d to %d the two sides look shifted against each other;"
-            " see pellucid check",
-            source,
-            target,
-            slipped.line,
-            slipped.last_line,
-        )
+        _log.warning("%s: %s", names, _shifted(slipped))
 
     if diagnosis.is_unrelated:
-        _log.warning("%s and %s: %s", source, target, UNRELATED)
+        _log.warning("%s: %s", names, UNRELATED)
 
     for kind, finding in diagnosis.findings.items():
         if finding.count and (kind not in _SHOWN_ELSEWHERE if kinds is None else kind in kinds):
             _log.warning(
-                "%s and %s: %s in %d of %d pairs, first in line %d; see pellucid check",
-                source,
-                target,
+                "%s: %s in %d of %d pairs, first in line %d; see pellucid check",
+                names,
                 kind.replace("_", " "),
                 finding.count,
                 diagnosis.source_lines,

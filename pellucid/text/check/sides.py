@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pellucid.core.errors import DataError
 from pellucid.core.files import write_errors
-from pellucid.text.config import file_format
+from pellucid.text.config import PairFormat, file_format
 from pellucid.text.corpus.addresses import plain_stem
 from pellucid.text.corpus.lines import iterate_raw_lines
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs, parse_tsv
@@ -25,14 +25,17 @@ def has_tabs(path: Path) -> bool:
         return b"\t" in next(lines, b"")
 
 
-def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
-    """Write source and target of ``path``, one pair a line, into two files in ``folder``.
+def write_sides(
+    path: Path, folder: Path, given: PairFormat = "auto", most_pairs: int | None = None
+) -> tuple[Path, Path]:
+    """Write source and target of ``path``, or of its first ``most_pairs``, one pair a line, into
+    two files in ``folder``. ``given`` is the format that the config names.
 
     Line n of both is row n of a table without its header, or line n of TSV or JSONL. Of TSV the
     bytes are kept, UTF-8 or not. Raises DataError for plain text and for what is no pair, and as
     ``iterate_pairs``; WriteError.
     """
-    kind = file_format(str(path))
+    kind = file_format(str(path), given)
     if kind == "plain":
         raise DataError(
             f"{path} must hold both sides, as .tsv, .jsonl, .csv and .parquet do, or come with the"
@@ -42,7 +45,7 @@ def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
 
     stem = Path(plain_stem(str(path))).name.rpartition(".")[0] or path.name
     written = folder / f"{stem}.source", folder / f"{stem}.target"
-    pairs = _tsv_pairs(path) if kind == "tsv" else _encoded_pairs(path)
+    pairs = _tsv_pairs(path) if kind == "tsv" else _encoded_pairs(path, given)
 
     with (
         write_errors(folder),
@@ -50,15 +53,15 @@ def write_sides(path: Path, folder: Path) -> tuple[Path, Path]:
         written[1].open("xb") as targets,
         contextlib.closing(pairs),
     ):
-        for source, target in pairs:
+        for source, target in itertools.islice(pairs, most_pairs):
             sources.write(source + b"\n")
             targets.write(target + b"\n")
 
     return written
 
 
-def _encoded_pairs(path: Path) -> Generator[tuple[bytes, bytes], None, None]:
-    with contextlib.closing(iterate_pairs(PairFiles((path,)))) as pairs:
+def _encoded_pairs(path: Path, given: PairFormat) -> Generator[tuple[bytes, bytes], None, None]:
+    with contextlib.closing(iterate_pairs(PairFiles((path,), format=given))) as pairs:
         for source, target in pairs:
             yield source.encode(), target.encode()
 
