@@ -1,6 +1,7 @@
 """``pellucid compare``: compares two models on a test set, with tests of significance."""
 
 import functools
+import itertools
 import json
 import logging
 from pathlib import Path
@@ -11,8 +12,8 @@ import click
 from pellucid.cli.evaluate import (
     language_option,
     metric_option,
+    named_language,
     other_languages,
-    suffix_language,
     tokenize_option,
 )
 from pellucid.cli.options import (
@@ -94,18 +95,16 @@ def compare(
     from pellucid.decoding.warnings import WarningLog
     from pellucid.evaluation.compare import DEFAULT_METRICS
     from pellucid.evaluation.compare import compare as compare_lines
-    from pellucid.evaluation.evaluate import check_pairs, other_form_problem
+    from pellucid.evaluation.evaluate import check_pairs, other_form_problem, warn_of_pairing
     from pellucid.evaluation.scoring import scoring_of
     from pellucid.text.corpus.lines import read_lines
+    from pellucid.text.languages import base_code
 
     sources, references = read_lines(source), read_lines(reference)
     check_pairs(sources, references)
 
-    language = language or suffix_language(str(reference))
+    warn_of_pairing(sources, references)
     alternatives = [[line] for line in references]
-    # Before anything is translated: a tokenizer may need an extra that is missing, and the second
-    # model may not be there.
-    scoring = scoring_of(alternatives, language, tokenize)
     for bundle in (a, b):
         if not is_hub_address(bundle) and not is_marian_folder(Path(bundle)):
             find_bundle(Path(bundle))
@@ -114,9 +113,15 @@ def compare(
     translators = (
         open_translator(bundle, search, engine=engine, figures=False) for bundle in (a, b)
     )
+    first = next(translators)
+    language = (
+        language or named_language(str(source), str(reference)) or base_code(first.target_language)
+    )
+    # Before anything is translated: a tokenizer may need an extra that is missing.
+    scoring = scoring_of(alternatives, language, tokenize)
     outputs = []
     problems: dict[str, None] = {}  # of both models, each once
-    for name, translator in zip((a, b), translators, strict=True):
+    for name, translator in zip((a, b), itertools.chain([first], translators), strict=True):
         problems[other_form_problem(translator, alternatives)] = None
         problems[other_languages(translator, str(source), str(reference)) or ""] = None
         # ``best_alone``: a list of n best would take time and change nothing. Lines are not split,

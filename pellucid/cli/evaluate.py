@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("pellucid")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
 _ALIASES = {metric.alias: name for name, metric in METRICS.items() if metric.alias is not None}
 
 
@@ -83,7 +82,7 @@ tokenize_option = click.option(
 language_option = click.option(
     "--language",
     help="Language of REFERENCE, such as de, for bleu_lc_tok and --tokenize.  [default:"
-    " REFERENCE's suffix]",
+    " by REFERENCE's name, or that of the model]",
 )
 
 
@@ -219,7 +218,8 @@ def evaluate(
     if calibrate:  # the scale is learned from translations as the model gives them
         plain = translator.settings.changed({"below": None})
         translator = translator.with_settings(plain)
-    language = language or suffix_language(reference[0] if reference else source)
+    if reference and language is None:
+        language = named_language(source, reference[0])
     if robustness:
         _evaluate_copies(translator, sources, references, language, tokenize, as_json=as_json)
         return
@@ -433,11 +433,14 @@ def other_languages(translator: "Translator", source: str, reference: str) -> st
     return languages_problem(model, given, (source, reference), learned)
 
 
-def suffix_language(path: str) -> str | None:
-    """The language that a file name such as ``test.de`` or ``test.de.gz`` ends in, if any."""
-    suffix = Path(plain_stem(path)).suffix.removeprefix(".")
-    # ``test.txt`` or ``test.2024`` names no language.
-    return suffix if len(suffix) == _LANGUAGE_CODE_LENGTH and suffix.isalpha() else None
+def named_language(source: str, reference: str) -> str | None:
+    """The language that the name of a file of references tells, such as ``test.de`` or
+    ``test.pt-BR.txt``, if any."""
+    from pellucid.text.check.languages import languages_of_files
+    from pellucid.text.languages import UNKNOWN
+
+    language = languages_of_files(source, reference)[1]
+    return None if language == UNKNOWN else language
 
 
 _LINES_AT_A_TIME = 1024
@@ -479,6 +482,7 @@ def score(
     require_texts(source, target)
 
     from pellucid.evaluation.metrics import check_lines
+    from pellucid.text.check.check import pairing_problem
     from pellucid.text.corpus.lines import read_lines
 
     sources, targets = read_lines(Path(source)), read_lines(Path(target))
@@ -487,6 +491,8 @@ def score(
     translator = open_translator(bundle, search, engine=engine, others=others)
     if problem := other_languages(translator, source, target):
         _log.warning("%s", problem)
+    if problem := pairing_problem(sources, targets):
+        _log.warning("source and target: %s", problem)
     blank = [
         number
         for number, pair in enumerate(zip(sources, targets, strict=True), start=1)

@@ -139,12 +139,10 @@ def _figures(bundle: "Bundle", place: str, test: tuple[str, str] | None) -> "lis
         return figures_of_run(bundle.manifest)
 
     from pellucid.backends.load import load
-    from pellucid.cli.evaluate import suffix_language
+    from pellucid.cli.evaluate import named_language
     from pellucid.evaluation.evaluate import evaluate, read_test_set
 
     source, reference = map(Path, test)
     sources, references = read_test_set(source, [reference])
-    evaluation = evaluate(
-        load(place), sources, references, language=suffix_language(str(reference))
-    )
+    evaluation = evaluate(load(place), sources, references, language=named_language(*test))
     return figures_of_test(evaluation, f"{source.name}, {reference.name}")

@@ -11,7 +11,13 @@ from pellucid.core.errors import DataError
 from pellucid.core.texts import counted, lines_of
 from pellucid.evaluation.metrics import check_lines
 from pellucid.evaluation.references import has_text, warn_of_unscored
-from pellucid.evaluation.scoring import bleu_problem, scoring_of, tokenized_problem
+from pellucid.evaluation.scoring import (
+    WORDS_COUNTED_BY,
+    bleu_problem,
+    form_problems,
+    scoring_of,
+    words_problem,
+)
 from pellucid.evaluation.significance import Comparison, PairedScores
 from pellucid.evaluation.tokenizers import TokenizerName
 from pellucid.text.scripts import SPACELESS_LETTER
@@ -121,8 +127,10 @@ def compare(
         _log.warning("%s; go by chrf", problem)
     texts = baseline, system, references
     sides = {"baseline's lines": baseline, "system's lines": system, "references": references}
-    problem = tokenized_problem(sides, scoring)
-    if problem:
+    problems = form_problems(sides, scoring)
+    if any(name in metrics for name in WORDS_COUNTED_BY):
+        problems.append(words_problem(accepted))
+    for problem in filter(None, problems):
         _log.warning("%s", problem)
     bootstrap, randomization = {}, {}
 

@@ -25,12 +25,14 @@ from pellucid.evaluation.metrics import (
     check_lines,
 )
 from pellucid.evaluation.references import with_references
-from pellucid.evaluation.scoring import bleu_problem, scoring_of, tokenized_problem
+from pellucid.evaluation.scoring import bleu_problem, form_problems, scoring_of, words_problem
 from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName
+from pellucid.text.check.check import pairing_problem
 from pellucid.text.config import file_format, require_one_side
 from pellucid.text.corpus.lines import read_lines
 from pellucid.text.corpus.pairs import parse_tsv
+from pellucid.text.languages import base_code
 from pellucid.text.normalization import compose, normalize
 from pellucid.text.scripts import SPACELESS_LETTER
 
@@ -92,13 +94,13 @@ def evaluate(
     word whose tokens are phones, which decides what ``wer`` and ``per`` count; None means that it
     is so if every source line is one word, or the letters of one.
 
-    ``language`` is that of the references, a code such as ``de``: ``bleu_lc_tok`` uses its rules
-    (English ones if None, and the signature says so). ``tokenize`` is the sacreBLEU tokenizer of
+    ``language`` is that of the references, a code such as ``de``; None takes the translator's.
+    ``bleu_lc_tok`` uses its rules (English ones if it is unknown, and the signature says so). ``tokenize`` is the sacreBLEU tokenizer of
     ``bleu``; None takes that of the language or of the script (``scoring_of``). ``beam_size``
     replaces the translator's. ``per_sentence`` also scores each line by itself. Of several
     translations of a line the first one counts. ``judges`` are models that score the translations,
     by name; of several references they read the first. Warns where BLEU cannot count, and of
-    tokenized text. Lines with text but without a reference are left out of the scores, with a
+    references in another form than the translations (``form_problems``). Lines with text but without a reference are left out of the scores, with a
     warning; of several references the blank ones do not count. ``exact_match`` compares what
     normalization makes of both sides if the target tokenizer normalizes.
 
@@ -111,6 +113,8 @@ def evaluate(
     check_pairs(sources, alternatives)
     alternatives, rows = with_references(sources, alternatives)
     pronunciations = are_single_words(sources) if pronunciations is None else pronunciations
+    if not pronunciations:
+        warn_of_pairing(sources, [line[0] for line in alternatives])
 
     problem = other_form_problem(translator, alternatives)
     if problem:
@@ -118,11 +122,14 @@ def evaluate(
 
     # Whatever could be wrong with the scoring is found now, not after an hour of searching.
     right = [alternatives[row] for row in rows]
+    language = language or base_code(translator.target_language)
     scoring = scoring_of(right, language, tokenize, pronunciations=pronunciations)
     scoring = dataclasses.replace(scoring, normalization=translator.target_tokenizer.normalization)
     problem = "" if pronunciations else bleu_problem(right, scoring)
     if problem:
         _log.warning("%s; go by chrf or exact_match", problem)
+    if not pronunciations and (problem := words_problem(right)):
+        _log.warning("%s", problem)
     settings = translator.settings.having(beam_size=beam_size).best_alone()
 
     began = time.perf_counter()
@@ -137,8 +144,7 @@ def evaluate(
 
     outputs = [hypotheses[row] for row in rows]
     sides = {"translations": outputs, "references": list(itertools.chain(*right))}
-    problem = "" if pronunciations else tokenized_problem(sides, scoring)
-    if problem:
+    for problem in [] if pronunciations else form_problems(sides, scoring):
         _log.warning("%s", problem)
 
     output = scoring.output(outputs, right)
@@ -203,6 +209,12 @@ def check_pairs(sources: Sequence[str], references: Sequence[object]) -> None:
             f" {counted(len(sources), 'blank line')}",
             hint="is the file of sources the right one?",
         )
+
+
+def warn_of_pairing(sources: Sequence[str], references: Sequence[str]) -> None:
+    """Log a warning if these lines do not belong together, going by lengths, digits and marks."""
+    if problem := pairing_problem(sources, references):
+        _log.warning("sources and references: %s", problem)
 
 
 def _spread(scores: Sequence[float | None], rows: Sequence[int], count: int) -> list[float | None]:
@@ -311,15 +323,31 @@ def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
         )
 
     rows = [line.split("\t") for line in read_lines(path)]
-    bare = [number for number, row in enumerate(rows, start=1) if len(row) == 1]
-    if bare:
+    single = [number for number, row in enumerate(rows, start=1) if len(row) == 1]
+    if single:
         raise DataError(
             f"{path}: a line must be source, tab, reference (and more behind tabs);"
-            f" {len(bare)} of {len(rows)} have no tab, the first is line {bare[0]}"
+            f" {len(single)} of {len(rows)} have no tab, the first is line {single[0]}"
         )
 
     if rows:
         parse_tsv("\t".join(rows[0][:2]), str(path), 1)  # for its refusal of a header
+
+    # Ids and scores beside a pair would be texts of their own.
+    columns = list(itertools.zip_longest(*rows, fillvalue=""))
+    bare = [
+        number
+        for number, cells in enumerate(columns, start=1)
+        if any(cells) and not any(map(str.isalpha, "".join(cells)))
+    ]
+    if len(columns) > 2 and 0 < len(bare) < len(columns):
+        _log.warning(
+            "%s: column %d of %d has no letter in any line, and counts as %s: is it a text?",
+            path,
+            bare[0],
+            len(columns),
+            "the source" if bare[0] == 1 else "a reference",
+        )
 
     # A spreadsheet fills the lines with fewer references with empty cells.
     filled = [[each for each in row[1:] if each.strip()] or row[1:2] for row in rows]

@@ -12,11 +12,14 @@ from typing import Literal
 from pellucid.core.texts import lines_of
 from pellucid.decoding.odd_lines import emoji_of, without_emoji
 from pellucid.decoding.translator import Translator
+from pellucid.evaluation.evaluate import warn_of_pairing
 from pellucid.evaluation.metrics import References, accepted, bleu, check_lines
 from pellucid.evaluation.references import with_references
 from pellucid.evaluation.scoring import scoring_of
 from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName
+from pellucid.text.languages import base_code
+from pellucid.text.letter_case import upper
 from pellucid.text.noise import EMOJI, Draws, title_case, with_spaces, with_typos, without_stop
 
 CopyName = Literal["original", "upper", "title", "no stop", "typos", "emoji", "spaces"]
@@ -63,10 +66,12 @@ def evaluate_robustness(
     """
     sources, alternatives = lines_of(sources, "sources"), accepted(references)
     check_lines({"sources": sources, "references": alternatives})
+    warn_of_pairing(sources, [line[0] for line in alternatives])
     alternatives, rows = with_references(sources, alternatives)
     sources = [sources[row] for row in rows]
     alternatives = [alternatives[row] for row in rows]
-    scoring = scoring_of(alternatives, language, tokenize)
+    languages = translator.source_language, language or translator.target_language
+    scoring = scoring_of(alternatives, base_code(languages[1]), tokenize)
     translator = translator.without_log()  # the copies are odd on purpose
     settings = translator.settings.best_alone()
     text_only = settings.model_copy(update={"token_log_probs": False})
@@ -75,9 +80,9 @@ def evaluate_robustness(
 
     scores: dict[CopyName, CopyScore] = {}
     for name in COPIES:
-        copied = [_copied(name, line, number) for number, line in enumerate(sources)]
+        copied = [_copied(name, line, number, languages[0]) for number, line in enumerate(sources)]
         wanted = [
-            [_reference(name, each, source != plain) for each in line]
+            [_reference(name, each, languages[1], is_changed=source != plain) for each in line]
             for line, source, plain in zip(alternatives, copied, sources, strict=True)
         ]
         found = [each.text for each in translator.translate(copied, text_only, split=False)]
@@ -98,15 +103,15 @@ def evaluate_robustness(
     return scores
 
 
-def _copied(name: CopyName, line: str, number: int) -> str:
+def _copied(name: CopyName, line: str, number: int, language: str) -> str:
     """A source as the copy of this name has it; blank lines stay blank."""
     if not line.strip():
         return line
     draws = Draws(number)
     changes: dict[CopyName, Callable[[], str]] = {
         "original": lambda: line,
-        "upper": line.upper,
-        "title": lambda: title_case(line),
+        "upper": lambda: upper(line, language),
+        "title": lambda: title_case(line, language),
         "no stop": lambda: without_stop(line),
         "typos": lambda: with_typos(line, draws),
         "emoji": lambda: _with_emoji(line, number),
@@ -115,10 +120,10 @@ def _copied(name: CopyName, line: str, number: int) -> str:
     return changes[name]()
 
 
-def _reference(name: CopyName, line: str, is_changed: bool) -> str:
+def _reference(name: CopyName, line: str, language: str, *, is_changed: bool) -> str:
     """A reference as the copy of this name is scored against it."""
     if name == "upper":
-        return line.upper()
+        return upper(line, language)
     if name == "no stop" and is_changed:
         return without_stop(line)
     return line

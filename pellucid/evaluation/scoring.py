@@ -20,8 +20,9 @@ from pellucid.evaluation.tokenizers import (
     tokenizer_for,
 )
 from pellucid.text.languages import UNKNOWN
+from pellucid.text.look_alikes import DOUBLE, SINGLE
 from pellucid.text.normalization import Normalization
-from pellucid.text.scripts import SPACELESS
+from pellucid.text.scripts import SPACELESS, length_of_no_words
 
 _log = logging.getLogger("pellucid")
 
@@ -36,6 +37,14 @@ that has all short lines right and these wrong then scores below one that babble
 _LEAST_TOKENIZED, _TOKENIZED_SHARE = 5, 0.5
 """Lines that end in a space and a full stop, and their share of those with a full stop, from which
 on text looks tokenized: no language writes a space there. sacreBLEU warns from 100 lines on."""
+_LEAST_LIKE, _MOST_UNLIKE = 0.9, 0.1
+"""The shares of lines from which on, and up to which, text is written in one way only."""
+_MARKS = {
+    "'": SINGLE.replace("'", ""),
+    '"': DOUBLE.replace('"', ""),
+    **{",": "，،", ".": "。．", "?": "？؟", "!": "！", "(": "（"},
+}
+"""For each mark of ASCII its other forms, as word processors and other scripts write it."""
 _LOOKED_AT = 1000
 """References whose letters are counted, spread evenly; enough to know a script by."""
 _KANA_SHARE = 0.05
@@ -49,7 +58,11 @@ _SCRIPTS = {
     "other": f"{SPACELESS}\u0f00-\u0fff\u1980-\u19df\u1a20-\u1aaf\ua980-\ua9df\uaa60-\uaa7f",
 }
 """Classes of ``re``; the first that has a letter counts it."""
-_LETTER = re.compile("|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPTS.items()) + r"|\w")
+_LETTER_OR_WORD = re.compile(
+    "|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPTS.items())
+    # A word counts once: Chinese beside the names of programs has fewer letters than these.
+    + rf"|[^\W{''.join(_SCRIPTS.values())}]+"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +99,7 @@ def scoring_of(
     """The rules for these references.
 
     BLEU's tokenizer is ``tokenize`` if it is given, else that of ``language``, else that of the
-    script that most letters of the references are written in. One whose package is missing is
+    script without spaces that the references have more letters of than words of other scripts. One whose package is missing is
     replaced by ``char``, with a warning, unless it was given.
 
     Raises ConfigError for what is not a language code, and as ``check_tokenizer``.
@@ -115,7 +128,7 @@ def scoring_of(
 def _tokenizer_of_script(references: Alternatives) -> TokenizerName:
     lines = references[:: max(1, len(references) // _LOOKED_AT)]
     counts = collections.Counter(
-        match.lastgroup for line in lines for each in line for match in _LETTER.finditer(each)
+        match.lastgroup for line in lines for each in line for match in _LETTER_OR_WORD.finditer(each)
     )
 
     ideographs = counts["han"] + counts["kana"]
@@ -163,6 +176,68 @@ def bleu_problem(references: Alternatives, scoring: Scoring) -> str:
         f"BLEU cannot count: it needs references of four words (tok:{scoring.tokenize}), which"
         f" {long:,} of {len(references):,} have"
     )
+
+
+def form_problems(sides: Mapping[str, Sequence[str]], scoring: Scoring) -> list[str]:
+    """Describe in which forms one of these texts is written and others are not, by name, so that
+    scores are too low. ``references`` is one of the names."""
+    found = [tokenized_problem(sides, scoring)]
+    right = sides["references"]
+    for name in filter("references".__ne__, sides):
+        cases = _case_of(right), _case_of(sides[name])
+        if cases[0] != cases[1] and all(cases):
+            found.append(
+                f"the references are in {cases[0]} and the {name} in {cases[1]}, so bleu, chrf and"
+                " exact_match are too low: go by bleu_lc_tok, which reads no case"
+            )
+        for mark, others in _MARKS.items():
+            forms = _form_of(right, mark, others), _form_of(sides[name], mark, others)
+            if mark in forms and forms[0] != forms[1] and all(forms):
+                found.append(
+                    f"the references have {forms[0]} where the {name} have {forms[1]}, so the"
+                    " scores are too low: write both alike"
+                )
+    return list(filter(None, found))
+
+
+def _case_of(lines: Sequence[str]) -> str:
+    """The case that nearly all lines are written in; empty for a few, and without cases."""
+    cased = [line for line in lines if line.lower() != line.upper()]
+    if len(cased) < _LEAST_TOKENIZED:
+        return ""
+    for name, write in (("lower case", str.lower), ("capitals", str.upper)):
+        if sum(write(line) == line for line in cased) >= _LEAST_LIKE * len(cased):
+            return name
+    return "upper and lower case"
+
+
+def _form_of(lines: Sequence[str], mark: str, others: str) -> str:
+    """The mark, or the most frequent of its ``others``, if nearly all lines with any have that;
+    empty if neither is so, or few have any."""
+    plain = sum(mark in line for line in lines)
+    counts = collections.Counter(
+        other for line in lines for other in set(line).intersection(others)
+    )
+    other = sum(not set(line).isdisjoint(others) for line in lines)
+    if plain + other < _LEAST_TOKENIZED:
+        return ""
+    if other <= _MOST_UNLIKE * plain:
+        return mark
+    return counts.most_common(1)[0][0] if plain <= _MOST_UNLIKE * other else ""
+
+
+def words_problem(references: Alternatives) -> str:
+    """Why figures that count words between spaces say little of these references; else empty."""
+    if length_of_no_words([word for line in references for each in line for word in each.split()]):
+        return (
+            "ter, chrfpp and bleu_lc_tok count words between spaces, which the references do not"
+            " have: go by bleu and chrf"
+        )
+    return ""
+
+
+WORDS_COUNTED_BY = ("ter", "chrfpp", "bleu_lc_tok")
+"""The metrics that ``words_problem`` is about."""
 
 
 def tokenized_problem(sides: Mapping[str, Sequence[str]], scoring: Scoring) -> str:

@@ -9,7 +9,7 @@ import re
 
 from pellucid.text.config import NoiseConfig
 from pellucid.text.glossary import Glossary, holds_phrase
-from pellucid.text.letter_case import lower
+from pellucid.text.letter_case import lower, upper
 from pellucid.text.scripts import is_of_word
 
 _STOPS = (".", "。", "।")
@@ -100,9 +100,9 @@ def noisy_pair(
     return source, target
 
 
-def title_case(text: str) -> str:
+def title_case(text: str, language: str = "") -> str:
     """The first letter of each word in upper case, the others as they are."""
-    return re.sub(r"(?<!\S)(\W*)(\w)", lambda found: found[1] + found[2].upper(), text)
+    return re.sub(r"(?<!\S)(\W*)(\w)", lambda found: found[1] + upper(found[2], language), text)
 
 
 def without_stop(text: str) -> str:

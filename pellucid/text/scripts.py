@@ -4,6 +4,7 @@ tell."""
 import functools
 import re
 import unicodedata
+from collections.abc import Sequence
 
 CHINESE_OR_JAPANESE = "\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Chinese and Japanese characters, as a class of ``re``."""
@@ -11,6 +12,9 @@ SPACELESS = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff{CHINESE_OR_JAPANESE}"
 """Thai, Lao, Burmese, Khmer, Chinese and Japanese, as in a class of ``re``: written without spaces
 between words."""
 SPACELESS_LETTER = re.compile(f"[{SPACELESS}]")
+_LONG_CHINESE, _LONG_WORD = 5, 12
+"""Mean characters of a token that is no word: of Chinese and Japanese, whose words have about two,
+and of the other scripts without spaces, such as Thai, whose words have about five."""
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]")
 
 
@@ -19,6 +23,18 @@ def is_wide(character: str) -> bool:
     # Emoji are as wide, and so is Korean, which has spaces.
     is_other = unicodedata.category(character) in ("So", "Sk") or _HANGUL.match(character)
     return unicodedata.east_asian_width(character) in "WF" and not is_other
+
+
+def length_of_no_words(words: Sequence[str]) -> float | None:
+    """The mean characters of ``words`` if these are rather sentences, of a script without spaces
+    between words; None if they are words, or most of them of another script."""
+    unspaced = [each for each in words if SPACELESS_LETTER.search(each)]
+    letters = sum(map(len, unspaced))
+    if 2 * letters <= sum(map(len, words)):
+        return None
+    mean = letters / len(unspaced)
+    is_chinese = 2 * sum(map(is_wide, "".join(unspaced))) > letters
+    return mean if mean > (_LONG_CHINESE if is_chinese else _LONG_WORD) else None
 
 
 def ends_wide(character: str) -> bool:

@@ -23,8 +23,8 @@ from pellucid.text.corpus.lines import iterate_lines
 from pellucid.text.corpus.pairs import PairFiles, is_blank_pair, iterate_pairs
 from pellucid.text.corpus.rows import Indices
 from pellucid.text.corpus.store import TokenStore
+from pellucid.text.scripts import length_of_no_words
 from pellucid.text.tokenizers.interface import Tokenizer
-from pellucid.training.unknown import length_of_no_words
 
 _log = logging.getLogger("pellucid")
 _LINES_AT_ONCE = 4096

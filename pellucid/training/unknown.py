@@ -18,7 +18,7 @@ from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.languages import code_problem
-from pellucid.text.scripts import SPACELESS_LETTER, is_wide
+from pellucid.text.scripts import length_of_no_words
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import unknown_parts
@@ -33,9 +33,6 @@ _COUNTED_ROWS = 20_000
 _READ_PAIRS = 20_000
 """Pairs from the beginning of a corpus that are searched for examples and codes."""
 _EXAMPLES = 3
-_LONG_CHINESE, _LONG_WORD = 5, 12
-"""Mean characters of a token that is no word: of Chinese and Japanese, whose words have about two,
-and of the other scripts without spaces, such as Thai, whose words have about five."""
 
 _log = logging.getLogger("pellucid")
 
@@ -120,18 +117,6 @@ def _judge_words(store: TokenStore, tokenizers: tuple[Tokenizer, Tokenizer], wha
                 tokenizer.kind,
                 mean,
             )
-
-
-def length_of_no_words(words: Sequence[str]) -> float | None:
-    """The mean characters of ``words`` if these are rather sentences, of a script without spaces
-    between words; None if they are words, or most of them of another script."""
-    unspaced = [each for each in words if SPACELESS_LETTER.search(each)]
-    letters = sum(map(len, unspaced))
-    if 2 * letters <= sum(map(len, words)):
-        return None
-    mean = letters / len(unspaced)
-    is_chinese = 2 * sum(map(is_wide, "".join(unspaced))) > letters
-    return mean if mean > (_LONG_CHINESE if is_chinese else _LONG_WORD) else None
 
 
 def _first(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -238,11 +238,29 @@ def test_references_that_no_translation_can_equal_are_said(
 
 def test_tokenized_references_are_said_and_sacrebleu_is_silent(translator, caplog):
     references = [f"the line number {number} ." for number in range(120)]
-    evaluate(translator, ["un petit chat dort ici"] * 120, references, per_sentence=True)
+    sources = [f"un petit chat dort ici {number} ." for number in range(120)]
+    evaluate(translator, sources, references, per_sentence=True)
     [record] = caplog.records
     assert record.getMessage().startswith(
         "the references look tokenized (a space before the full stop) and the translations do not"
     )
+
+
+def test_sources_and_references_that_do_not_belong_together_are_said(translator, caplog):
+    words = "je suis un petit chat qui dort ici".split()
+    lines = [" ".join(words[: 2 + 5 * number % 7]) + f" {number}" for number in range(120)]
+    evaluate(translator, lines, lines)
+    assert "sources and references" not in caplog.text
+    evaluate(translator, lines, [*lines[1:], lines[0]])
+    assert "sources and references: from line 1 to 120 the two sides look shifted" in caplog.text
+
+
+def test_the_language_of_the_translator_is_that_of_unnamed_references(hypotheses):
+    known = Translator(evaluated_bundle(), SETTINGS, target_language="fr")
+    signatures = evaluate(known, SOURCES, hypotheses).signatures
+    assert "tok:moses-fr|" in signatures["bleu_lc_tok"]
+    signatures = evaluate(known, SOURCES, hypotheses, language="de").signatures
+    assert "tok:moses-de|" in signatures["bleu_lc_tok"]
 
 
 def test_single_words_are_told_from_text():

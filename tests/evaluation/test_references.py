@@ -32,6 +32,23 @@ def test_empty_cells_of_a_table_are_no_references(tmp_path):
     assert read_test_set(table)[1] == [["one"], ["two", "2"], ["three"], [""]]
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{0}\tun chat {0}\ta cat {0}", "column 1 of 3 has no letter in any line, and counts as the"),
+        ("un chat {0}\ta cat {0}\t0.9{0}", "column 3 of 3 has no letter in any line, and counts as a"),
+        ("{0}\tone", ""),
+        ("un chat {0}\ta cat {0}\t", ""),
+        ("un chat {0}\ta cat {0}\tthe cat {0}", ""),
+    ],
+)
+def test_ids_and_scores_in_a_table_are_said(tmp_path, caplog, line, said):
+    table = written(tmp_path / "refs.tsv", *map(line.format, range(3)))
+    read_test_set(table)
+    assert len(caplog.messages) == bool(said)
+    assert said in caplog.text
+
+
 @pytest.mark.parametrize("header", ["source\ttarget", "en\tde", "Source\tTarget\tTarget 2"])
 def test_a_header_is_refused_as_in_training(tmp_path, header):
     table = written(tmp_path / "refs.tsv", header, "un\tone", "deux\ttwo")

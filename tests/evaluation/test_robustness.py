@@ -52,6 +52,20 @@ def test_each_copy_is_scored_against_its_own_references():
     assert len({score.signature for score in scores.values()}) == len(COPIES)
 
 
+def test_capitals_of_a_copy_are_those_of_its_language():
+    """Otherwise a translator that writes Turkish as it is written is marked down for it."""
+    echo = Echo(evaluated_bundle(), SETTINGS, source_language="tr", target_language="de")
+    lines = ["iki ırmak ile bir deniz", "bir il daha var"]
+    given = {}
+    echo.translate = lambda texts, *_args, **_kwargs: given.setdefault(len(given), texts) and [
+        dataclasses.replace(each, text=text)
+        for each, text in zip(Translator.translate(echo, texts, split=False), texts, strict=True)
+    ]
+    evaluate_robustness(echo, lines, lines)
+    assert "İKİ IRMAK İLE BİR DENİZ" in given[1]
+    assert "İki Irmak İle Bir Deniz" in given[2]
+
+
 def test_columns_of_tables_are_read_as_lists():
     echo = Echo(evaluated_bundle(), SETTINGS)
     scores = evaluate_robustness(echo, LINES, LINES)

@@ -3,7 +3,7 @@
 import pytest
 
 from pellucid.evaluation.metrics import METRICS
-from pellucid.evaluation.scoring import decider, rank, scoring_of
+from pellucid.evaluation.scoring import decider, form_problems, rank, scoring_of, words_problem
 
 PHRASES = ["good morning", "thank you", "the old house", "a red car", "to the station please"]
 WORDS = ["house", "tree", "water", "bread", "river"]
@@ -28,6 +28,7 @@ LAO = ["ມື້ນີ້ຂ້ອຍໄປໂຮງຮຽນ", "ສະບາ�
 KHMER = ["ថ្ងៃនេះខ្ញុំទៅសាលារៀន", "សុខសប្បាយទេ", "សៀវភៅនេះគួរឱ្យចាប់អារម្មណ៍"]
 BURMESE = ["ဒီနေ့ကျွန်တော်ကျောင်းသွားတယ်", "နေကောင်းလား", "ဒီစာအုပ်ကစိတ်ဝင်စားစရာကောင်းတယ်"]
 TIBETAN = ["དེ་རིང་ང་སློབ་གྲྭར་འགྲོ་གི་ཡིན།", "ཁྱེད་རང་སྐུ་གཟུགས་བདེ་པོ་ཡིན་པས།"]
+CHINESE_OF_PROGRAMS = ["在 Kubernetes 集群中部署 Prometheus。", "使用 docker compose 启动 PostgreSQL。"]
 ENGLISH = ["A dog runs on the beach.", "The 小 shop sells tea and bread.", "Two men talk."]
 
 
@@ -44,6 +45,7 @@ ENGLISH = ["A dog runs on the beach.", "The 小 shop sells tea and bread.", "Two
         (CHINESE, "yue", "zh", "bleu"),
         (CHINESE, None, "zh", "bleu"),
         (CHINESE, "en", "zh", "bleu"),  # the name of the file is wrong, its letters are not
+        (CHINESE_OF_PROGRAMS, None, "zh", "bleu"),  # most letters are Latin
         (JAPANESE, "ja", "ja-mecab", "bleu"),
         (JAPANESE, "und", "ja-mecab", "bleu"),
         (KOREAN, "kor", "ko-mecab", "bleu"),
@@ -93,3 +95,38 @@ def test_figures_decide_in_order_and_all_are_better_when_higher():
     assert rank(figures, "exact_match") == [1.0, 30.0, -2.5]
     assert rank(figures, "loss") == [-2.5, 30.0, 1.0]
     assert rank({"loss": 2.5}, "loss") == [-2.5]
+
+
+SAID = [f"It's {thing}, isn't it?" for thing in ("red", "new", "late", "open", "far", "cold")]
+
+
+@pytest.mark.parametrize(
+    ("references", "translations", "problems"),
+    [
+        (SAID, SAID, []),
+        ([line.lower() for line in SAID], SAID, ["in lower case"]),
+        ([line.upper() for line in SAID], SAID, ["in capitals"]),
+        (SAID, [line.lower() for line in SAID], ["in upper and lower case"]),
+        ([line.replace("'", "’") for line in SAID], SAID, ["have ’ where the translations have '"]),
+        (SAID, [line.replace("'", "’") for line in SAID], ["have ' where the translations have ’"]),
+        ([f"{line}，" for line in KOREAN * 2], [f"{line}," for line in KOREAN * 2], ["have ， where"]),
+        (SAID, [line.replace("'", "’") for line in SAID[:3]] + SAID[3:], []),  # some of both
+        (SAID[:4], [line.lower() for line in SAID[:4]], []),  # few lines
+    ],
+)
+def test_references_in_another_form_than_the_translations_are_said(
+    references: list[str], translations: list[str], problems: list[str]
+):
+    sides = {"translations": translations, "references": references}
+    found = form_problems(sides, scoring_of([[line] for line in references]))
+    assert len(found) == len(problems)
+    assert all(part in each for part, each in zip(problems, found, strict=True))
+
+
+def test_figures_that_count_words_say_little_of_scripts_without_spaces():
+    assert "ter, chrfpp and bleu_lc_tok count words" in words_problem([[line] for line in CHINESE])
+    assert words_problem([[line] for line in THAI])
+    assert words_problem([[line] for line in JAPANESE])
+    segmented = ["我 今天 去 学校 。", "他们 在 公园 里 跑步 。"]
+    for spaced in (ENGLISH, KOREAN, segmented):
+        assert words_problem([[line] for line in spaced]) == ""
