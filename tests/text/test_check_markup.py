@@ -32,6 +32,7 @@ from pellucid.text.check.scan import repaired, scan_block
         "<!-- x -->",
         "<![CDATA[x]]>",
         "<!DOCTYPE html>",
+        "M\\u00fcnchen",
     ],
 )
 def test_markup_is_found(line):

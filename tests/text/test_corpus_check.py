@@ -82,6 +82,8 @@ def test_nothing_is_found_in_good_text(tmp_path, pairs):
         ("nul", "un chien\0noir", "a black dog"),
         ("control", "un chien noir", "a black\x07 dog"),
         ("unusual", "un chien\ufffd noir", "a black dog"),
+        ("unusual", "un gar?on noir", "a black boy"),
+        ("unusual", "un chien noir", "?????? ??????"),
         ("invisible", "un chien\u200b noir", "a black dog"),
         ("invisible", "un chi\u00aden noir", "a black dog"),
         ("invisible", "un chien noir", "\u202aa black dog\u200e"),
@@ -89,6 +91,8 @@ def test_nothing_is_found_in_good_text(tmp_path, pairs):
         ("mojibake", "un chien Ã©gal", "a black dog"),
         ("windows_1252", "un chien\x85", "a black dog"),
         ("markup", "un chien<br>", "a black dog"),
+        ("markup", "un gar\\u00e7on noir", "a black boy"),
+        ("quoted", '"un ""chien"" noir"', "a black dog"),
         ("tab", "un chien\tnoir", "a black dog"),
         ("subwords", "un chi@@ en noir", "a black dog"),
         ("subwords", "un chien noir", "▁a ▁black ▁d og"),
@@ -102,6 +106,37 @@ def test_one_planted_problem_is_named_with_its_line(tmp_path, pairs, kind, sourc
     assert found_in(diagnosis) == {kind: [51]}
     assert diagnosis.findings[kind].count == 1
     assert set(diagnosis.findings[kind].examples) == {51}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "what? no, a dog",
+        "dogs.org/find?name=rex&sort-by.age=1",
+        "dogs.org/find?sort-by=age",
+        "a dog??? Yes!",
+        "a dog?",
+        '"a black dog"',
+        '"a dog", she said, "and a cat"',
+        '"a dog ""',
+        "C:\\user\\uncle",
+    ],
+)
+def test_ordinary_marks_are_no_problem(tmp_path, pairs, line):
+    assert found_in(examine(*write(tmp_path, [*pairs, ("un chien noir", line)]))) == {}
+
+
+def test_quotation_marks_around_cells_are_found_where_csv_wrote_them(tmp_path, pairs):
+    """Excel writes them around a cell with a comma or a mark, and R around every text."""
+    excel = [('"oui, ""moi"""', '"yes, ""me"""'), ('"un chien, noir"', '"a dog, black"')]
+    assert found_in(examine(*write(tmp_path, [*pairs, *excel])))["quoted"] == [
+        len(pairs) + 1,
+        len(pairs) + 2,
+    ]
+    every = [(f'"{source}"', f'"{target}"') for source, target in pairs]
+    assert examine(*write(tmp_path, every)).findings["quoted"].count == len(pairs)
+    quotations = [*every[:50], *pairs[50:]]
+    assert found_in(examine(*write(tmp_path, quotations))) == {}
 
 
 def test_a_file_of_both_forms_is_told_and_duplicates_are_found_across_them(tmp_path):

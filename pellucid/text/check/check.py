@@ -100,10 +100,11 @@ Kind = Literal[
     "overlap",
     "mixed_forms",
     "other_script",
+    "quoted",
 ]
 
 KEPT_KINDS: frozenset[Kind] = frozenset(
-    ("unusual", "markup", "tab", "subwords", "invisible", "other_script")
+    ("unusual", "markup", "tab", "subwords", "invisible", "other_script", "quoted")
 )
 """The kinds that ``check --fix`` leaves: they may be intended, or nobody knows what was."""
 
@@ -112,6 +113,9 @@ _FIRST_LINES = 10
 _EXAMPLES = 3
 _MOST_COPIES = 0.5
 """With a larger share a model learns to copy, which only one that corrects text should."""
+_LEAST_DOUBLED, _NEARLY_ALL, _FEWEST_QUOTED = 0.01, 0.95, 20
+"""The share of the lines in quotation marks with doubled ones in them, that of all lines in such
+marks, and how many lines are needed to tell by the second."""
 _EDITS_READ = 200
 """Pairs that differ, of which the text is read."""
 _LONGEST_EDIT = 300
@@ -291,7 +295,7 @@ def examine(
         sides = sides[0].cut(fewest), sides[1].cut(fewest)
 
     findings = [_by_side(problem, *sides) for problem in LINE_PROBLEMS]
-    findings += [_marks(*sides), _mixed_forms(*sides), _other_scripts(*sides)]
+    findings += [_marks(*sides), _mixed_forms(*sides), _other_scripts(*sides), _quoted(*sides)]
     findings += [*_pair_findings(*sides, findings[LINE_PROBLEMS.index("empty")])]
 
     if languages is not None:
@@ -454,6 +458,18 @@ def _other_scripts(source: SideScan, target: SideScan) -> Finding:
         others = (lines for script, lines in side.scripts.items() if script != usual)
         rows.append(RowSet.union(others))
     return _union("other_script", *rows)
+
+
+def _quoted(source: SideScan, target: SideScan) -> Finding:
+    """The lines in quotation marks that a spreadsheet or R wrote around them: of a side with marks
+    that only CSV doubles, or nearly all of whose lines have them."""
+    sides, rows = (source, target), []
+    # Both sides were written by the same program.
+    is_csv = any(each.doubled_quotes > _LEAST_DOUBLED * len(each.in_quotes) for each in sides)
+    for side in sides:
+        is_every = len(side.in_quotes) > _NEARLY_ALL * side.line_count > _FEWEST_QUOTED
+        rows.append(side.in_quotes if is_csv or is_every else RowSet())
+    return _union("quoted", *rows)
 
 
 def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[Finding]:

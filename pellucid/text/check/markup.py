@@ -1,6 +1,7 @@
-"""Markup in the lines of a corpus: tags and entities of HTML that were never turned into text.
+"""Markup in the lines of a corpus: tags and entities of HTML, and escapes of JSON, that were never
+turned into text.
 
-A model that learns ``&quot;`` or ``<p>`` writes it, too.
+A model that learns ``&quot;``, ``<p>`` or ``\\u00fc`` writes it, too.
 """
 
 import html.entities
@@ -33,10 +34,13 @@ _ENTITY = re.compile(
     r"|&\s?(?P<name>[A-Za-z][A-Za-z0-9]{1,31})\s?;"
     r"|&(?:amp|quot|nbsp|lt|gt|apos)(?![\w=])"
 )
+_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
 
 
 def has_markup(line: str) -> bool:
-    """Whether a tag or an entity stands in the line."""
+    """Whether a tag, an entity or an escape stands in the line."""
+    if "\\" in line and _ESCAPE.search(line):
+        return True
     if "<" in line and _TAG.search(line):
         return True
     return "&" in line and any(map(_is_entity, _ENTITY.finditer(line)))
@@ -49,6 +53,7 @@ def _is_entity(match: re.Match[str]) -> bool:
 
 
 def maybe_markup(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Positions where a tag or an entity may begin."""
-    places: npt.NDArray[np.int64] = np.flatnonzero((text == ord("<")) | (text == ord("&")))
+    """Positions where a tag, an entity or an escape may begin."""
+    is_place = (text == ord("<")) | (text == ord("&")) | (text == ord("\\"))
+    places: npt.NDArray[np.int64] = np.flatnonzero(is_place)
     return places

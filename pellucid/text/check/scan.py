@@ -90,7 +90,9 @@ _PATTERNS: dict[Mark, bytes] = {
     "control": rb"[\x01-\x08\x0e-\x1b\x1f\x7f]|\xc2[\x81\x8d\x8f\x90\x9d]",
     # private use; non-characters; interlinear marks, object, replacement character
     "unusual": rb"\xee[\x80-\xbf]|\xef[\x80-\xa3]|\xef\xb7[\x90-\xaf]|\xef\xbf[\xb9-\xbf]"
-    rb"|\xf3[\xb0-\xbf]|\xf4",
+    rb"|\xf3[\xb0-\xbf]|\xf4"
+    # question marks in the place of letters that an encoding lacks, and not in an address
+    rb"|(?<=[A-Za-z])\?(?=[a-z])(?![\w.%-]*=)|\?{2,} \?{2,}",
 }
 _SUBWORDS = re.compile(rb"\xe2\x96\x81|@@(?<=[^\s@]@@)(?=\s)")
 """The marks of sentencepiece (U+2581) and subword-nmt (``wo@@ rd``), which a text has that was cut
@@ -152,7 +154,7 @@ def _mark_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
     leads[[*range(0x20), 0x7F, 0xEE, 0xF3, 0xF4]] = 1
     leads[[ord("\t"), ord("\n")]] = 0
 
-    seconds = np.zeros((5, 256), dtype=np.bool_)
+    seconds = np.zeros((6, 256), dtype=np.bool_)
     seconds[1] = True
 
     # The lead bytes of UTF-8 with the second bytes of the characters in ``_PATTERNS``.
@@ -160,6 +162,7 @@ def _mark_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
         0xC2: [*range(0x80, 0xA0)],
         0xE2: [0x80],
         0xEF: [*range(0x80, 0xA4), 0xB7, 0xBF],
+        ord("?"): [ord("?"), *range(ord("a"), ord("z") + 1)],
     }
 
     for row, (lead, bytes_) in enumerate(following.items(), start=2):
@@ -268,6 +271,10 @@ class SideScan:
     """Whether a line has a letter that could be written apart from its accent."""
     scripts: dict[int, RowSet] = field(default_factory=dict)
     """The lines of each script, by its index in ``SCRIPTS``."""
+    in_quotes: RowSet = field(default_factory=RowSet)
+    """The lines in double quotation marks as CSV writes them, whose own ones are doubled."""
+    doubled_quotes: int = 0
+    """How many of these have own ones, which only CSV doubles."""
 
     @property
     def line_count(self) -> int:
@@ -285,6 +292,8 @@ class SideScan:
             self.has_byte_order_mark,
             self.has_composed,
             {script: rows.below(line_count) for script, rows in self.scripts.items()},
+            self.in_quotes.below(line_count),
+            self.doubled_quotes,
         )
 
     def rows(self, rows: npt.NDArray[np.intp]) -> "SideScan":
@@ -301,7 +310,8 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
     lengths, hashes, traits = Column(np.int32), Column(np.int64), Column(np.uint16)
     problems: dict[LineProblem, RowSet] = {problem: RowSet() for problem in LINE_PROBLEMS}
     scripts: dict[int, RowSet] = {}
-    row = 0
+    in_quotes = RowSet()
+    row = doubled = 0
     has_mark = has_composed = False
 
     with contextlib.ExitStack() as opened:
@@ -324,6 +334,8 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
             hashes.append(part.hashes)
             traits.append(part.traits)
             has_composed |= part.has_composed
+            in_quotes.add(part.in_quotes + row)
+            doubled += part.doubled_quotes
             of_lines = line_scripts(block)
             for script in np.unique(of_lines[of_lines > 0]).tolist():
                 of_script = np.flatnonzero(of_lines == script)
@@ -334,7 +346,8 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
                 break
 
         numbers = lengths.read(), hashes.read(), traits.read()
-        return SideScan(path, *numbers, problems, has_mark, has_composed, scripts)
+        facts = has_mark, has_composed, scripts, in_quotes, doubled
+        return SideScan(path, *numbers, problems, *facts)
 
 
 @dataclass(frozen=True)
@@ -346,6 +359,8 @@ class BlockScan:
     traits: npt.NDArray[np.uint16]
     problems: dict[LineProblem, _Rows]
     has_composed: bool
+    in_quotes: _Rows
+    doubled_quotes: int
 
 
 def scan_block(block: bytes) -> BlockScan:
@@ -395,6 +410,12 @@ def scan_block(block: bytes) -> BlockScan:
     pieces = [found.start() for found in _SUBWORDS.finditer(text)]
     problems["subwords"] = np.unique(np.searchsorted(ends, np.array(pieces, np.int64)))
 
+    is_quote = bytes_ == ord('"')
+    candidates = np.flatnonzero(is_quote[starts] & is_quote[ends - 1] & (ends - starts > 1))
+    inner = {row: lines[row][1:-1].count(b'""') for row in candidates.tolist()}
+    in_quotes = [row for row, pairs in inner.items() if lines[row].count(b'"') == 2 + 2 * pairs]
+    doubled = sum(inner[row] > 0 for row in in_quotes)
+
     # Equal once they are normalized: a duplicate is one in whatever form it is written.
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
     for row, line in forms.normalized.items():
@@ -405,7 +426,8 @@ def scan_block(block: bytes) -> BlockScan:
         ends = np.flatnonzero(bytes_ == _NEWLINE)
         starts = np.concatenate((np.zeros(1, np.int64), ends[:-1] + 1))
     traits = _traits(bytes_, starts, ends)
-    return BlockScan(lengths, hashes, traits, problems, forms.has_composed)
+    quotes = np.array(in_quotes, np.int64), doubled
+    return BlockScan(lengths, hashes, traits, problems, forms.has_composed, *quotes)
 
 
 def _in_ascii(text: bytes) -> bytes:
