@@ -63,8 +63,10 @@ def ablate(
 
     from pellucid.evaluation.metrics import check_lines
     from pellucid.inspection.ablation import ablate as ablate_parts
+    from pellucid.text.config import require_one_side
     from pellucid.text.corpus.lines import read_lines
 
+    require_one_side(str(source), str(reference))
     sources, references = read_lines(source), read_lines(reference)
     # Checked before ``--lines`` cuts both, as files of different lengths are misaligned somewhere.
     check_lines({"sources": sources, "references": references})

@@ -97,9 +97,11 @@ def compare(
     from pellucid.evaluation.compare import compare as compare_lines
     from pellucid.evaluation.evaluate import check_pairs, other_form_problem, warn_of_pairing
     from pellucid.evaluation.scoring import scoring_of
+    from pellucid.text.config import require_one_side
     from pellucid.text.corpus.lines import read_lines
     from pellucid.text.languages import base_code
 
+    require_one_side(str(source), str(reference))
     sources, references = read_lines(source), read_lines(reference)
     check_pairs(sources, references)
 

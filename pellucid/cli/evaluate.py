@@ -483,8 +483,10 @@ def score(
 
     from pellucid.evaluation.metrics import check_lines
     from pellucid.text.check.check import pairing_problem
+    from pellucid.text.config import require_one_side
     from pellucid.text.corpus.lines import read_lines
 
+    require_one_side(source, target)
     sources, targets = read_lines(Path(source)), read_lines(Path(target))
     check_lines({"source lines": sources, "target lines": targets})
     engine = {**engine, "engine": "torch"}

@@ -142,7 +142,10 @@ def distill(
         require_model(model)
     require_texts(source, reference, *(valid or ()))
 
+    from pellucid.text.config import require_one_side
     from pellucid.training.synthesis import Finish
+
+    require_one_side(*(str(each) for each in (source, reference) if each is not None))
 
     translator = open_translator(teacher, search, engine=engine, others=others, figures=False)
     _warn_of_languages(translator, source, out)
@@ -239,7 +242,10 @@ def backtranslate(
     require_model(reverse_bundle)
     require_texts(target_text)
 
+    from pellucid.text.config import require_one_side
     from pellucid.training.synthesis import Finish
+
+    require_one_side(str(target_text))
 
     translator = open_translator(
         reverse_bundle, search, sampling=sampling, engine=engine, figures=False
@@ -311,6 +317,7 @@ def recombine(
       pellucid recombine words.txt --unit character --overlap 3 --out made.txt
     """
     from pellucid.core.errors import DataError, OutputExistsError
+    from pellucid.text.config import require_one_side
     from pellucid.text.corpus.lines import read_lines
     from pellucid.text.corpus.readers import input_exists
     from pellucid.text.corpus.writers import check_output, open_output
@@ -322,6 +329,7 @@ def recombine(
         raise OutputExistsError(
             f"{out} is already there", hint="choose another --out, or remove it"
         )
+    require_one_side(str(source))
     given = [line for line in read_lines(source) if line.strip()]
     wanted = len(given) if lines is None else lines
     made = list(itertools.islice(recombined(given, seed, unit=unit, overlap=overlap), wanted))

@@ -732,6 +732,37 @@ def test_text_that_is_read_is_not_replaced(tiny_run: Path, tmp_path: Path, comma
     assert {name: (tmp_path / name).read_text() for name in texts} == texts
 
 
+@pytest.mark.parametrize("table", ["t.tsv", "t.jsonl"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "score RUN TABLE t.en",
+        "compare RUN RUN t.fr TABLE",
+        "ablate RUN TABLE t.en",
+        "distill RUN TABLE --out out",
+        "distill RUN t.fr --reference TABLE --out out",
+        "backtranslate RUN TABLE --out out",
+        "recombine TABLE --out out",
+    ],
+)
+def test_a_table_of_both_sides_is_not_read_as_the_lines_of_one(
+    tiny_run: Path, tmp_path: Path, command: str, table: str
+):
+    texts = {
+        "t.fr": "le chat\n",
+        "t.en": "the cat\n",
+        "t.tsv": "le chat\tthe cat\n",
+        "t.jsonl": '{"fr": "le chat", "en": "the cat"}\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    words = _with_run(command.replace("TABLE", table), tiny_run)
+    result = pellucid(*words, folder=tmp_path)
+    assert result.code == 65
+    assert f"{table} holds both sides, and one of them is needed" in result.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_output_that_cannot_be_written(tiny_run: Path, tmp_path: Path):
     out = tmp_path / "none" / "out.txt"
     result = pellucid("translate", tiny_run, "-o", out, stdin=b"chat\n")
