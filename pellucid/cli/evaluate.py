@@ -31,7 +31,7 @@ from pellucid.cli.translate import figures
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.evaluation.metrics import METRICS, shown_metrics
 from pellucid.evaluation.tokenizers import TOKENIZERS
-from pellucid.text.corpus.addresses import address_of, plain_stem
+from pellucid.text.corpus.addresses import address_of
 from pellucid.text.corpus.writers import open_output
 
 if TYPE_CHECKING:

@@ -95,14 +95,17 @@ def evaluate(
     is so if every source line is one word, or the letters of one.
 
     ``language`` is that of the references, a code such as ``de``; None takes the translator's.
-    ``bleu_lc_tok`` uses its rules (English ones if it is unknown, and the signature says so). ``tokenize`` is the sacreBLEU tokenizer of
-    ``bleu``; None takes that of the language or of the script (``scoring_of``). ``beam_size``
-    replaces the translator's. ``per_sentence`` also scores each line by itself. Of several
-    translations of a line the first one counts. ``judges`` are models that score the translations,
-    by name; of several references they read the first. Warns where BLEU cannot count, and of
-    references in another form than the translations (``form_problems``). Lines with text but without a reference are left out of the scores, with a
-    warning; of several references the blank ones do not count. ``exact_match`` compares what
-    normalization makes of both sides if the target tokenizer normalizes.
+    ``bleu_lc_tok`` uses its rules (English ones if it is unknown, and the signature says so).
+    ``tokenize`` is the sacreBLEU tokenizer of ``bleu``; None takes that of the language or of the
+    script (``scoring_of``). ``beam_size`` replaces the translator's. ``per_sentence`` also scores
+    each line by itself. Of several translations of a line the first one counts. ``judges`` are
+    models that score the translations, by name; of several references they read the first.
+
+    Warns where BLEU cannot count, of lines that do not belong together, and of references in
+    another form than the translations (``form_problems``). Lines with text but without a reference
+    are left out of the scores, with a warning; of several references the blank ones do not count.
+    ``exact_match`` compares what normalization makes of both sides if the target tokenizer
+    normalizes.
 
     Raises before the first line is translated: DataError if the line counts differ, or no source
     line has text or a reference, ConfigError for a language that is not a code or a beam size out

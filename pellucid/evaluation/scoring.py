@@ -99,8 +99,8 @@ def scoring_of(
     """The rules for these references.
 
     BLEU's tokenizer is ``tokenize`` if it is given, else that of ``language``, else that of the
-    script without spaces that the references have more letters of than words of other scripts. One whose package is missing is
-    replaced by ``char``, with a warning, unless it was given.
+    script without spaces that the references have more letters of than words of other scripts. One
+    whose package is missing is replaced by ``char``, with a warning, unless it was given.
 
     Raises ConfigError for what is not a language code, and as ``check_tokenizer``.
     """
@@ -128,7 +128,10 @@ def scoring_of(
 def _tokenizer_of_script(references: Alternatives) -> TokenizerName:
     lines = references[:: max(1, len(references) // _LOOKED_AT)]
     counts = collections.Counter(
-        match.lastgroup for line in lines for each in line for match in _LETTER_OR_WORD.finditer(each)
+        match.lastgroup
+        for line in lines
+        for each in line
+        for match in _LETTER_OR_WORD.finditer(each)
     )
 
     ideographs = counts["han"] + counts["kana"]

@@ -374,8 +374,8 @@ def require_one_side(*names: str) -> None:
         if file_format(name) != "plain":
             raise DataError(
                 f"{name} holds both sides, and one of them is needed",
-                hint=f"name one of its columns, as in {name}#en, if its first line names them; check,"
-                " train and evaluate also take it alone",
+                hint=f"name one of its columns, as in {name}#en, if its first line names them;"
+                " check, train and evaluate also take it alone",
             )
 
 

@@ -7,7 +7,7 @@ One whose tokens are words learns Chinese sentences by heart, each as a word.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt

@@ -247,7 +247,7 @@ def test_tokenized_references_are_said_and_sacrebleu_is_silent(translator, caplo
 
 
 def test_sources_and_references_that_do_not_belong_together_are_said(translator, caplog):
-    words = "je suis un petit chat qui dort ici".split()
+    words = ["je", "suis", "un", "petit", "chat", "qui", "dort", "ici"]
     lines = [" ".join(words[: 2 + 5 * number % 7]) + f" {number}" for number in range(120)]
     evaluate(translator, lines, lines)
     assert "sources and references" not in caplog.text

@@ -35,8 +35,14 @@ def test_empty_cells_of_a_table_are_no_references(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{0}\tun chat {0}\ta cat {0}", "column 1 of 3 has no letter in any line, and counts as the"),
-        ("un chat {0}\ta cat {0}\t0.9{0}", "column 3 of 3 has no letter in any line, and counts as a"),
+        (
+            "{0}\tun chat {0}\ta cat {0}",
+            "column 1 of 3 has no letter in any line, and counts as the",
+        ),
+        (
+            "un chat {0}\ta cat {0}\t0.9{0}",
+            "column 3 of 3 has no letter in any line, and counts as a",
+        ),
         ("{0}\tone", ""),
         ("un chat {0}\ta cat {0}\t", ""),
         ("un chat {0}\ta cat {0}\tthe cat {0}", ""),

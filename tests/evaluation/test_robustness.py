@@ -57,10 +57,15 @@ def test_capitals_of_a_copy_are_those_of_its_language():
     echo = Echo(evaluated_bundle(), SETTINGS, source_language="tr", target_language="de")
     lines = ["iki ırmak ile bir deniz", "bir il daha var"]
     given = {}
-    echo.translate = lambda texts, *_args, **_kwargs: given.setdefault(len(given), texts) and [
-        dataclasses.replace(each, text=text)
-        for each, text in zip(Translator.translate(echo, texts, split=False), texts, strict=True)
-    ]
+    echo.translate = lambda texts, *_args, **_kwargs: (
+        given.setdefault(len(given), texts)
+        and [
+            dataclasses.replace(each, text=text)
+            for each, text in zip(
+                Translator.translate(echo, texts, split=False), texts, strict=True
+            )
+        ]
+    )
     evaluate_robustness(echo, lines, lines)
     assert "İKİ IRMAK İLE BİR DENİZ" in given[1]
     assert "İki Irmak İle Bir Deniz" in given[2]

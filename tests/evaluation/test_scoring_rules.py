@@ -28,7 +28,10 @@ LAO = ["ມື້ນີ້ຂ້ອຍໄປໂຮງຮຽນ", "ສະບາ�
 KHMER = ["ថ្ងៃនេះខ្ញុំទៅសាលារៀន", "សុខសប្បាយទេ", "សៀវភៅនេះគួរឱ្យចាប់អារម្មណ៍"]
 BURMESE = ["ဒီနေ့ကျွန်တော်ကျောင်းသွားတယ်", "နေကောင်းလား", "ဒီစာအုပ်ကစိတ်ဝင်စားစရာကောင်းတယ်"]
 TIBETAN = ["དེ་རིང་ང་སློབ་གྲྭར་འགྲོ་གི་ཡིན།", "ཁྱེད་རང་སྐུ་གཟུགས་བདེ་པོ་ཡིན་པས།"]
-CHINESE_OF_PROGRAMS = ["在 Kubernetes 集群中部署 Prometheus。", "使用 docker compose 启动 PostgreSQL。"]
+CHINESE_OF_PROGRAMS = [
+    "在 Kubernetes 集群中部署 Prometheus。",
+    "使用 docker compose 启动 PostgreSQL。",
+]
 ENGLISH = ["A dog runs on the beach.", "The 小 shop sells tea and bread.", "Two men talk."]
 
 
@@ -109,7 +112,11 @@ SAID = [f"It's {thing}, isn't it?" for thing in ("red", "new", "late", "open", "
         (SAID, [line.lower() for line in SAID], ["in upper and lower case"]),
         ([line.replace("'", "’") for line in SAID], SAID, ["have ’ where the translations have '"]),
         (SAID, [line.replace("'", "’") for line in SAID], ["have ' where the translations have ’"]),
-        ([f"{line}，" for line in KOREAN * 2], [f"{line}," for line in KOREAN * 2], ["have ， where"]),
+        (
+            [f"{line}，" for line in KOREAN * 2],
+            [f"{line}," for line in KOREAN * 2],
+            ["have ， where"],
+        ),
         (SAID, [line.replace("'", "’") for line in SAID[:3]] + SAID[3:], []),  # some of both
         (SAID[:4], [line.lower() for line in SAID[:4]], []),  # few lines
     ],

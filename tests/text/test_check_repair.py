@@ -73,6 +73,7 @@ def test_all_kinds_of_finding_but_those_said_to_stay_are_gone(tmp_path):
         (GOOD[3] + b" ", GOOD[3].replace(b" ", b"  ") + b"!"),
         (b"the very same", "the\u00a0very same".encode()),
         (b'"a ""word"""', b"ein Wort"),
+        *((f"text number {number} of many".encode(), b"N/A") for number in range(30)),
         (b"x" * 1001, b"y" * 1001),
         (b"short", b"z" * 400),
         (b"a\x1bb\0\ra\r\n", b"c\x0b\r\n"),

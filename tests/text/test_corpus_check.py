@@ -139,6 +139,18 @@ def test_quotation_marks_around_cells_are_found_where_csv_wrote_them(tmp_path, p
     assert found_in(examine(*write(tmp_path, quotations))) == {}
 
 
+def test_a_line_that_stands_beside_many_others_is_found(tmp_path, pairs):
+    """A spreadsheet has N/A for what nobody translated, and pandas nan."""
+    missing = [(source, "N/A") for source, _ in dict(pairs[:30]).items()]
+    diagnosis = examine(*write(tmp_path, [*pairs[30:], *missing]))
+    first = len(pairs) - 30 + 1
+    assert found_in(diagnosis)["frequent"] == list(range(first, first + 10))
+    assert diagnosis.findings["frequent"].target_count == len(missing)
+    few = examine(*write(tmp_path, [*pairs, *missing[:19]]))
+    same = examine(*write(tmp_path, [*pairs, *[("oui", "yes")] * 30]))
+    assert "frequent" not in {**found_in(few), **found_in(same)}
+
+
 def test_a_file_of_both_forms_is_told_and_duplicates_are_found_across_them(tmp_path):
     composed = [(f"Việt Nam số {number} à lớn", f"one {number} two") for number in range(20)]
     spaced = composed[4][0].replace(" ", "\u00a0"), f"\ufeff{composed[4][1]}"

@@ -101,10 +101,11 @@ Kind = Literal[
     "mixed_forms",
     "other_script",
     "quoted",
+    "frequent",
 ]
 
 KEPT_KINDS: frozenset[Kind] = frozenset(
-    ("unusual", "markup", "tab", "subwords", "invisible", "other_script", "quoted")
+    ("unusual", "markup", "tab", "subwords", "invisible", "other_script", "quoted", "frequent")
 )
 """The kinds that ``check --fix`` leaves: they may be intended, or nobody knows what was."""
 
@@ -116,6 +117,9 @@ _MOST_COPIES = 0.5
 _LEAST_DOUBLED, _NEARLY_ALL, _FEWEST_QUOTED = 0.01, 0.95, 20
 """The share of the lines in quotation marks with doubled ones in them, that of all lines in such
 marks, and how many lines are needed to tell by the second."""
+_FREQUENT, _LEAST_FREQUENT = 0.02, 20
+"""The share of the pairs, and their number, from which on one line stands beside too many different
+ones. In six corpora no line has 0.5%."""
 _EDITS_READ = 200
 """Pairs that differ, of which the text is read."""
 _LONGEST_EDIT = 300
@@ -296,7 +300,8 @@ def examine(
 
     findings = [_by_side(problem, *sides) for problem in LINE_PROBLEMS]
     findings += [_marks(*sides), _mixed_forms(*sides), _other_scripts(*sides), _quoted(*sides)]
-    findings += [*_pair_findings(*sides, findings[LINE_PROBLEMS.index("empty")])]
+    empty = findings[LINE_PROBLEMS.index("empty")]
+    findings += [_frequent(*sides, empty.rows), *_pair_findings(*sides, empty)]
 
     if languages is not None:
         findings.append(_in_other_languages(source, target, languages, most_pairs))
@@ -347,7 +352,9 @@ def _is_correction(findings: dict[Kind, Finding], source: Path, target: Path, sh
 
 def pairing_problem(sources: Sequence[str], targets: Sequence[str]) -> str:
     """Why as many lines in memory are no translations of each other; empty if they may be."""
-    scans = scan_pairs(*([text.translate(ONE_LINE) for text in side] for side in (sources, targets)))
+    scans = scan_pairs(
+        *([text.translate(ONE_LINE) for text in side] for side in (sources, targets))
+    )
     sides = [
         SideScan(
             *(Path(), each.lengths, each.hashes, each.traits),
@@ -470,6 +477,24 @@ def _quoted(source: SideScan, target: SideScan) -> Finding:
         is_every = len(side.in_quotes) > _NEARLY_ALL * side.line_count > _FEWEST_QUOTED
         rows.append(side.in_quotes if is_csv or is_every else RowSet())
     return _union("quoted", *rows)
+
+
+def _frequent(source: SideScan, target: SideScan, empty: RowSet) -> Finding:
+    """The lines that stand beside many different ones of the other side, such as N/A and nan, in
+    the first million pairs."""
+    shared = min(source.line_count, target.line_count, _BLOCK)
+    full = np.flatnonzero(~empty.mask(0, shared))
+    least = max(_LEAST_FREQUENT, _FREQUENT * len(full))
+    found = []
+    for own, other in ((source, target), (target, source)):
+        hashes, rows = own.hashes[full], RowSet()
+        values, counts = np.unique(hashes, return_counts=True)
+        for value in values[counts >= least]:
+            same = full[hashes == value]
+            if len(np.unique(other.hashes[same])) >= least:
+                rows.add(same)
+        found.append(rows)
+    return _union("frequent", *found)
 
 
 def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[Finding]:
