@@ -174,7 +174,7 @@ def _warn_of_files(
 ) -> None:
     """Log a warning for each problem of these files; tables have no targets."""
     for source, target in itertools.zip_longest(sources, targets):
-        warn_of_problems(Path(source), target and Path(target), kinds, given)
+        warn_of_problems(Path(source), Path(target) if target else None, kinds, given)
 
 
 def _warn_of_validation(data: DataConfig) -> None:

@@ -28,7 +28,14 @@ from pellucid.core.files import temporary_folder
 from pellucid.core.texts import counted
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
 from pellucid.text.check.rules import far_lengths, repeated_pairs, scan_pairs, usual_log_ratio
-from pellucid.text.check.scan import LINE_PROBLEMS, LONGEST_LINE, LineProblem, SideScan, scan
+from pellucid.text.check.scan import (
+    LINE_PROBLEMS,
+    LONGEST_LINE,
+    BlockScan,
+    LineProblem,
+    SideScan,
+    scan,
+)
 from pellucid.text.check.sides import write_sides
 from pellucid.text.config import PairFormat
 from pellucid.text.corpus.cells import ONE_LINE
@@ -352,21 +359,19 @@ def _is_correction(findings: dict[Kind, Finding], source: Path, target: Path, sh
 
 def pairing_problem(sources: Sequence[str], targets: Sequence[str]) -> str:
     """Why as many lines in memory are no translations of each other; empty if they may be."""
-    scans = scan_pairs(
-        *([text.translate(ONE_LINE) for text in side] for side in (sources, targets))
-    )
-    sides = [
-        SideScan(
-            *(Path(), each.lengths, each.hashes, each.traits),
-            {"empty": RowSet.of(each.problems["empty"])},
-            has_byte_order_mark=False,
-        )
-        for each in scans[:2]
-    ]
+    lines = [[text.translate(ONE_LINE) for text in side] for side in (sources, targets)]
+    source, target, _ = scan_pairs(*lines)
+    sides = _in_memory(source), _in_memory(target)
     slipped = find_misalignment(*sides)
     if are_unrelated(*sides, slipped):
         return UNRELATED
     return "" if slipped is None else _shifted(slipped)
+
+
+def _in_memory(side: BlockScan) -> SideScan:
+    empty = RowSet.of(side.problems["empty"])
+    columns = side.lengths, side.hashes, side.traits
+    return SideScan(Path(), *columns, {"empty": empty}, has_byte_order_mark=False)
 
 
 def _shifted(slipped: Misalignment) -> str:
@@ -470,7 +475,7 @@ def _other_scripts(source: SideScan, target: SideScan) -> Finding:
 def _quoted(source: SideScan, target: SideScan) -> Finding:
     """The lines in quotation marks that a spreadsheet or R wrote around them: of a side with marks
     that only CSV doubles, or nearly all of whose lines have them."""
-    sides, rows = (source, target), []
+    sides, rows = (source, target), list[RowSet]()
     # Both sides were written by the same program.
     is_csv = any(each.doubled_quotes > _LEAST_DOUBLED * len(each.in_quotes) for each in sides)
     for side in sides:

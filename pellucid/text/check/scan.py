@@ -346,8 +346,16 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
                 break
 
         numbers = lengths.read(), hashes.read(), traits.read()
-        facts = has_mark, has_composed, scripts, in_quotes, doubled
-        return SideScan(path, *numbers, problems, *facts)
+        return SideScan(
+            path,
+            *numbers,
+            problems,
+            has_mark,
+            has_composed,
+            scripts,
+            in_quotes,
+            doubled,
+        )
 
 
 @dataclass(frozen=True)
