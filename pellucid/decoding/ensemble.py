@@ -28,7 +28,7 @@ class EnsembleBundle:
     seen_words: SeenWords | None = None
     """The seen words of the first bundle."""
     longest_source: int | None = None
-    """That of the first bundle."""
+    """The bound of the first bundle."""
     unsure_below: None = None
     """Unknown: it was measured for each model alone."""
     quality_points: None = None
