@@ -21,6 +21,7 @@ from pellucid.documents.office_language import OfficeLanguage
 from pellucid.documents.office_paragraphs import (
     PARAGRAPHS,
     Paragraph,
+    Styles,
     value_of,
 )
 from pellucid.documents.office_reader import ParagraphReader
@@ -49,6 +50,13 @@ _EMBEDDED = frozenset(("package", "oleObject", "aFChunk"))
 """Relationships to documents of their own, such as the worksheet of a chart."""
 _NUMBERING = re.compile(rf"{any_letter()}{{3,}}")
 """A word beside the number of a heading, such as "Chapter %1"."""
+_CODE = re.compile(
+    r"(?:source|inline|program) ?(?:code|listing)(?: ?(?:char|block|text))?"
+    r"|code(?: ?(?:char|block|inline|snippet))?|verbatim(?: char)?|html (?:code|sample)"
+    r"|macro(?: ?text)?(?: char)?|tw4winexternal|do_?not_?translate",
+    re.IGNORECASE,
+)
+"""The names of styles for code, as Word, Pandoc and tools of translators have them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,16 +106,17 @@ class OfficeDocument:
                 hint="its name may end as that of another format",
             )
 
-        self._scripts = frozenset(
-            style
-            for name, root in self._roots.items()
-            if parts[name] == "styles"
-            for style in _styles_of_scripts(root)
+        styles = [root for name, root in self._roots.items() if parts[name] == "styles"]
+        self._styles = Styles(
+            frozenset(style for root in styles for style in _styles_of_scripts(root)),
+            frozenset(style for root in styles for style in _styles_of_code(root)),
         )
+        self._computed: dict[str, None] = {}
+        """Words that computed fields show, each once."""
         for name, root in self._roots.items():
             if _has_text(parts[name]):
                 self._read_part(root)
-        self._notes = _left_out(parts, self._roots)
+        self._notes = _left_out(parts, self._roots) + _fields_left_out(self._computed)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -149,9 +158,13 @@ class OfficeDocument:
             texts: Iterable[Paragraph | ShownString | IndexEntry] = (
                 strings_of(element)
                 if names is None
-                else [ParagraphReader(names, self._scripts).read(element)]
+                else [ParagraphReader(names, self._styles).read(element)]
             )
+            if any(self._styles.is_code(each) for each in element if local_name(each) == "pPr"):
+                continue
             for text in texts:
+                if isinstance(text, Paragraph):
+                    self._computed |= dict.fromkeys(text.computed)
                 if (segment := text.segment).has_words:
                     self.segments.append(segment)
                     self._texts.append(text)
@@ -169,6 +182,23 @@ def _styles_of_scripts(root: Element) -> Iterator[str]:
         for each in style.iter("{*}vertAlign"):
             if value_of(each, "val") in ("superscript", "subscript"):
                 yield value_of(style, "styleId")
+
+
+def _styles_of_code(root: Element) -> Iterator[str]:
+    """The names of the styles whose text is code, or is kept from translators."""
+    for style in root.iter("{*}style"):
+        if any(_CODE.fullmatch(value_of(each, "val")) for each in style.iterchildren("{*}name")):
+            yield value_of(style, "styleId")
+
+
+def _fields_left_out(computed: Iterable[str]) -> list[str]:
+    """Return a note on the words that computed fields show, if there are any."""
+    # «Name» is a place for what a letter is merged with.
+    words = [text for text in computed if _NUMBERING.search(text) and not text.startswith("«")]
+    if not words:
+        return []
+    shown = ", ".join(map(repr, words[:3]))
+    return [f"{counted(len(words), 'text')} of computed fields not translated: {shown}"]
 
 
 def _left_out(parts: Mapping[str, str], roots: Mapping[str, Element]) -> list[str]:

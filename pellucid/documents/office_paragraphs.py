@@ -6,9 +6,24 @@ bookmarks, fields) is moved as it is.
 """
 
 import dataclasses
+import re
 
 from pellucid.documents.containers import Element, local_name
 from pellucid.documents.segments import Segment
+
+_TYPOGRAPHY = ("kern", "ligatures", "cntxtAlts")
+"""Properties of letters that stand closer to each other, which no reader takes for a format."""
+_SYMBOLS = {
+    **dict(zip(range(0x41, 0x5B), "ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ", strict=True)),
+    **dict(zip(range(0x61, 0x7B), "αβχδεφγηιϕκλμνοπθρστυϖωξψζ", strict=True)),
+    **dict(zip(b"\x2d\xa0\xa2\xa3\xa5\xae\xb0\xb1", "−€′≤∞→°±", strict=True)),
+    **dict(zip(b"\xb2\xb3\xb4\xb8\xb9\xbb\xd7", "″≥×÷≠≈⋅", strict=True)),
+}
+"""Letters and signs of the font Symbol that are in texts. Source: Unicode's SYMBOL.TXT."""
+_BOXES = {"Wingdings": b"oqrx\xa8\xfd\xfe", "Wingdings 2": b"RST\xa3"}
+"""Boxes to check, by font."""
+_PICTURES = re.compile(r"(?:Wingdings|Webdings|Symbol$|Zapf ?Dingbats|Marlett)", re.IGNORECASE)
+"""Fonts that have no letters of a text."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +50,15 @@ _WORD = ElementNames(
         )
     ),
     dropped=frozenset(("proofErr", "lastRenderedPageBreak")),
-    ignored=frozenset(("lang", "noProof", "rsidR", "rsidRPr", "webHidden")),
+    ignored=frozenset(("lang", "noProof", "rsidR", "rsidRPr", "webHidden", *_TYPOGRAPHY)),
     marks_spaces=True,
 )
 _DRAWING = ElementNames(
     namespace="{http://schemas.openxmlformats.org/drawingml/2006/main}",
     containers=frozenset(),
-    ignored=frozenset(("lang", "altLang", "dirty", "err", "noProof", "smtClean", "smtId")),
+    ignored=frozenset(
+        ("lang", "altLang", "dirty", "err", "noProof", "smtClean", "smtId", *_TYPOGRAPHY)
+    ),
 )
 
 
@@ -57,6 +74,23 @@ _NAMES = tuple(
 )
 PARAGRAPHS = {f"{names.namespace}p": names for names in _NAMES}
 """By the tag of a paragraph: the names of the elements in it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Styles:
+    """The styles that say what a text is."""
+
+    scripts: frozenset[str]
+    """Those that raise or lower it."""
+    code: frozenset[str]
+    """Those of code."""
+
+    def is_code(self, properties: Element) -> bool:
+        """Whether a run or a paragraph with these properties is code, which is not translated."""
+        return any(
+            local_name(each) in ("rStyle", "pStyle") and value_of(each, "val") in self.code
+            for each in properties
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +123,8 @@ class Paragraph:
     alone: dict[int, tuple[Part, ...]]
     bases: dict[int, Element | None]
     """By holder, such as a link: a run with the formatting that most of it has."""
+    computed: list[str]
+    """What its computed fields show."""
 
 
 class Runs:
@@ -124,3 +160,29 @@ def is_property(child: Element, names: ElementNames) -> bool:
 def value_of(element: Element, name: str) -> str:
     """An attribute by its name without a namespace."""
     return next((value for key, value in element.attrib.items() if key.endswith(f"}}{name}")), "")
+
+
+def symbol_of(element: Element) -> str:
+    """The letter or sign that a symbol of Word is; empty for one that is a picture."""
+    return _SYMBOLS.get(_code_of(element), "") if value_of(element, "font") == "Symbol" else ""
+
+
+def is_box(element: Element) -> bool:
+    """Whether a symbol of Word is a box to check."""
+    return _code_of(element) in _BOXES.get(value_of(element, "font"), b"")
+
+
+def _code_of(symbol: Element) -> int:
+    """The place of a symbol in its font; Word adds F000 to it, or not."""
+    found = re.fullmatch(r"(?:F0|00)?([0-9A-F]{2})", value_of(symbol, "char"), re.IGNORECASE)
+    return int(found[1], 16) if found else 0
+
+
+def has_pictures_for_letters(properties: Element) -> bool:
+    """Whether the font of a run has pictures or other letters in the place of letters."""
+    names = {"rFonts": "ascii", "latin": "typeface"}
+    return any(
+        (name := names.get(local_name(each))) is not None
+        and _PICTURES.match(value_of(each, name) or each.get(name, "")) is not None
+        for each in properties
+    )

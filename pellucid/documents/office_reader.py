@@ -11,8 +11,12 @@ from pellucid.documents.office_paragraphs import (
     Paragraph,
     Part,
     Runs,
+    Styles,
     content_of,
+    has_pictures_for_letters,
+    is_box,
     is_property,
+    symbol_of,
     value_of,
 )
 from pellucid.documents.segments import (
@@ -33,12 +37,14 @@ _JOINERS = [["'"], ["’"], ["-"], ["‐"], ["‑"], ["–"], ["·"]]
 """The pieces of signs that make one word of two."""
 _SEEN_BLANKS = frozenset(("u", "strike", "dstrike", "highlight", "shd", "bdr"))
 """The properties of a run that are seen where it has no letter."""
+_ON = frozenset(("1", "true", "on"))
 _UNSEEN = frozenset(("none", "noStrike", "nil", "auto", "false", "0", "off"))
 """The values that take such a property away."""
 _SHOW_TEXT = frozenset(("HYPERLINK", "TOC", "QUOTE", "FORMTEXT"))
 """Fields that show text that people wrote; Word reads their names in upper and lower case."""
 _BREAKS = frozenset(("br", "cr", "tab", "ptab"))
 """The ends of a line, and tabs, which divide columns."""
+_BUTTON = re.compile(r"\s*MACROBUTTON\s+\S+\s+(.*)", re.IGNORECASE | re.DOTALL)
 _COMPUTED = frozenset(("fldSimple", "fld"))
 """Fields that are one element, in Word's text and in drawings."""
 _LINE_END = re.compile(r"[\r\n][\t\r\n ]*")
@@ -47,6 +53,10 @@ _LEAST_BASELINE, _LEAST_POSITION = 10_000, 4
 """The shift that raises or lowers a text, in thousandths of a percent and in half points; a smaller
 one only levels it with what stands beside it."""
 _UNITS = {None: 1, "%": 1000, "pt": 2}
+_SLIGHT = {"spacing": range(-10, 11), "spc": range(-50, 51), "w": range(90, 111)}
+"""Half a point between letters, in twentieths and in hundredths; a tenth of their width."""
+_OF_COMPLEX_SCRIPTS = frozenset(("bCs", "iCs", "szCs"))
+"""Properties that only text of Arabic, Hebrew, Thai and the like has."""
 
 _Item = tuple[str | None, Part]
 """A text with its part, or None with anything else."""
@@ -57,14 +67,14 @@ _Atom = tuple[list[Piece], Element | None]
 class ParagraphReader:
     """Reads one paragraph, and changes nothing in it."""
 
-    def __init__(self, names: ElementNames, scripts: frozenset[str]) -> None:
-        """``scripts``: the styles that raise or lower a text."""
-        self._names, self._scripts = names, scripts
+    def __init__(self, names: ElementNames, styles: Styles) -> None:
+        self._names, self._styles = names, styles
         self._next = 0
         self._ranges = Ranges()
         self._opened: dict[int, Element | Field] = {}
         self._alone_parts: dict[int, tuple[Part, ...]] = {}
         self._bases: dict[int, Element | None] = {}
+        self._computed: list[str] = []
         self._runs = Runs(names)
         self._hidden: frozenset[Element] = frozenset()
         """Runs that are hidden between others: they stay, as they are no part of a sentence."""
@@ -77,7 +87,13 @@ class ParagraphReader:
         pieces = joined(self._merged(self._atoms(list(self._items(paragraph))), OUTERMOST))
         segment = Segment(tuple(pieces))
         return Paragraph(
-            paragraph, self._names, segment, self._opened, self._alone_parts, self._bases
+            paragraph,
+            self._names,
+            segment,
+            self._opened,
+            self._alone_parts,
+            self._bases,
+            self._computed,
         )
 
     def _number(self) -> int:
@@ -112,6 +128,9 @@ class ParagraphReader:
                     yield None, Part(child)
                 continue
 
+            if any(value_of(part, "customMarkFollows") in _ON for part in child):
+                yield None, Part(child)  # the mark of a note, which its run shows behind it
+                continue
             for part in child:
                 kind = local_name(part)
                 if kind in ("rPr", "softHyphen") or kind in self._names.dropped:
@@ -123,7 +142,7 @@ class ParagraphReader:
                         yield _LINE_END.sub(" ", part.text), Part(part, child)
                 elif kind == "noBreakHyphen":
                     yield "\u2011", Part(part, child)
-                elif kind == "ruby" and (text := _base_text(part)):
+                elif text := _base_text(part) if kind == "ruby" else symbol_of(part):
                     yield text, Part(part, child)
                 else:
                     yield None, Part(part, child)
@@ -150,12 +169,19 @@ class ParagraphReader:
         parts = tuple(part for _, part in items)
         if begin is None:
             # What a field shows is computed, such as the number of a page.
-            return [self._alone(parts, _shown(items))]
+            shown = _shown(items)
+            self._computed.append(shown or _button_of(items))
+            return [self._alone(parts, shown)]
         return self._pair(Field(parts[:begin], parts[-1:]), items[begin:-1])
 
     def _atom(self, text: str | None, part: Part, before: str) -> _Atom:
         """The pieces of an item that is no field, behind the text ``before``."""
         if text is not None:
+            properties = None if part.run is None else self._runs.properties_of(part.run)
+            if properties is not None and self._styles.is_code(properties):
+                return [self._alone((part,), text)], part.run
+            if properties is not None and has_pictures_for_letters(properties):
+                return [self._alone((part,))], part.run
             if len(text) > 1 and text.isspace() and self._shows_blanks(part.run):
                 return [self._alone((part,), breaks=before.rstrip().endswith(":"))], part.run
             return [text], part.run
@@ -165,13 +191,16 @@ class ParagraphReader:
 
         name = local_name(part.element)
         text = self._shown_by(part.element) if name in _COMPUTED else ""
-        return [self._alone((part,), text, breaks=name in _BREAKS)], None
+        breaks = name in _BREAKS or (name == "sym" and is_box(part.element))
+        return [self._alone((part,), text, breaks=breaks)], None
 
     def _shown_by(self, field: Element) -> str:
         """Return the text of a computed field that is one element."""
         # In a drawing it holds the text itself, in Word runs.
         texts = field.iterchildren(f"{self._names.namespace}t")
-        return _shown(list(self._items(field))) or "".join(each.text or "" for each in texts)
+        shown = _shown(list(self._items(field))) or "".join(each.text or "" for each in texts)
+        self._computed.append(shown)
+        return shown
 
     def _pair(self, opened: Element | Field, items: Sequence[_Item]) -> list[Piece]:
         """A pair of marks that stands for ``opened``, around the pieces of items."""
@@ -251,7 +280,9 @@ class ParagraphReader:
         return own not in (left, right) and own is not None and own[1] != "script"
 
     def _commonest(self, atoms: Sequence[_Atom]) -> Element | None:
-        """The first run with the formatting that most characters have; None without any run."""
+        """The first run with the formatting that most characters have; None without any run. One
+        that is seen in the spaces around it, such as a line below, is so only without another.
+        """
         sizes: dict[bytes, int] = {}
         runs: dict[bytes, Element] = {}
         for pieces, run in atoms:
@@ -262,8 +293,11 @@ class ParagraphReader:
             sizes[key] = sizes.get(key, 0) + size
             runs.setdefault(key, run)
 
+        def rank(key: bytes) -> tuple[bool, int]:
+            return sizes[key] > 0 and not self._shows_blanks(runs[key]), sizes[key]
+
         # Of equals the first, so that a file is read the same way every time.
-        return runs[max(sizes, key=lambda key: sizes[key])] if sizes else None
+        return runs[max(sizes, key=rank)] if sizes else None
 
     def _kind(self, run: Element) -> Kind:
         """Return the role of a run's text in a sentence: raised, lowered, or in another format."""
@@ -277,7 +311,7 @@ class ParagraphReader:
             is_raised = name == "vertAlign" and value in ("superscript", "subscript")
             if is_raised or (name == "position" and _is_far(value, _LEAST_POSITION)):
                 return "script"
-            if name == "rStyle" and value in self._scripts:
+            if name == "rStyle" and value in self._styles.scripts:
                 return "script"
         return "format"
 
@@ -300,13 +334,19 @@ class ParagraphReader:
         if properties is None:
             return b""
         ignored = self._names.ignored
+        if not {"rtl", "cs"} & {local_name(child) for child in properties}:
+            ignored |= _OF_COMPLEX_SCRIPTS
         attributes = sorted(
-            f"{name}={value}" for name, value in properties.attrib.items() if name not in ignored
+            f"{name}={value}"
+            for name, value in properties.attrib.items()
+            if name not in ignored and not _is_slight(name, value)
         )
         children = sorted(
-            "".join(f"{each.tag}{sorted(each.attrib.items())}" for each in child.iter())
+            "".join(f"{each.tag}{_seen_attributes(each)}" for each in child.iter())
             for child in properties
-            if local_name(child) not in ignored
+            if (name := local_name(child)) not in ignored
+            and not _is_slight(name, value_of(child, "val"))
+            and (name != "rFonts" or _seen_attributes(child))
         )
         return "\n".join([*attributes, *children]).encode()
 
@@ -317,6 +357,19 @@ def _is_far(shift: str, least: int) -> bool:
     return found is not None and float(found[1]) * _UNITS[found[2]] >= least
 
 
+def _seen_attributes(child: Element) -> list[tuple[str, str]]:
+    """The attributes of a property, without the side from which Word takes signs of either."""
+    return sorted(each for each in child.attrib.items() if not each[0].endswith("}hint"))
+
+
+def _is_slight(name: str, value: str) -> bool:
+    """Whether a property spaces or widens letters by so little that nobody sees it, as programs do
+    that convert a page: they would divide every word.
+    """
+    slight = _SLIGHT.get(name)
+    return slight is not None and bool(re.fullmatch(r"-?\d{1,4}", value)) and int(value) in slight
+
+
 def _shows_text(instruction: str) -> bool:
     """Whether a field shows text that people wrote, and nothing that is computed."""
     name = instruction.split(maxsplit=1)[:1]
@@ -324,8 +377,32 @@ def _shows_text(instruction: str) -> bool:
 
 
 def _shown(items: Sequence[_Item]) -> str:
-    """Return the text of a computed field, which is read as a word: the 1 of "Figure 1"."""
-    return "".join(text for text, _ in items if text is not None)
+    """Return the text of a computed field, which is read as a word: the 1 of "Figure 1". What the
+    fields in its instruction show is none of it.
+    """
+    shown: list[str] = []
+    instructions: list[bool] = []
+    hidden = 0
+    for text, part in items:
+        kind = value_of(part.element, "fldCharType")
+        if kind == "begin":
+            instructions.append(True)
+            hidden += 1
+        elif kind in ("separate", "end") and instructions:
+            hidden -= instructions.pop()
+            if kind == "separate":
+                instructions.append(False)
+        elif text is not None and not hidden:
+            shown.append(text)
+    return "".join(shown)
+
+
+def _button_of(items: Sequence[_Item]) -> str:
+    """Return the words that a field shows in its instruction, such as "Type a name here"."""
+    parts = (part.element for _, part in items)
+    text = "".join(each.text or "" for each in parts if local_name(each) == "instrText")
+    found = _BUTTON.match(text)
+    return found[1].strip() if found is not None else ""
 
 
 def _base_text(ruby: Element) -> str:

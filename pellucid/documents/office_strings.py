@@ -27,7 +27,12 @@ _VML = "{urn:schemas-microsoft-com:vml}"
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}|\w:\\.*|\w+:\S*")
 _ENTRY = re.compile(r"\s*(?:XE|TC)\s", re.IGNORECASE)
 """A field that is an entry of an index or of a table of contents."""
+_LINK = re.compile(r"\s*HYPERLINK\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\s*\w+\s+[\"“”„]((?:[^\"“”\\]|\\.)*)[\"“”]", re.DOTALL)
+_TIP = re.compile(
+    r"\s*HYPERLINK\b(?:[^\"]|\"[^\"]*\")*?\\o\s+\"((?:[^\"\\]|\\.)*)\"", re.IGNORECASE | re.DOTALL
+)
+"""What a link in Word's older way shows."""
 _LEVELS = re.compile(r"(?<!\\):")
 """The sign between an entry of an index and those below it."""
 
@@ -55,7 +60,9 @@ class ShownString:
 
 @dataclasses.dataclass
 class IndexEntry:
-    """The words of a field that is an entry of an index; its levels are texts by themselves."""
+    """The words of a field: of an entry of an index, whose levels are texts by themselves, or those
+    that a link shows.
+    """
 
     element: Element
     parts: list[Element]
@@ -63,13 +70,14 @@ class IndexEntry:
     start: int
     end: int
     """The place of the words in the instruction."""
+    has_levels: bool = True
 
     @property
     def segment(self) -> Segment:
         """The words, with a mark for the end of each level."""
         words = "".join(part.text or "" for part in self.parts)[self.start : self.end]
         pieces: list[Piece] = []
-        for number, level in enumerate(_LEVELS.split(words)):
+        for number, level in enumerate(_LEVELS.split(words) if self.has_levels else [words]):
             if number:
                 pieces.append(Alone(number - 1, breaks=True))
             pieces.append(re.sub(r"\\(.)", r"\1", level))
@@ -77,8 +85,9 @@ class IndexEntry:
 
     def write(self, segment: Segment) -> None:
         """Write other words, in the element in which they begin."""
+        special = r'[\\":“”]' if self.has_levels else r'[\\"]'
         words = "".join(
-            re.sub(r'[\\":“”]', r"\\\g<0>", piece) if isinstance(piece, str) else ":"
+            re.sub(special, r"\\\g<0>", piece) if isinstance(piece, str) else ":"
             for piece in segment.pieces
         )
         at = 0
@@ -99,7 +108,9 @@ def strings_of(element: Element) -> Iterator[ShownString | IndexEntry]:
             yield ShownString(element, attribute)
     if _is_chart_text(element):
         yield ShownString(element)
-    if name == "instrText" and _ENTRY.match(element.text or ""):
+    if name == "instrText" and (
+        _ENTRY.match(element.text or "") or _LINK.match(element.text or "")
+    ):
         yield from _entry_of(element)
 
 
@@ -113,7 +124,7 @@ def _attributes_of(element: Element, name: str) -> Iterator[str]:
 
 
 def _entry_of(element: Element) -> Iterator[IndexEntry]:
-    """The entry of an index whose instruction begins in an element; Word divides it among runs."""
+    """The words of the instruction that begins in an element; Word divides it among runs."""
     parts = [element]
     for run in element.getparent().itersiblings():
         found = [each for each in run if local_name(each) in ("instrText", "fldChar")]
@@ -121,9 +132,11 @@ def _entry_of(element: Element) -> Iterator[IndexEntry]:
             break
         parts += found
 
-    quoted = _QUOTED.match("".join(part.text or "" for part in parts))
+    instruction = "".join(part.text or "" for part in parts)
+    is_entry = _ENTRY.match(element.text or "") is not None
+    quoted = (_QUOTED if is_entry else _TIP).match(instruction)
     if quoted is not None:
-        yield IndexEntry(element, parts, *quoted.span(1))
+        yield IndexEntry(element, parts, *quoted.span(1), is_entry)
 
 
 def left_out_entries(root: Element) -> int:

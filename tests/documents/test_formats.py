@@ -327,6 +327,123 @@ def test_a_range_that_begins_or_ends_within_a_link_begins_before_it_ends(side: i
     assert 0 < found.index(start) < found.index(end)
 
 
+def runs_of(*parts: tuple[str, str]) -> str:
+    """A paragraph of texts, each with the properties of its run."""
+    return (
+        "<w:p>"
+        + "".join(run(text).replace("<w:t", f"<w:rPr>{has}</w:rPr><w:t", 1) for text, has in parts)
+        + "</w:p>"
+    )
+
+
+def field(instruction: str, shown: str = "") -> str:
+    """A field of Word, around runs."""
+    sides = [
+        f'<w:r><w:fldChar w:fldCharType="{side}"/></w:r>' for side in ("begin", "separate", "end")
+    ]
+    begin, separate, end = sides
+    told = f'<w:r><w:instrText xml:space="preserve">{instruction}</w:instrText></w:r>'
+    return f"{begin}{told}{separate}{shown}{end}"
+
+
+def written_docx(body: str, **parts: str) -> tuple[str, Swapping, Counts]:
+    """The body of a translated docx, with what the stand-in has seen and the notes."""
+    data, stand_in, counts = io.BytesIO(docx_of(body)), Swapping(), Counts()
+    if parts:
+        with zipfile.ZipFile(data, "a") as archive:
+            related = relations(*((kind, f"{kind}.xml") for kind in parts))
+            archive.writestr("word/_rels/document.xml.rels", related)
+            for kind, content in parts.items():
+                archive.writestr(f"word/{kind}.xml", content)
+    written = translate_document(data.getvalue(), stand_in, "a.docx", counts=counts)
+    return body_of(written), stand_in, counts
+
+
+def test_a_line_below_words_goes_below_no_space_beside_them():
+    """Most of the letters have it, and the spaces around them had it too."""
+    line = '<w:u w:val="single"/>'
+    found, _, _ = written_docx(runs_of(("by a ", ""), ("Ann Lee old cat", line), (" now", "")))
+    assert '<w:t xml:space="preserve">lEE aNN CAT OLD</w:t>' in found
+    assert not re.search(r"<w:u [^>]*/></w:rPr><w:t [^>]*>(?: |[^<]* </w:t>)", found)
+
+
+@pytest.mark.parametrize(
+    "format",
+    [
+        '<w:rFonts w:hint="eastAsia"/>',
+        '<w:szCs w:val="24"/><w:bCs/>',
+        '<w:spacing w:val="-2"/><w:w w:val="105"/>',
+        '<w:kern w:val="0"/>',
+    ],
+)
+def test_a_format_that_nobody_sees_divides_no_text(format: str):
+    """Word and programs that convert a page write such within words."""
+    found, _, _ = written_docx(runs_of(("re", ""), ("d ho", format), ("use", "")))
+    assert re.sub("<[^>]*>", "", found) == "HOUSE RED"
+    assert found.count("<w:r>") == 1
+    seen, _, _ = written_docx(runs_of(("re", ""), ("d ho", '<w:spacing w:val="60"/>'), ("use", "")))
+    assert seen.count("<w:r>") > 1
+
+
+def test_symbols_of_word_are_read_as_the_letters_that_they_are():
+    """The temperature was read as 20C; a box to check began no text."""
+    symbol = '<w:r><w:sym w:font="{}" w:char="{}"/></w:r>'
+    degree, alpha = symbol.format("Symbol", "F0B0"), symbol.format("Symbol", "0061")
+    box = symbol.format("Wingdings", "F0A8")
+    body = f"<w:p>{run('at 20')}{degree}{run('C an ')}{alpha}{run('-helix')}</w:p>"
+    _, seen, _ = written_docx(f"{body}<w:p>{run('red house ')}{box}{run(' old cat')}</w:p>")
+    assert sorted(seen.seen) == ["at 20°C an α-helix", "old cat", "red house"]
+
+
+def test_letters_of_a_font_of_pictures_stay():
+    smile = '<w:rFonts w:ascii="Wingdings"/>'
+    found, seen, _ = written_docx(runs_of(("red house ", ""), ("J", smile)))
+    assert seen.seen == ["red house"]
+    assert ">J</w:t>" in found
+
+
+def test_the_own_mark_of_a_note_stays_in_the_run_of_its_reference():
+    mark = '<w:r><w:footnoteReference w:customMarkFollows="1" w:id="3"/><w:t>a</w:t></w:r>'
+    found, seen, _ = written_docx(f"<w:p>{run('red house')}{mark}{run(' stands')}</w:p>")
+    assert mark in found
+    assert seen.seen == ["red house stands"]
+
+
+def test_code_by_its_style_is_not_translated():
+    """As Pandoc and Word name the styles of code."""
+    styles = "".join(
+        f'<w:style w:styleId="{key}"><w:name w:val="{name}"/></w:style>'
+        for key, name in {"A": "Source Code", "B": "Verbatim Char", "C": "Dress code"}.items()
+    )
+    listing = f'<w:p><w:pPr><w:pStyle w:val="A"/></w:pPr>{run("print house")}</w:p>'
+    words = runs_of(("red ", ""), ("git pull", '<w:rStyle w:val="B"/>'), (" house", ""))
+    found, _, _ = written_docx(
+        listing + words + listing.replace('"A"', '"C"'),
+        styles=f'<w:styles xmlns:w="{_TRANSITIONAL}">{styles}</w:styles>',
+    )
+    assert found.startswith(listing)
+    assert '<w:rStyle w:val="B"/></w:rPr><w:t xml:space="preserve">git pull</w:t>' in found
+    assert "HOUSE PRINT" in found
+
+
+def test_what_computed_fields_show_is_read_without_what_their_instruction_does_and_told():
+    inner = field(" MERGEFIELD Sex ", run("M"))
+    begin, rest = field(" IF ", run("Dear Sir")).split("</w:instrText></w:r>", 1)
+    nested = f"{begin}</w:instrText></w:r>{inner}{rest}"
+    button = field(" MACROBUTTON No [your name] ")
+    name = field(" MERGEFIELD Name ", run("«Name»"))
+    _, seen, counts = written_docx(f"<w:p>{nested}{run(', we write ')}{name}{button}</w:p>")
+    assert seen.seen[0] == "Dear Sir, we write «Name»"
+    assert counts.notes == ["2 texts of computed fields not translated: 'Dear Sir', '[your name]'"]
+
+
+def test_what_a_link_in_the_older_way_shows_is_translated():
+    link = field(' HYPERLINK "https://example.org" \\o "red house: old" ', run("old cat"))
+    found, _, _ = written_docx(f"<w:p>{link}</w:p>")
+    assert ' HYPERLINK "https://example.org" \\o "HOUSE RED: OLD" ' in found
+    assert run("CAT OLD") in found
+
+
 def test_a_bookmark_of_odt_begins_before_it_ends():
     document = odfdo.Document("text")
     document.body.clear()
