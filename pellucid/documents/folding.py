@@ -52,6 +52,8 @@ _NUMBER = re.compile(
 )
 """A number, an amount, a date, a range or the number of a telephone."""
 _STOPS = re.compile(r"[.,;:!?…。、，！？：；]+")
+_DECIMALS = re.compile(r"[.,]\d{1,3}")
+"""The decimals or thousands of a number: the ".50" of a price."""
 _JOINER = re.compile(r"['’ʼ&/@_·+‐‑–—-]")
 """A sign that makes one word of two: don't, 1859–1930."""
 _UNIT = re.compile(r"\s?[%‰°$€£¥₹]")
@@ -257,8 +259,9 @@ class Folded:
             left = last_character(done) or before
             right = first_character(waiting) or after
             joins = _JOINER.fullmatch(item.text) and is_of_word(left) and is_of_word(right)
+            joins = joins or (left.isdecimal() and _DECIMALS.fullmatch(item.text))
             if joins and item.kind in ("format", "span") and not item.has_break:
-                done.append(item)  # a letter of the word, although in another format
+                done.append(item)  # of the word or the number, although in another format
             elif not item.is_fixed:
                 if touch(done, item):
                     done.append(self._new_mark((), breaks=True))

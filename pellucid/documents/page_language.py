@@ -19,6 +19,9 @@ def is_foreign(
 ) -> bool:
     """Whether an element holds a phrase in another language than the model reads, as far as that
     is known."""
+    written = [(value or "").lower() for name, value in attributes if name in _LANGUAGE]
+    if any("-fonipa" in code for code in written):
+        return True  # a pronunciation in the International Phonetic Alphabet
     if tag not in _PHRASES or not (languages.source and languages.target):
         return False
     codes = [value for name, value in attributes if name in _LANGUAGE and value]

@@ -185,7 +185,12 @@ FORMS = (
         "${name}",
         "braces",
     ),
-    Form("Symfony, Windows", r"%[A-Za-z_]\w{1,60}%(?![\w%])", "%name%", "program"),
+    Form(
+        "Symfony, Windows, Mailgun",
+        r"%[A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{0,40}){0,4}%(?![\w%])",
+        "%name%",
+        "program",
+    ),
     Form("WordPress", r"%(?<!%%)%[A-Za-z_]\w{1,60}%%(?![\w%])", "%%title%%", "program"),
     # "%sold", "%lufiles" and "%limin" are one of C and a word; "50 %igen" and "%ages" are none.
     Form(

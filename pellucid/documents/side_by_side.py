@@ -137,6 +137,9 @@ def neighbors(items: Sequence[Item]) -> list[Item] | None:
 
 _SEPARATE = frozenset(("label", "badge"))
 """Kinds with a text of their own."""
+_BOXES = _SEPARATE | {"span", "format"}
+"""Kinds that a page may set apart; formats only beside another kind."""
+_ENDS = (".", "!", "?", "%", "€", "$", "£", ")")
 
 
 def badge_at(items: Sequence[Item], number: int) -> Pair | None:
@@ -189,12 +192,15 @@ def _is_divided(left: Item, between: str, right: Item) -> bool:
     if kinds <= _SEPARATE:
         return True
 
-    # Boxes of a page that touch: "Red houseBlue car".
+    # Boxes of a page that touch: "Red houseBlue car", "From 10 €Read more".
     before, after = text_of(left)[-2:], text_of(right)[:1]
     is_joint = (
         before[-1:].islower() and len(before) > 1 and (after.isupper() or after.isdigit())
-    ) or (before[-1:] in (".", "!", "?") and after.isupper())
-    return kinds <= _SEPARATE | {"span"} and not between and is_joint
+    ) or (before[-1:] in _ENDS and after.isupper())
+    is_short = " " not in text_of(left).strip() and " " not in text_of(right).strip()
+    if "format" in kinds and is_short:
+        return False  # a name in two formats
+    return kinds <= _BOXES and kinds != {"format"} and not between and is_joint
 
 
 def touch(done: Sequence[Item], item: Pair) -> bool:
