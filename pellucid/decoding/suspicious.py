@@ -21,6 +21,7 @@ from pellucid.core.texts import counted
 from pellucid.decoding.result import Translation
 from pellucid.decoding.warnings import KINDS, TranslationWarning, WarningKind, kinds_of
 from pellucid.text.languages import code_problem, leading_code
+from pellucid.text.scripts import SPACELESS_LETTER
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import BYTE, Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer, reads_code
@@ -160,7 +161,12 @@ def source_warnings(
         has_bytes = tokenizer.kind in ("bpe", "unigram")
         spelled = _spelled_in_bytes(tokenizer.tokens(ids)) if has_bytes else ""
         letters = [each for each in spelled if each.isalpha()]
-        signs = [each for each in spelled if not each.isascii() and _is_sign(each)]
+        # Of words with spaces between them "unseen" names those that it does not know.
+        signs = [
+            each
+            for each in spelled
+            if SPACELESS_LETTER.match(each) or (not each.isascii() and _is_sign(each))
+        ]
         signs += [] if seen is None else seen.rare_signs(text[:MOST_CHARACTERS])
         if len(letters) > _SPELLED_SHARE * sum(map(str.isalpha, text)):
             message = f"the model hardly knows the script of {_named(letters)}"

@@ -32,6 +32,7 @@ from pellucid.text.languages import UNKNOWN, base_code
 _PAIRS = frozenset(("g", "mrk", "pc"))
 _OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))
 """States in which what stands in a target is no translation yet."""
+_LOCKED = frozenset(("locked", "true"))
 
 
 class XliffDocument:
@@ -181,6 +182,8 @@ class XliffDocument:
         """Whether it waits for a translation, and may have one."""
         holders = [unit, *unit.iterancestors()]
         answer = next((each.get("translate") for each in holders if each.get("translate")), "yes")
+        if _is_locked(unit):
+            return False
         target = _child(unit, "target")
         is_empty = target is None or not "".join(target.itertext()).strip()
         state = (
@@ -192,6 +195,16 @@ class XliffDocument:
         has_state = state is not None and state != ""
         waits = is_empty or (has_state and state in _OLD_STATES)
         return answer != "no" and not is_approved and waits
+
+
+def _is_locked(unit: Element) -> bool:
+    """Whether a program for translators keeps it from changes: Trados, memoQ, Phrase. Of Trados all
+    the sentences of the unit must be locked.
+    """
+    if any(key.endswith("}locked") and value in _LOCKED for key, value in unit.attrib.items()):
+        return True
+    sentences = list(unit.iterfind("{http://sdl.com/FileTypes/SdlXliff/1.0}seg-defs/{*}seg"))
+    return bool(sentences) and all(each.get("locked") in _LOCKED for each in sentences)
 
 
 def _child(unit: Element, name: str) -> Element | None:

@@ -180,7 +180,8 @@ class ParagraphReader:
             properties = None if part.run is None else self._runs.properties_of(part.run)
             if properties is not None and self._styles.is_code(properties):
                 return [self._alone((part,), text)], part.run
-            if properties is not None and has_pictures_for_letters(properties):
+            has_letters = any(map(str.isalnum, text))
+            if properties is not None and has_letters and has_pictures_for_letters(properties):
                 return [self._alone((part,))], part.run
             if len(text) > 1 and text.isspace() and self._shows_blanks(part.run):
                 return [self._alone((part,), breaks=before.rstrip().endswith(":"))], part.run

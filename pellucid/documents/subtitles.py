@@ -13,6 +13,7 @@ from pellucid.documents.guessed_text import GuessedText
 from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import Segment, check_count
 from pellucid.text.scripts import CHINESE_OR_JAPANESE, any_letter, ends_wide
+from pellucid.text.splitting import split_sentences
 
 _ARROW = "-->"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -115,6 +116,7 @@ class SubtitleDocument:
         subtitle.
         """
         self._file = GuessedText(data, what, language)
+        self._language = language
         self.notes = self._file.notes
         text = self._file.text
         self._kind = "vtt" if kind == "srt" and text.startswith("WEBVTT") else kind
@@ -252,7 +254,8 @@ class SubtitleDocument:
             return
 
         # Two speakers are two sentences, as are speech, song, sounds and what is in another size or
-        # font: the lines of each stay apart. So do empty lines, which raise a text.
+        # font: the lines of each stay apart. So do empty lines, which raise a text, and lines that
+        # are sentences.
         groups: list[list[str]] = []
         for line in lines:
             if (
@@ -262,6 +265,7 @@ class SubtitleDocument:
                 or _is_sound(line)
                 or _is_sound(groups[-1][-1])
                 or not (_shown(line) and _shown(groups[-1][-1]))
+                or _begins_sentence(_shown(line), _shown(groups[-1][-1]), self._language)
                 or (self._kind == "ass" and _OTHER_STYLE.match(line))
             ):
                 groups.append([])
@@ -281,6 +285,9 @@ class SubtitleDocument:
         self._texts.append(text)
         self._lines.append(groups)
         self.segments.append(text.segment)
+
+
+_STOPPED = re.compile(r"[.!?…。！？]\W*$")
 
 
 def _with_signs(found: re.Match[str]) -> str:
@@ -304,6 +311,14 @@ def _begins_speech(line: str) -> bool:
     is_named = bool(colon) and name.isupper() and len(name) <= _LONGEST_NAME
     is_sign = text.startswith(("-", "–", "—", "‐", ">>", *_NOTES))
     return is_sign or is_named or _VOICE.match(line) is not None
+
+
+def _begins_sentence(line: str, before: str, language: str) -> bool:
+    """Whether a sentence ends with the line before, and the next one begins."""
+    if not _STOPPED.search(before):
+        return False
+    sentences = split_sentences(f"{before} {line}", language)
+    return any(each.start == len(before) + 1 for each in sentences)
 
 
 def _ends_song(line: str) -> bool:

@@ -230,6 +230,7 @@ def test_a_script_that_is_spelled_in_bytes_is_said_and_a_rare_letter_is_not():
         ("le § et le ¶, le §", "“§”, “¶”"),
         ("quoi ? “", "““”"),
         ("5 m² ½", "“²”, “½”"),
+        ("je vois un chat ici 猫", "“猫”"),
     ],
 )
 def test_a_sign_that_is_spelled_in_several_bytes_is_named(text: str, signs: str):

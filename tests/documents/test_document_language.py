@@ -124,6 +124,7 @@ def test_a_page_says_the_direction_of_its_text(source: str, target: str, wanted:
         ('<p>a <i lang="fr">b c</i></p>', '<p>A <i lang="fr">b c</i></p>'),
         ('<a lang="en-GB" title="e f">a b</a>', '<a lang="en-GB" title="e f">a b</a>'),
         ('<em lang="la" translate="yes">a b</em>', '<em lang="la" translate="yes">B A</em>'),
+        ('<span lang="fr-fonipa">a b</span>', '<span lang="fr-fonipa">a b</span>'),
         ('<span lang="EN-US">a b</span>', '<span lang="EN-US">B A</span>'),
         ('<p lang="de" translate="no">a b</p>', '<p lang="de" translate="no">a b</p>'),
         ('<code lang="de">a b</code>', '<code lang="de">a b</code>'),

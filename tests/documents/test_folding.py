@@ -271,6 +271,9 @@ def test_words_are_words_with_their_marks_and_in_every_script(source: str, read:
             ["Red house", "edit"],
         ),
         ("Red house<sup>now with more</sup>", ["Red house", "now with more"]),
+        ("<span>From 10 €</span><span>Read more</span>", ["From 10 €", "Read more"]),
+        ("<b>Price</b><span>Free of charge</span>", ["Price", "Free of charge"]),
+        ("<b>Pay</b><span>Pal</span>", ["PayPal"]),
     ],
 )
 def test_neighbors_are_as_many_texts(source: str, found: list[str]):
@@ -329,6 +332,7 @@ def test_a_large_first_letter_is_part_of_its_word(source: str, found: str):
         ("don<i>’</i>t go from 1859<b>–</b>1930", "don’t go from 1859–1930"),
         ("<i>Anne</i><b>-</b>Marie and rock<span>&amp;</span>roll", "Anne-Marie and rock&roll"),
         ("it costs 5<b>€</b> or 5 <b>%</b> now", "it costs 5€ or 5 % now"),
+        ("it costs 5<b>.50</b>, 12<span>,000</span> now", "it costs 5.50, 12,000 now"),
         ("red houses <b>&amp;</b> old cats", "red houses & old cats"),
         ("red houses<b>*</b> and<sup>†</sup> cats", "red houses and cats"),
     ],

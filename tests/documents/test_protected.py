@@ -250,6 +250,7 @@ def test_a_placeholder_is_seen_whole(kept: str):
         ("$1 moved $2 to $3", ["$1", "$2", "$3"]),
         ("$2 of $1", ["$2", "$1"]),
         ("%1 of %2", ["%1", "%2"]),
+        ("%recipient.first_name% has 5%.of it", ["%recipient.first_name%"]),
         ("%2 of %1", ["%2", "%1"]),
         ("on %d.%-m.2024 %-H", ["%d.%-m", "%-H"]),
         ("Version 5 %-d of %s", ["%-d", "%s"]),

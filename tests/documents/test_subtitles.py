@@ -176,6 +176,20 @@ def test_speech_and_song_keep_their_lines(text: str, found: str):
     assert translated(HEAD + text, "a.srt") == HEAD + found
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Go!\nthe red house here stands alone", "gO!\nRED THE HERE HOUSE ALONE STANDS"),
+        ("Well...\n...red house there now", "wELL...\n... RED THERE HOUSE NOW"),
+        ("<i>Now?\nIn the red house there.</i>", "<i>nOW?\nTHE iN HOUSE RED THERE.</i>"),
+        # an abbreviation ends no sentence
+        ("Mr.\nAnn Lee was there", "mR. lEE aNN\nTHERE WAS"),
+    ],
+)
+def test_lines_that_are_sentences_stay_apart(text: str, found: str):
+    assert translated(f"{HEAD}{text}\n", "a.srt") == f"{HEAD}{found}\n"
+
+
 def test_each_speaker_keeps_the_lines_of_a_subtitle():
     """Words change places within what one of them says, and not between two."""
     found = translated(HEAD + "- red house here\nnow old\n- a small cat\n", "a.srt")

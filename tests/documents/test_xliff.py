@@ -93,6 +93,23 @@ def test_keys_of_texts_get_no_target():
     assert counts.notes == ["1 value left that nobody reads, such as user.login.title"]
 
 
+@pytest.mark.parametrize(
+    ("attribute", "inside", "is_kept"),
+    [
+        (' xmlns:m="http://www.memsource.com/mxlf/2.0" m:locked="true"', "", True),
+        (' xmlns:m="http://www.memsource.com/mxlf/2.0" m:locked="false"', "", False),
+        (' xmlns:mq="MQXliff" mq:locked="locked"', "", True),
+        ("", '<s:seg-defs xmlns:s="{}"><s:seg id="1" locked="true"/></s:seg-defs>', True),
+        ("", '<s:seg-defs xmlns:s="{}"><s:seg id="1" conf="Draft"/></s:seg-defs>', False),
+    ],
+)
+def test_what_a_program_of_translators_locks_stays(attribute: str, inside: str, is_kept: bool):
+    definitions = inside.format("http://sdl.com/FileTypes/SdlXliff/1.0")
+    source = XLIFF_1.replace(' id="1"', f' id="1"{attribute}')
+    source = source.replace("</trans-unit>", f"{definitions}</trans-unit>")
+    assert (translated(source, "a.xlf") == source) is is_kept
+
+
 @pytest.mark.parametrize("source", ["E_xit", "/month", "true"])
 def test_words_that_are_values_elsewhere_get_a_target(source: str):
     written = XLIFF_1.replace("red", source).encode()

@@ -5,7 +5,7 @@ import { normalizer } from "./normalization.js";
 const WORD = /[\p{L}\p{Nl}\p{No}][\p{L}\p{N}\p{M}_]*/gu;
 const SIGN = /^[\p{P}\p{S}]$/u;
 // Thai, Lao, Burmese, Khmer, Chinese and Japanese have no spaces between words
-const SPACELESS = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]/u;
+export const SPACELESS = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]/u;
 
 /** Words without case; null where the model was made without them. */
 export function openSeenWords(description) {

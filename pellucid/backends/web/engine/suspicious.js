@@ -1,5 +1,6 @@
 // Why a translation should not be trusted, by the rules of pellucid/decoding/suspicious.py.
 
+import { SPACELESS } from "./seen_words.js";
 import { isBlank, SPACE, SPACES } from "./tokenizers.js";
 
 const UNK = "[UNK]";
@@ -22,7 +23,8 @@ const LETTER = /\p{L}/u;
 const LETTERS = /\p{L}/gu;
 const BROKEN = "\ufffd";
 const QUOTED = /“([^”]*)”/g;
-const SIGNS = /(?![\0-\x7f])[\p{P}\p{S}\p{N}]/gu; // of ASCII a byte is a token that may have been learned
+// signs, of which those of ASCII are tokens that may have been learned, and letters of scripts without spaces
+const SIGNS = new RegExp(`(?![\\0-\\x7f])(?:[\\p{P}\\p{S}\\p{N}]|${SPACELESS.source})`, "gu");
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009\u066b\u066c ]\p{Nd}+)*/gu;
 const WHOLE = /^(?:\p{Nd}+|\p{Nd}{1,3}(?:[.,'’\u00a0\u202f\u2009\u066c ]\p{Nd}{3})+)$/u;
