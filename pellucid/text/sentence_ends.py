@@ -736,8 +736,8 @@ def _can_begin(place: Place) -> bool:
 
 # ---- lines ----
 
-_BREAK = re.compile(r"[\v\f\x1c-\x1e\x85\u2028]\s*")
-"""A soft break and the white space behind it."""
+_BREAK = re.compile(r"[\t\v\f\x1c-\x1e\x85\u2028]\s*")
+"""A soft break, or a tab between columns, and the white space behind it."""
 _BULLET = re.compile(r"[•‣◦▪●○·*–—-]\s")
 
 
@@ -751,7 +751,8 @@ def lines_of(text: str, language: str) -> Iterator[str]:
 
     A soft break, such as U+2028 out of a word processor, may be in the middle of a sentence, and
     normalization reads it as a space. It ends a line in front of a capital, of a letter of a script
-    without case and of a bullet, and where it is doubled. A word such as ``the`` ends no line.
+    without case and of a bullet, and where it is doubled. A word such as ``the`` ends no line. So
+    does a tab, as between the columns of a table, and in front of a digit too.
     """
     for line in hard_lines(text):
         start = 0
@@ -769,6 +770,8 @@ _HARD_LINE = re.compile(r"[^\n\r\u2029]++(?:\r\n|[\n\r\u2029])?|\r\n|[\n\r\u2029
 def _ends_line(line: str, start: int, found: re.Match[str], language: str) -> bool:
     place = Place(line, found.start(), found.end(), language)
     if not place.right or _BREAK.search(found[0][1:]) or _BULLET.match(place.right):
+        return True
+    if found[0][0] == "\t" and place.right[0].isdigit():
         return True
     last = line[max(start, found.start() - NEARBY) : found.start()].split()[-1:]
     return _can_begin(place) and starts(language).isdisjoint(last)

@@ -80,6 +80,22 @@ def test_a_line_end_ends_a_sentence_and_stays(end: str):
     assert join_sentences(found, ["Un", "Deux"]) == f"Un{end}Deux{end}"
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Red house\tOld cat", ["Red house", "Old cat"]),
+        ("Red\t12\tOld", ["Red", "12", "Old"]),
+        ("a red\thouse", ["a red\thouse"]),
+        ("red\t\tcat", ["red", "cat"]),
+    ],
+)
+def test_a_tab_between_columns_ends_a_sentence_and_one_within_a_sentence_does_not(
+    text: str, sentences: list[str]
+):
+    """The second column was lost without a word."""
+    assert [each.text for each in split_sentences(text, "en")] == sentences
+
+
 @pytest.mark.parametrize("language", ["de", "ja", "und", "", "xx-yy", "\x00"])
 def test_an_unknown_language_is_cut_as_well(language: str):
     assert len(split_sentences("Un. Deux! Trois?", language)) >= 2
