@@ -87,6 +87,8 @@ class _Place:
     """The name of a heading in the links of the page to it."""
     quote: str = ""
     """The quotation mark on both sides of a title."""
+    escapes_dollars: bool = False
+    """Whether dollars have a backslash in it, as two without one are around a formula."""
 
 
 @dataclasses.dataclass
@@ -202,6 +204,7 @@ class MarkdownDocument:
         for place, before, after in zip(self._places, self.segments, translated, strict=True):
             if not isinstance(place, _Place) or (before == after and id(place) not in changed):
                 continue
+            place.escapes_dollars = "\\$" in self._source[place.start : place.end]
             literals = _literals_of(before, self._source[place.start : place.end])
             new = self._written(after, place, literals)
             if place.anchor and not self._has_attributes:
@@ -427,7 +430,7 @@ def _literals_of(segment: Segment, source: str) -> re.Pattern[str] | None:
         each
         for each in kept.values()
         # One character is a dash or a star, which may begin a list without its backslash.
-        if len(each) > 1 and _ESCAPED.search(each) and each in source
+        if len(each) > 1 and (_ESCAPED.search(each) or "$" in each) and each in source
     }
     if not found:
         return None
@@ -770,7 +773,10 @@ def _source_of(segment: Segment, place: _Place, way: _Way, literals: re.Pattern[
                 piece = piece.rstrip(" ") if after and isinstance(after[0], Close) else piece
             for count, part in enumerate(literals.split(piece) if literals else [piece]):
                 # Every second part is a literal.
-                written.append(part if count % 2 else _escaped(part, at_start=at_start))
+                escaped = _escaped(part, at_start=at_start)
+                if place.escapes_dollars:
+                    escaped = escaped.replace("$", "\\$")
+                written.append(part if count % 2 else escaped)
                 at_start = at_start and not part.strip()
         elif isinstance(piece, Alone):
             source, kind = place.sources[piece.number]

@@ -420,3 +420,15 @@ def test_between_the_tags_of_mdx_stands_markdown(source: str, found: str):
 
 def test_in_other_markdown_indented_lines_are_code():
     assert said("red\n\n    old cat\n") == "RED\n\n    old cat\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("red house \\$5 or 10\\$ now", "HOUSE RED\\$5 10 OR\\$NOW"),
+        ("red house $x$ at \\$5 now", "HOUSE RED $x$ AT\\$NOW 5"),
+        ("red house at $5 now", "HOUSE RED AT$NOW 5"),
+    ],
+)
+def test_dollars_keep_the_backslash_that_makes_them_no_formula(source: str, found: str):
+    assert translated(source, "a.md") == found
