@@ -258,8 +258,9 @@ class Folded:
 
             left = last_character(done) or before
             right = first_character(waiting) or after
-            joins = _JOINER.fullmatch(item.text) and is_of_word(left) and is_of_word(right)
-            joins = joins or (left.isdecimal() and _DECIMALS.fullmatch(item.text))
+            joins = (_JOINER.fullmatch(item.text) and is_of_word(left) and is_of_word(right)) or (
+                _DECIMALS.fullmatch(item.text) and left.isdecimal()
+            )
             if joins and item.kind in ("format", "span") and not item.has_break:
                 done.append(item)  # of the word or the number, although in another format
             elif not item.is_fixed:

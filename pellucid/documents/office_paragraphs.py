@@ -81,9 +81,9 @@ class Styles:
     """The styles that say what a text is."""
 
     scripts: frozenset[str]
-    """Those that raise or lower it."""
+    """Styles that raise or lower a text."""
     code: frozenset[str]
-    """Those of code."""
+    """Styles of code."""
 
     def is_code(self, properties: Element) -> bool:
         """Whether a run or a paragraph with these properties is code, which is not translated."""
@@ -124,7 +124,7 @@ class Paragraph:
     bases: dict[int, Element | None]
     """By holder, such as a link: a run with the formatting that most of it has."""
     computed: list[str]
-    """What its computed fields show."""
+    """The texts that its computed fields show."""
 
 
 class Runs:

@@ -32,7 +32,7 @@ _QUOTED = re.compile(r"\s*\w+\s+[\"“”„]((?:[^\"“”\\]|\\.)*)[\"“”]"
 _TIP = re.compile(
     r"\s*HYPERLINK\b(?:[^\"]|\"[^\"]*\")*?\\o\s+\"((?:[^\"\\]|\\.)*)\"", re.IGNORECASE | re.DOTALL
 )
-"""What a link in Word's older way shows."""
+"""The text that a link in Word's older way shows."""
 _LEVELS = re.compile(r"(?<!\\):")
 """The sign between an entry of an index and those below it."""
 
