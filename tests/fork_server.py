@@ -5,7 +5,8 @@ line, without the seconds that importing torch takes. Requests and answers are J
 connection to a socket; one server serves all workers of a run of the tests, each by a fork of
 itself that runs one command after the other, and ends with the last of them.
 What many commands import is imported here, or each fork would import it again; not
-``prometheus_client``, which at its import looks whether there are several workers.
+``prometheus_client``, which at its import looks whether there are several workers. What a process
+compiles and lists once is there as well: it took most of the time of a short translation.
 """
 
 import ctypes
@@ -25,7 +26,12 @@ import fastapi  # noqa: F401
 import h11  # noqa: F401
 import matplotlib.backends.backend_agg
 import matplotlib.figure  # noqa: F401
-import sacrebleu.metrics  # noqa: F401
+import rich._emoji_codes  # noqa: F401
+import sacrebleu.metrics
+import sacrebleu.tokenizers.tokenizer_13a
+import sacrebleu.tokenizers.tokenizer_none
+import sacrebleu.tokenizers.tokenizer_re
+import sacrebleu.tokenizers.tokenizer_spm  # noqa: F401
 import sacremoses  # noqa: F401
 import torch._dynamo  # noqa: F401 - with SymPy: an optimizer's first step asks for it
 
@@ -33,35 +39,53 @@ import pellucid.backends.ctranslate2.engine
 import pellucid.backends.ctranslate2.export
 import pellucid.backends.ctranslate2.search
 import pellucid.backends.load
+import pellucid.backends.web.export
 import pellucid.cli.ablate
 import pellucid.cli.check
 import pellucid.cli.demo
 import pellucid.cli.display
 import pellucid.cli.doctor
 import pellucid.cli.evaluate
+import pellucid.cli.exchange
 import pellucid.cli.inspect_
 import pellucid.cli.serve
+import pellucid.cli.synthesis
 import pellucid.cli.train
 import pellucid.cli.translate
 import pellucid.decoding.attention
 import pellucid.decoding.ensemble
 import pellucid.decoding.search.scoring
 import pellucid.evaluation.evaluate
+import pellucid.inspection.ablation
 import pellucid.inspection.capture
+import pellucid.inspection.doctor
 import pellucid.inspection.figures.canvas
 import pellucid.inspection.heads
 import pellucid.inspection.laws
 import pellucid.inspection.lens
+import pellucid.inspection.plain
 import pellucid.inspection.saliency
+import pellucid.inspection.value_zeroing
 import pellucid.parts
 import pellucid.serve.models
 import pellucid.serve.schema
 import pellucid.serve.server.process
 import pellucid.serve.shelf
+import pellucid.text.check.sides
+import pellucid.text.corpus.cleaning
+import pellucid.text.corpus.similar
+import pellucid.training.automatic
+import pellucid.training.calibration
+import pellucid.training.measure
+import pellucid.training.synthesis
 import pellucid.training.train  # noqa: F401
 from pellucid.cli import main
+from pellucid.documents.protected import has_literals, protect
+from pellucid.documents.segments import Segment
 from pellucid.model.build import parameter_shapes
 from pellucid.model.config import TransformerConfig
+from pellucid.text.look_alikes import LookAlikes
+from pellucid.text.scripts import wide_characters
 
 
 def give_up_capabilities() -> None:
@@ -134,6 +158,11 @@ def main_loop(path: Path) -> None:
     """Fork for each worker that connects to the socket ``path``, which the caller has locked."""
     # the first tensor on the meta device makes torch import more
     parameter_shapes(TransformerConfig(), 8, 8)
+    # what each process makes when it translates for the first time, or writes a page
+    has_literals("a")
+    protect(Segment(("a",)), keep_numbers=True)
+    LookAlikes.of(frozenset(), str, has_bytes=False)
+    wide_characters()
     gc.freeze()  # or every fork would copy what its first collection touches
 
     listener = socket.socket(socket.AF_UNIX)

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Self
 
 from pellucid.text.edits import Edited, edited
@@ -83,21 +83,18 @@ class LookAlikes:
         ``read`` is the normalization of its tokenizer. With ``has_bytes`` it spells any other
         character in bytes: one of ASCII is then one token, which may have been learned.
         """
+        spelled = known | _ASCII if has_bytes else known
         signs = {}
-        for sign in _all_signs():
-            meant = _OF_WINDOWS.get(sign, sign)
-            # a sign that normalization replaces is read as what it becomes
-            if sign in known or read(meant) != meant:
+        for sign, meant, texts in _all_signs():
+            if sign in known:
                 continue
-            spelled = _ASCII if has_bytes and not sign.isascii() else frozenset()
-            opening, elsewhere = (
-                meant
-                if meant in known
-                else _first_of(candidates, known) or _first_of(candidates, known | spelled) or meant
-                for candidates in _candidates(meant)
-            )
-            if (opening, elsewhere) != (sign, sign):
-                signs[sign] = (opening, elsewhere)
+            also = known if sign.isascii() else spelled
+            found = [meant]
+            if meant not in known:
+                found = [_first_of(each, known) or _first_of(each, also) or meant for each in texts]
+            # a sign that normalization replaces is read as what it becomes
+            if (found[0], found[-1]) != (sign, sign) and read(meant) == meant:
+                signs[sign] = (found[0], found[-1])
         listed = "".join(map(re.escape, signs))
         return cls(signs, re.compile(f"[{listed}][{VOICED}]?" if signs else "(?!)"))
 
@@ -110,31 +107,36 @@ class LookAlikes:
         return self.signs[sign][0 if opens else 1]
 
 
-def _first_of(candidates: Iterable[str], known: frozenset[str]) -> str | None:
+_Texts = tuple[str, ...]
+"""The texts that may stand for a sign, the nearest first."""
+
+
+def _first_of(texts: _Texts, known: frozenset[str]) -> str | None:
     """The first text of which each character is known."""
-    return next((each for each in candidates if known.issuperset(each)), None)
+    for text in texts:
+        if known.issuperset(text):
+            return text
+    return None
 
 
-def _candidates(sign: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The texts that may stand for a sign where it opens a quotation, and elsewhere."""
+def _candidates(sign: str) -> tuple[_Texts, ...]:
+    """The texts that may stand for a sign; where it opens a quotation, and elsewhere, if others."""
     if sign in DOUBLE:
         return _OPENING, _CLOSING
-    form = unicodedata.normalize("NFKC", sign)
     if sign in _ALIKE:
-        both = _ALIKE[sign]
-    elif sign.isascii():
-        both = (chr(ord(sign) + 0xFEE0),)
-    elif sign.isdecimal():
-        both = (str(unicodedata.decimal(sign)),)
-    else:
-        both = (form,)
-    return both, both
+        return (_ALIKE[sign],)
+    if sign.isascii():
+        return ((chr(ord(sign) + 0xFEE0),),)
+    if sign.isdecimal():
+        return ((str(unicodedata.decimal(sign)),),)
+    return ((unicodedata.normalize("NFKC", sign),),)
 
 
 @functools.cache
-def _all_signs() -> str:
-    """Every sign that something may stand for."""
-    return "".join(dict.fromkeys(_enumerate_signs()))
+def _all_signs() -> list[tuple[str, str, tuple[_Texts, ...]]]:
+    """Every sign that something may stand for, what it means, and what may stand for that."""
+    meant = {sign: _OF_WINDOWS.get(sign, sign) for sign in _enumerate_signs()}
+    return [(sign, each, _candidates(each)) for sign, each in meant.items()]
 
 
 def _enumerate_signs() -> Iterator[str]:
@@ -144,7 +146,8 @@ def _enumerate_signs() -> Iterator[str]:
     yield from "!(),:;?"  # beside wide characters they are wide
     for code in range(0xA0, 0x20000):
         sign = chr(code)
-        is_other_form = unicodedata.decomposition(sign).split(" ")[0] in _SAME
+        form = unicodedata.decomposition(sign)
+        is_other_form = form != "" and form.split(" ")[0] in _SAME
         # a form with a space in it is an accent that stands alone
         if sign.isdecimal() or (is_other_form and " " not in unicodedata.normalize("NFKC", sign)):
             yield sign

@@ -28,6 +28,8 @@ def read(text: str, known: str, *, has_bytes: bool = False) -> str:
         ("Ⅳ № 5 ℃ 𝐀", "IV No 5 ℃ A"),
         # another meaning, and no form of another sign
         ("m² ½ ① ™", "m² ½ ① ™"),
+        # normalization replaces it
+        ("un eﬀet", "un eﬀet"),
         ("לוז׳ צה״ל", "לוז' צה\"ל"),
         # of Windows-1252, read as Latin-1
         ("a man\x92s \x93dog\x94 \x97 yes", 'a man\'s "dog" - yes'),

@@ -91,7 +91,8 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """The token of each id, the special ones by name. Raises DataError for any other id."""
-        return [self.tokens[check_id(id_, self.size)] for id_ in ids]
+        tokens, size = self.tokens, self.size
+        return [tokens[check_id(id_, size)] for id_ in ids]
 
 
 _VERSION = 1
