@@ -15,13 +15,23 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.odd_lines import EMOJI, FINAL_MARKS, has_sharp_s
+from pellucid.decoding.sentences import knows_single_sentences
 from pellucid.decoding.suspicious import usual_of
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.stored import model_tensors
-from pellucid.text.languages import UNKNOWN, language_name, language_of_code, languages_of
+from pellucid.text.abbreviations import before_numbers, before_words, starts
+from pellucid.text.languages import (
+    UNKNOWN,
+    base_code,
+    language_name,
+    language_of_code,
+    languages_of,
+)
 from pellucid.text.look_alikes import VOICED
 from pellucid.text.scripts import wide_characters
+from pellucid.text.splitting import ABBREVIATIONS
 from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.marian import has_codes
 
 FORMAT = 1
 """The version of the header, raised when older pages can no longer be read."""
@@ -112,6 +122,11 @@ def web_content(
         "seen_words": words,
         "characters": character_facts(),
         "odd_lines": _odd_lines(source, codes),
+        "sentences": {
+            "splits": knows_single_sentences(bundle.manifest),
+            "has_codes": has_codes(source),
+            **sentence_ends(codes[0]),
+        },
         "cross_attentions": list(getattr(config, "cross_attentions", ())),
         "check": _check(bundle, weights),
     }
@@ -125,6 +140,18 @@ def character_facts() -> Mapping[str, str]:
         "wide": wide_characters(),
         "final_marks": FINAL_MARKS,
         "voiced": VOICED,
+    }
+
+
+def sentence_ends(language: str) -> Mapping[str, Any]:
+    """What a page is told of the sentences of a language, which its browser does not know."""
+    base = base_code(language)
+    known = {word.removesuffix(".") for word in ABBREVIATIONS.get(base, set())}
+    return {
+        "titles": sorted(before_words(base) | known),
+        "numbered": sorted({word.lower() for word in before_numbers(base)}),
+        "starts": sorted(starts(base) or starts("en")),
+        "has_ordinals": base == "de",
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.backends.example_program import model_name
-from pellucid.backends.web.content import FORMAT, character_facts, web_content
+from pellucid.backends.web.content import FORMAT, character_facts, sentence_ends, web_content
 from pellucid.backends.web.scripts import engine_script, page_policy, page_script, read_asset
 from pellucid.backends.web.weights import WeightsType
 from pellucid.bundle import Bundle
@@ -111,6 +111,8 @@ def remake_page(page: str) -> str:
     if texts.keys() != held.keys() or header.get("format") != FORMAT:
         raise BundleError("this page holds no model as this version writes it")
     header["characters"] = character_facts()
+    asked = {"splits": True, "has_codes": False, **header.get("sentences", {})}
+    header["sentences"] = {**asked, **sentence_ends(header["languages"][0]["code"])}
 
     sizes = {each["name"]: each["shape"][0] for each in header["tensors"]}
     target = sizes["output_weight"]

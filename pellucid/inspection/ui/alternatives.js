@@ -61,7 +61,7 @@ export async function openAlternatives(element, sentence, position, ask, pick) {
   list.focus({ preventScroll: true });
   pending = new AbortController();
   try {
-    const question = { text: sentence.source, prefix: sentence.tokens.slice(0, position), count: COUNT };
+    const question = { text: sentence.read, prefix: sentence.tokens.slice(0, position), count: COUNT };
     const answer = await ask(question, pending.signal);
     show(answer.alternatives, sentence, position);
   } catch (error) {

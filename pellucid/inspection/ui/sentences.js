@@ -27,6 +27,7 @@ function readSentence(sentence, start) {
   }));
   return {
     source: sentence.source,
+    read: sentence.read ?? sentence.source, // behind the code of a language
     before: sentence.before,
     after: sentence.after,
     score: sentence.score,

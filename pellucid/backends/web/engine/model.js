@@ -5,7 +5,7 @@ import { logSoftmax } from "./equations.js";
 import { oddLine } from "./odd_lines.js";
 import { openSeenWords } from "./seen_words.js";
 import { sourceWarnings } from "./suspicious.js";
-import { openTokenizer } from "./tokenizers.js";
+import { isBlank, openTokenizer } from "./tokenizers.js";
 import { readEdits, Trace } from "./trace.js";
 import {
   decode,
@@ -76,13 +76,17 @@ class Model {
       const tokens = this.source.tokens(ids).map((token, at) => (ids[at] === BOS_ID ? "[MASK]" : token));
       return { ids, tokens, restored: (found) => found, isTruncated: false, warnings: [] };
     }
-    const { plain, isCopied, restored } = oddLine(text, settings, this);
+    // no step reads the code of a target language (Codes of decoding/rewriting.py)
+    const code = this.source.codeOf?.(text) ?? "";
+    const spoken = code === "" ? text : text.slice(code.length).replace(/^ /, "");
+    const { plain: bare, isCopied, restored } = oddLine(spoken, settings, this);
+    const plain = code === "" || isBlank(bare) ? bare : `${code} ${bare}`;
     const all = this.source.encode(plain);
     const longest = this.header.max_length;
     const most = Math.min(settings.max_source_tokens, longest === null ? Infinity : longest - 1);
     const ids = all.slice(0, most);
     const warnings = sourceWarnings(this.source, plain, all, most, this.seen, this.header.longest_source);
-    return { ids, tokens: this.source.tokens(ids), isCopied, restored, isTruncated: all.length > most, warnings };
+    return { ids, tokens: this.source.tokens(ids), isCopied, restored, spoken, isTruncated: all.length > most, warnings };
   }
 
   readTarget(text) {

@@ -219,8 +219,13 @@ class MarianTokenizer extends Table {
     this.codes = this.all.filter((token) => CODE.exec(token)?.[0] === token).sort();
   }
 
+  /** The code of a language that a text begins with; empty for none. */
+  codeOf(text) {
+    return (this.codes.length > 0 && CODE.exec(text)?.[0]) || "";
+  }
+
   split(text) {
-    const code = (this.codes.length > 0 && CODE.exec(text)?.[0]) || "";
+    const code = this.codeOf(text);
     const pieces = this.model.encode(text.slice(code.length)).map(([piece]) => piece);
     return code === "" ? pieces : [code, ...pieces];
   }

@@ -71,11 +71,11 @@ export function translateLines(model, texts, { edits = {}, prefix = [], onToken,
 function readLine(model, text, settings) {
   const { ids, tokens, ...read } = model.readSource(text, settings);
   const base = { source: text, source_ids: ids, source_tokens: tokens };
-  return { ...read, base, source: ids, isBlank: ids.length === 0 || isBlank(text) };
+  return { ...read, base, source: ids, isBlank: ids.length === 0 || isBlank(read.spoken) };
 }
 
 /** What a search found, as texts, with the alignment of the best. */
-function written(model, { base, source, restored, isTruncated, warnings }, found, { memory, settings, edits, isFree }) {
+function written(model, { base, source, spoken, restored, isTruncated, warnings }, found, { memory, settings, edits, isFree }) {
   const nBest = found.map(({ end, ...each }) => ({
     ...each,
     text: restored(model.target.decode(each.ids)),
@@ -84,7 +84,7 @@ function written(model, { base, source, restored, isTruncated, warnings }, found
   const kept = memory !== undefined && !model.isRecurrent; // a step kept its weights
   const options = { edits, memory, end: kept ? found[0].end : null };
   const alignment = align(model, source, nBest[0].ids, settings, options);
-  const why = judged({ ...base, ...nBest[0] }, warnings, model, isFree);
+  const why = judged({ ...base, ...nBest[0], source: spoken }, warnings, model, isFree);
   return { ...nBest[0], n_best: nBest, alignment, truncated: isTruncated, warnings: why };
 }
 

@@ -8,7 +8,7 @@ import { drawSource } from "../ui/source.js";
 import { lightUp, ownTranslation, showTranslation, watchTranslation } from "../ui/translation.js";
 import { startEngine } from "./engine_client.js";
 import { mountViews } from "./views.js";
-import { asSentence, otherWays, sentencesOf } from "./texts.js";
+import { asSentence, isBlank, otherWays, sentencesOf, spaced } from "./texts.js";
 
 const WAYS = 3;
 const NEW_TOKENS = 30;
@@ -79,22 +79,23 @@ let isStale = false; // the way to search changed, and not the text
 
 async function answer(text) {
   const limited = [...text].slice(0, MOST_CHARACTERS).join("");
-  if (limited.trim() === "") {
+  if (isBlank(limited)) {
     showTranslation(null);
     tell(text, null);
     return;
   }
-  const places = isTranslator ? sentencesOf(limited, header.languages[0].code) : [{ before: "", source: limited, after: "" }];
+  const places = isTranslator ? sentencesOf(limited, header) : [{ before: "", source: limited, after: "", read: limited }];
   const answers = new Map([["", BLANK]]);
-  const asked = [...new Set(places.map(({ source }) => source).filter((source) => source !== ""))];
+  const asked = [...new Set(places.map(({ read }) => read).filter((read) => read !== ""))];
   mostKnown = Math.max(REMEMBERED, 2 * asked.length);
   for (let from = 0; from < asked.length; from += TOGETHER) {
     const sources = asked.slice(from, from + TOGETHER);
     (await ask(sources)).forEach((each, at) => answers.set(sources[at], each));
     if (field.value !== text) return; // someone typed on
   }
-  const said = places.map(({ source }) => answers.get(source));
-  const sentences = places.map((place, index) => asSentence(place, said[index]));
+  const said = places.map(({ read }) => answers.get(read));
+  const own = places.map((place, index) => asSentence(place, said[index]));
+  const sentences = spaced(own, header.characters.wide);
   const ways = sentences.length === 1 && isTranslator ? otherWays(said[0], WAYS) : [];
   const translation = {
     text: sentences.map((each) => each.before + each.text + each.after).join(""),
@@ -204,7 +205,7 @@ async function askAlternatives({ text, prefix, count }) {
   const ids = await engine.idsOf(prefix);
   const found = await engine.alternatives(text, ids, count, isGreedy() ? { beam_size: 1 } : {});
   const alternatives = found.map((each) => ({
-    ...asSentence({ before: "", source: text, after: "" }, each),
+    ...asSentence({ before: "", source: text, after: "", read: text }, each),
     token: each.token,
     probability: each.probability,
   }));

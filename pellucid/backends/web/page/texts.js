@@ -1,26 +1,91 @@
 // A text as the sentences that a model translates, and what it answers as the page shows it.
 
+const SPACE = "[\\s\\x1c-\\x1f\\x85]";
+const AROUND = new RegExp(`^${SPACE}+|${SPACE}+$`, "gu");
+const SOFT_BREAK = new RegExp(`[\\v\\f\\x1c-\\x1e\\x85\\u2028]${SPACE}*$`, "u");
+const CODE = new RegExp(`^>>(?:(?!${SPACE})[^<>])+<<`, "u");
+const INITIAL = /^(?:\p{Lu}\.?-?)*\p{Lu}$/u;
+const LETTER_WITH_STOP = /^\p{L}\./u;
+const NAME = /^\p{Lu}[\p{L}\p{M}]*[\p{Ll}\p{M}]/u;
+const LETTER_OR_NUMBER = /^[\p{L}\p{N}]$/u;
+const SPACELESS = "\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3005-\\u30ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff";
+const SPACELESS_FIRST = new RegExp(`^[${SPACELESS}]`, "u");
+const LATIN_STOP = new RegExp(`(?:^|[^${SPACELESS}])[.!?…]+[)\\]}"'”’»*†‡\\d]*$`, "u");
+
+/** Whether a text has nothing but white space. */
+export const isBlank = (text) => text.replace(AROUND, "") === "";
+
 /**
- * The sentences of a text with the white space around them: `{ before, source, after }`.
+ * The sentences of a text with the white space around them: `{ before, source, after, read }`, where `read` is the
+ * source behind the code of the language with which its line begins.
  *
- * The model learned from single sentences. Where the browser knows none, a line is one.
+ * Most models learned from single sentences; where one did not, or the browser knows none, a line is one.
  */
-export function sentencesOf(text, language) {
+export function sentencesOf(text, header) {
   const lines = text.split(/(\n+)/);
   return lines.flatMap((line) => {
-    if (/^\n*$/.test(line)) return line === "" ? [] : [{ before: line, source: "", after: "" }];
-    return cut(line, language).map((part) => {
-      const source = part.trim();
+    if (/^\n*$/.test(line)) return line === "" ? [] : [{ before: line, source: "", after: "", read: "" }];
+    const code = (header.sentences.has_codes && CODE.exec(line)?.[0]) || "";
+    return cut(line, header).map((part, at) => {
+      const source = part.replace(AROUND, "");
       const start = part.indexOf(source);
-      return { before: part.slice(0, start), source, after: part.slice(start + source.length) };
+      const before = part.slice(0, start).replaceAll("\ufeff", "");
+      const read = code === "" || at === 0 || source === "" ? source : `${code} ${source}`;
+      return { before, source, after: part.slice(start + source.length), read };
     });
   });
 }
 
-function cut(line, language) {
-  if (typeof Intl.Segmenter !== "function") return [line];
-  const locale = language === "und" ? undefined : language;
-  return Array.from(new Intl.Segmenter(locale, { granularity: "sentence" }).segment(line), ({ segment }) => segment);
+function cut(line, { languages, sentences }) {
+  if (!sentences.splits || typeof Intl.Segmenter !== "function") return [line];
+  const [{ code }] = languages;
+  const locale = code === "und" ? undefined : code;
+  const found = [];
+  for (const { segment } of new Intl.Segmenter(locale, { granularity: "sentence" }).segment(line)) {
+    if (found.length > 0 && goesOn(found.at(-1), segment, sentences)) found.push(found.pop() + segment);
+    else found.push(segment);
+  }
+  return found;
+}
+
+/**
+ * Whether a sentence goes on where the browser ends it: behind a title, an initial or an ordinal number, or at a
+ * break that is no end of a line. Python has more such rules (text/sentence_ends.py).
+ */
+function goesOn(left, right, { titles, numbered, starts, has_ordinals: hasOrdinals }) {
+  if (SOFT_BREAK.test(left)) return /^\p{Ll}/u.test(right);
+  const word = left.replace(AROUND, "").split(new RegExp(`${SPACE}|[/([{,;:–—"'“”„«»‘’]`, "u")).at(-1);
+  if (!word.endsWith(".") || !/^[\p{L}\p{N}]/u.test(right)) return false;
+  const bare = word.slice(0, -1);
+  const isStart = starts.includes(right.match(/^[\p{L}\p{M}]*/u)[0].toLowerCase());
+  if (/^\p{Nd}{1,2}$/u.test(bare)) return hasOrdinals && !isStart;
+  if (/^\p{Nd}/u.test(right)) return numbered.includes(bare.toLowerCase());
+  if (/^\p{L}$/u.test(bare) && LETTER_WITH_STOP.test(right)) return true;
+  if (titles.includes(bare)) return /^\p{Lu}/u.test(bare) || !isStart;
+  return INITIAL.test(bare) && NAME.test(right) && !isStart;
+}
+
+/**
+ * Sentences with the space that their translations need between them: `space_between` of decoding/sentences.py.
+ *
+ * `wide` are the characters of scripts that are written without spaces.
+ */
+export function spaced(sentences, wide) {
+  const isWide = (character) => character !== undefined && new RegExp(`[${wide}]`, "u").test(character);
+  return sentences.map((each, at) => {
+    const next = sentences[at + 1];
+    if (each.source === "" || next === undefined || next.source === "") return each;
+    const [last, first] = [[...each.text].at(-1), [...next.text][0]];
+    if (last === undefined || first === undefined) return { ...each, after: "" };
+    if (isWide(last) || isWide(first)) return { ...each, after: each.after.replace(/^ +$/, "") };
+    return { ...each, after: each.after.replaceAll("\u3000", " ") || spaceOfNone(each.source, next.source) };
+  });
+}
+
+/** The space between two translations whose sources have none: Latin letters need one, unless it was left out. */
+function spaceOfNone(before, behind) {
+  const isOneWord = LETTER_OR_NUMBER.test([...before].at(-1)) && LETTER_OR_NUMBER.test([...behind][0]);
+  return (LATIN_STOP.test(before) || isOneWord) && !SPACELESS_FIRST.test(behind) ? "" : " ";
 }
 
 /** A sentence as the page shows it, from what `translate` of the engine gave. */
