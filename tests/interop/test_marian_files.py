@@ -336,6 +336,13 @@ def test_marian_can_express_any_preset_with_the_options_of_the_hint(preset: str)
             0.0,
             ["n_best=2", "patience=2.0", "mbr=true"],
         ),
+        ({"beam_size": 1, "align_layer": 1, "align_head": 0}, 1, 0.3, []),
+        (
+            {"beam_size": 1, "align_layer": 0},
+            1,
+            0.3,
+            ["align_layer=0 (Marian and Firefox align by the first head of the last layer)"],
+        ),
     ],
 )  # fmt: skip
 def test_the_models_own_search_goes_with_it_and_what_marian_lacks_is_named(

@@ -111,7 +111,7 @@ def export_marian(
 
     if search is None:
         search = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
-    lost = _lost(search)
+    lost = _lost(search, config)
     if lost:
         _log.warning(
             "not exported of the search settings, as Marian has none like them: %s",
@@ -162,7 +162,7 @@ def export_marian(
     write_folder(out, fill, details={"kind": "marian"})
 
 
-def _lost(search: DecodingConfig) -> list[str]:
+def _lost(search: DecodingConfig, config: TransformerConfig) -> list[str]:
     """The search settings that Marian's configuration of the decoder cannot have, for a person."""
     is_greedy = search.beam_size == 1
     if is_greedy:  # patience ends a beam search, and a greedy one never
@@ -172,6 +172,13 @@ def _lost(search: DecodingConfig) -> list[str]:
         lost.append(
             f"length_penalty={search.length_penalty:g} of length_penalty_kind='gnmt' (Marian has"
             f" length^α alone, and gets the nearest, α={_exponent(search):g})"
+        )
+
+    aligning = {"align_layer": search.align_layer, "align_head": search.align_head}
+    shown = [f"{name}={value}" for name, value in aligning.items() if value is not None]
+    if shown and [*aligning.values()] != [config.decoder_layers - 1, 0]:
+        lost.append(
+            f"{' with '.join(shown)} (Marian and Firefox align by the first head of the last layer)"
         )
     return lost
 
