@@ -508,18 +508,23 @@ def verify_files(
 
 @contextlib.contextmanager
 def verified_reading(
-    folder: Path, deadline: Deadline | None = None, *, later: Collection[str] = ()
+    folder: Path,
+    deadline: Deadline | None = None,
+    *,
+    later: Collection[str] = (),
+    unchecked: Collection[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """Check a folder while it is read: whatever the block reads is what the manifest lists.
 
     Yields the manifest. Inside the block ``read_plain`` hashes the very bytes that it returns, so
     a file that is replaced between a check and its reading is noticed; files that the block has
     not read are hashed at its end, save those named by ``later``, of which a ``HeldFile`` checks
-    the bytes when they are read. Raises as ``verify_folder`` does, at the beginning, at the end or
-    where a file is read; BundleError after the deadline.
+    the bytes when they are read. Those named by ``unchecked``, which the block must not read, may
+    be changed or missing. Raises as ``verify_folder`` does, at the beginning, at the end or where a
+    file is read; BundleError after the deadline.
     """
     manifest = read_manifest(folder)
-    files = manifest["files"]
+    files = {name: each for name, each in manifest["files"].items() if name not in unchecked}
     verify_files(folder, files, hashed=())
 
     digests = {folder / name: entry["sha256"] for name, entry in files.items()}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from pellucid.bundle import load_bundle
+from pellucid.bundle import CARD_FILE, load_bundle
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError
 
 MUTATION_COUNT = 240
@@ -47,9 +47,14 @@ def append(content: bytes, random: np.random.Generator) -> bytes:
 MUTATIONS: list[Callable[[bytes, np.random.Generator], bytes]] = [flip, truncate, zero, append]
 
 
+def computing(bundle: Path) -> list[Path]:
+    """The files that decide what is computed: all but the card."""
+    return sorted(path for path in bundle.iterdir() if path.name != CARD_FILE)
+
+
 def test_every_mutation_is_an_error_that_names_the_file(bundle: Path):
     random = np.random.default_rng(0)
-    paths = sorted(bundle.iterdir())
+    paths = computing(bundle)
     assert len(paths) >= 5
     done = 0
     while done < MUTATION_COUNT:
@@ -71,7 +76,7 @@ def test_every_mutation_is_an_error_that_names_the_file(bundle: Path):
 
 
 def test_every_file_is_missed(bundle: Path):
-    for path in sorted(bundle.iterdir()):
+    for path in computing(bundle):
         content = path.read_bytes()
         path.unlink()
         try:
@@ -83,7 +88,7 @@ def test_every_file_is_missed(bundle: Path):
 
 
 def test_every_two_files_that_change_places_are_noticed(bundle: Path):
-    paths = sorted(path for path in bundle.iterdir() if path.name != "manifest.json")
+    paths = [path for path in computing(bundle) if path.name != "manifest.json"]
     for first, second in itertools.pairwise(paths):
         contents = first.read_bytes(), second.read_bytes()
         first.write_bytes(contents[1])
@@ -95,6 +100,16 @@ def test_every_two_files_that_change_places_are_noticed(bundle: Path):
         finally:
             first.write_bytes(contents[0])
             second.write_bytes(contents[1])
+
+
+def test_a_card_may_be_edited_or_left_out(bundle: Path, tmp_path: Path):
+    """As people do where a model is published."""
+    edited = shutil.copytree(bundle, tmp_path / "edited")
+    with (edited / CARD_FILE).open("a") as file:
+        file.write("\nWe use it for the forecasts of the weather.\n")
+    assert load_bundle(edited).path == edited
+    (edited / CARD_FILE).unlink()
+    assert load_bundle(edited).path == edited
 
 
 def test_a_file_of_another_bundle_is_noticed(bundle: Path, tmp_path: Path):
