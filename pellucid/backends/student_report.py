@@ -82,6 +82,8 @@ def measure(
             speeds[number].append(count / max(seconds, 1e-9))
             generated.setdefault(number, tuple(each.text for each in found))
 
+    # before a model is looked at: from then on an engine first looks whether it was changed
+    alone = [_alone(translator, sources) for _, translator in translators]
     scores = [bleu(generated[number], references, tokenize) for number in range(len(translators))]
     return [
         Measured(
@@ -94,7 +96,7 @@ def measure(
                 chrf=chrf(generated[number], references).score,
                 tokens_per_second=statistics.median(speeds[number]),
                 slowest_and_fastest=(min(speeds[number]), max(speeds[number])),
-                alone_ms=_alone(translator, sources),
+                alone_ms=alone[number],
             ),
             generated[number],
         )

@@ -452,6 +452,34 @@ class Saying:
         return [SimpleNamespace(text=line, token_ids=[5]) for line in self.lines]
 
 
+class Watched:
+    """A translator that may not be timed once its model was looked at: it then compares each
+    parameter before a search."""
+
+    engine = SimpleNamespace(name="ctranslate2")
+
+    def __init__(self) -> None:
+        self.is_looked_at = False
+
+    def without_log(self) -> "Watched":
+        return self
+
+    @property
+    def bundle(self) -> SimpleNamespace:
+        self.is_looked_at = True
+        return SimpleNamespace(model=SimpleNamespace(parameters=list))
+
+    def translate(self, _: object) -> list[SimpleNamespace]:
+        assert not self.is_looked_at
+        return [SimpleNamespace(text="a cat", token_ids=[5])]
+
+
+def test_no_model_is_looked_at_before_all_is_timed():
+    watched = Watched()
+    measure([("a", watched), ("again", watched)], ["un chat"], ["a cat"])
+    assert watched.is_looked_at
+
+
 def test_a_language_without_spaces_is_scored_by_its_characters():
     """By words between spaces each line is one word, and every contender has 0."""
     references = ["我看见一只黑猫。", "我们在花园里吃饭。", "她今天早上去学校。"]

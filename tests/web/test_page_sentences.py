@@ -1,4 +1,4 @@
-"""How a page cuts a text into the sentences that its model translates, and joins their translations."""
+"""How a page cuts a text into sentences for its model, and joins their translations."""
 
 import dataclasses
 import io
@@ -49,7 +49,9 @@ def texts(browser: Browser) -> Page:
 def cut(page: Page, text: str, language: str, **rules: bool) -> list[dict[str, Any]]:
     asked = {"splits": True, "has_codes": False, **sentence_ends(language), **rules}
     header = {"languages": [{"code": language}], "sentences": asked}
-    found: list[dict[str, Any]] = page.evaluate("([t, h]) => texts.sentencesOf(t, h)", [text, header])
+    found: list[dict[str, Any]] = page.evaluate(
+        "([t, h]) => texts.sentencesOf(t, h)", [text, header]
+    )
     return found
 
 
@@ -95,7 +97,8 @@ def test_translations_have_the_space_that_their_script_needs(
 ):
     left = iter(translations)
     places = [
-        {**each, "text": next(left) if each["source"] else ""} for each in cut(texts, text, language)
+        {**each, "text": next(left) if each["source"] else ""}
+        for each in cut(texts, text, language)
     ]
     said = texts.evaluate(
         "([each, wide]) => texts.spaced(each, wide)", [places, character_facts()["wide"]]
