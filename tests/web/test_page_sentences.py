@@ -73,10 +73,33 @@ def test_a_model_of_longer_lines_reads_them_whole(texts: Page):
 
 
 def test_every_sentence_of_a_line_is_read_behind_its_code(texts: Page):
-    text = ">>fra<< Hello. Bye.\nYes. No."
-    read = [each["read"] for each in cut(texts, text, "en", has_codes=True)]
-    assert read == [">>fra<< Hello.", ">>fra<< Bye.", "", "Yes.", "No."]
-    assert cut(texts, text, "en")[1]["read"] == "Bye."
+    text = "Hm.\n>>fra<< Hello. Bye.\nYes. No.\n>>deu<< So."
+    read = [each["read"] for each in cut(texts, text, "en", has_codes=True) if each["source"]]
+    french = [">>fra<< Hello.", ">>fra<< Bye.", ">>fra<< Yes.", ">>fra<< No."]
+    assert read == ["Hm.", *french, ">>deu<< So."]
+    assert cut(texts, text, "en")[3]["read"] == "Bye."
+
+
+@pytest.mark.parametrize(
+    ("source", "tokens", "read"),
+    [
+        ("Bye.", [">>fra<<", "Bye", "."], ">>fra<< Bye."),
+        (">>fra<< Bye.", [">>fra<<", "Bye", "."], ">>fra<< Bye."),
+        ("Bye.", ["Bye", "."], "Bye."),
+        ("", [], ""),
+    ],
+)
+def test_alternatives_are_asked_for_what_was_read(
+    texts: Page, source: str, tokens: list[str], read: str
+):
+    script = join_modules("ui/sentences.js", "sentences")
+    sentence = {"source": source, "source_tokens": tokens, "text": "", "tokens": []}
+    answer = {"text": "", "warnings": [], "sentences": [sentence]}
+    found = texts.evaluate(
+        f"([source, answer]) => {{ {script} return sentences.readAnswer(source, answer); }}",
+        [source, answer],
+    )
+    assert found["sentences"][0]["read"] == read
 
 
 @pytest.mark.parametrize(

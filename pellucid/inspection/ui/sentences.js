@@ -27,13 +27,19 @@ function readSentence(sentence, start) {
   }));
   return {
     source: sentence.source,
-    read: sentence.read ?? sentence.source, // behind the code of a language
+    read: readText(sentence),
     before: sentence.before,
     after: sentence.after,
     score: sentence.score,
     sourceWords,
     ...translated(sentence.text, sentence, sourceWords),
   };
+}
+
+/** What the model read: the source, behind a code such as >>fra<< that stands in front of another sentence alone. */
+function readText({ source, source_tokens: [first = ""] }) {
+  const hasCode = /^>>[^<>\s]+<<$/.test(first) && !source.startsWith(first);
+  return hasCode ? `${first} ${source}` : source;
 }
 
 function translated(text, { tokens, confidences, alignment }, sourceWords) {

@@ -17,20 +17,22 @@ export const isBlank = (text) => text.replace(AROUND, "") === "";
 
 /**
  * The sentences of a text with the white space around them: `{ before, source, after, read }`, where `read` is the
- * source behind the code of the language with which its line begins.
+ * source behind the code of a language with which its line, or one before it, begins.
  *
  * Most models learned from single sentences; where one did not, or the browser knows none, a line is one.
  */
 export function sentencesOf(text, header) {
   const lines = text.split(/(\n+)/);
+  let code = "";
   return lines.flatMap((line) => {
     if (/^\n*$/.test(line)) return line === "" ? [] : [{ before: line, source: "", after: "", read: "" }];
-    const code = (header.sentences.has_codes && CODE.exec(line)?.[0]) || "";
+    const own = (header.sentences.has_codes && CODE.exec(line)?.[0]) || "";
+    code = own || code;
     return cut(line, header).map((part, at) => {
       const source = part.replace(AROUND, "");
       const start = part.indexOf(source);
       const before = part.slice(0, start).replaceAll("\ufeff", "");
-      const read = code === "" || at === 0 || source === "" ? source : `${code} ${source}`;
+      const read = code === "" || source === "" || (at === 0 && own !== "") ? source : `${code} ${source}`;
       return { before, source, after: part.slice(start + source.length), read };
     });
   });
