@@ -144,7 +144,7 @@ def character_facts() -> Mapping[str, str]:
 
 
 def sentence_ends(language: str) -> Mapping[str, Any]:
-    """What a page is told of the sentences of a language, which its browser does not know."""
+    """The words of a language behind which no sentence ends, and those that begin one."""
     base = base_code(language)
     known = {word.removesuffix(".") for word in ABBREVIATIONS.get(base, set())}
     return {
