@@ -148,9 +148,9 @@ def sentence_ends(language: str) -> Mapping[str, Any]:
     base = base_code(language)
     known = {word.removesuffix(".") for word in ABBREVIATIONS.get(base, set())}
     return {
-        "titles": sorted(before_words(base) | known),
-        "numbered": sorted({word.lower() for word in before_numbers(base)}),
-        "starts": sorted(starts(base) or starts("en")),
+        "titles": " ".join(sorted(before_words(base) | known)),
+        "numbered": " ".join(sorted({word.lower() for word in before_numbers(base)})),
+        "starts": " ".join(sorted(starts(base) or starts("en"))),
         "has_ordinals": base == "de",
     }
 

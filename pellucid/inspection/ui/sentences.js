@@ -36,7 +36,7 @@ function readSentence(sentence, start) {
   };
 }
 
-/** What the model read: the source, behind a code such as >>fra<< that stands in front of another sentence alone. */
+/** The source, behind a code of the text such as >>fra<<. */
 function readText({ source, source_tokens: [first = ""] }) {
   const hasCode = /^>>[^<>\s]+<<$/.test(first) && !source.startsWith(first);
   return hasCode ? `${first} ${source}` : source;

@@ -76,7 +76,7 @@ class Model {
       const tokens = this.source.tokens(ids).map((token, at) => (ids[at] === BOS_ID ? "[MASK]" : token));
       return { ids, tokens, restored: (found) => found, isTruncated: false, warnings: [] };
     }
-    // no step reads the code of a target language (Codes of decoding/rewriting.py)
+    // no step reads the code (decoding/rewriting.py)
     const code = this.source.codeOf?.(text) ?? "";
     const spoken = code === "" ? text : text.slice(code.length).replace(/^ /, "");
     const { plain: bare, isCopied, restored } = oddLine(spoken, settings, this);

@@ -12,15 +12,9 @@ const SPACELESS = "\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3005-\\u30ff\
 const SPACELESS_FIRST = new RegExp(`^[${SPACELESS}]`, "u");
 const LATIN_STOP = new RegExp(`(?:^|[^${SPACELESS}])[.!?…]+[)\\]}"'”’»*†‡\\d]*$`, "u");
 
-/** Whether a text has nothing but white space. */
 export const isBlank = (text) => text.replace(AROUND, "") === "";
 
-/**
- * The sentences of a text with the white space around them: `{ before, source, after, read }`, where `read` is the
- * source behind the code of a language with which its line, or one before it, begins.
- *
- * Most models learned from single sentences; where one did not, or the browser knows none, a line is one.
- */
+/** The sentences of a text: `{ before, source, after, read }`; `read` is behind a code. */
 export function sentencesOf(text, header) {
   const lines = text.split(/(\n+)/);
   let code = "";
@@ -50,28 +44,23 @@ function cut(line, { languages, sentences }) {
   return found;
 }
 
-/**
- * Whether a sentence goes on where the browser ends it: behind a title, an initial or an ordinal number, or at a
- * break that is no end of a line. Python has more such rules (text/sentence_ends.py).
- */
+const has = (words, word) => words.split(" ").includes(word);
+
+/** Whether a sentence goes on where the browser ends it (text/sentence_ends.py has more rules). */
 function goesOn(left, right, { titles, numbered, starts, has_ordinals: hasOrdinals }) {
   if (SOFT_BREAK.test(left)) return /^\p{Ll}/u.test(right);
   const word = left.replace(AROUND, "").split(new RegExp(`${SPACE}|[/([{,;:–—"'“”„«»‘’]`, "u")).at(-1);
   if (!word.endsWith(".") || !/^[\p{L}\p{N}]/u.test(right)) return false;
   const bare = word.slice(0, -1);
-  const isStart = starts.includes(right.match(/^[\p{L}\p{M}]*/u)[0].toLowerCase());
+  const isStart = has(starts, right.match(/^[\p{L}\p{M}]*/u)[0].toLowerCase());
   if (/^\p{Nd}{1,2}$/u.test(bare)) return hasOrdinals && !isStart;
-  if (/^\p{Nd}/u.test(right)) return numbered.includes(bare.toLowerCase());
+  if (/^\p{Nd}/u.test(right)) return has(numbered, bare.toLowerCase());
   if (/^\p{L}$/u.test(bare) && LETTER_WITH_STOP.test(right)) return true;
-  if (titles.includes(bare)) return /^\p{Lu}/u.test(bare) || !isStart;
+  if (has(titles, bare)) return /^\p{Lu}/u.test(bare) || !isStart;
   return INITIAL.test(bare) && NAME.test(right) && !isStart;
 }
 
-/**
- * Sentences with the space that their translations need between them: `space_between` of decoding/sentences.py.
- *
- * `wide` are the characters of scripts that are written without spaces.
- */
+/** Sentences with the space that their translations need (decoding/sentences.py). */
 export function spaced(sentences, wide) {
   const isWide = (character) => character !== undefined && new RegExp(`[${wide}]`, "u").test(character);
   return sentences.map((each, at) => {
@@ -84,7 +73,6 @@ export function spaced(sentences, wide) {
   });
 }
 
-/** The space between two translations whose sources have none: Latin letters need one, unless it was left out. */
 function spaceOfNone(before, behind) {
   const isOneWord = LETTER_OR_NUMBER.test([...before].at(-1)) && LETTER_OR_NUMBER.test([...behind][0]);
   return (LATIN_STOP.test(before) || isOneWord) && !SPACELESS_FIRST.test(behind) ? "" : " ";
