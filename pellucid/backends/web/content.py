@@ -151,7 +151,7 @@ def sentence_ends(language: str) -> Mapping[str, Any]:
         "titles": " ".join(sorted(before_words(base) | known)),
         "numbered": " ".join(sorted({word.lower() for word in before_numbers(base)})),
         "starts": " ".join(sorted(starts(base) or starts("en"))),
-        "has_ordinals": base == "de",
+        "ordinals": base == "de",
     }
 
 

@@ -2,7 +2,7 @@
 
 const BYTE = /^<0x([0-9A-Fa-f]{2})>$/;
 const NAMED = /^(?:<[^<>\s]+>|\[(?:UNK|EOS|BOS|PAD)\])$/; // stand for text they do not spell
-const SPACELESS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+export const SPACELESS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 const MARKS_ONLY = /^[\p{P}\p{S}]+$/u;
 const FAR = 40; // characters that unknown tokens may cover
 

@@ -1,24 +1,21 @@
 // A text as the sentences that a model translates, and what it answers as the page shows it.
 
+import { SPACELESS } from "../ui/words.js";
+
 const SPACE = "[\\s\\x1c-\\x1f\\x85]";
 const AROUND = new RegExp(`^${SPACE}+|${SPACE}+$`, "gu");
 const SOFT_BREAK = new RegExp(`[\\v\\f\\x1c-\\x1e\\x85\\u2028]${SPACE}*$`, "u");
 const CODE = new RegExp(`^>>(?:(?!${SPACE})[^<>])+<<`, "u");
-const INITIAL = /^(?:\p{Lu}\.?-?)*\p{Lu}$/u;
-const LETTER_WITH_STOP = /^\p{L}\./u;
-const NAME = /^\p{Lu}[\p{L}\p{M}]*[\p{Ll}\p{M}]/u;
 const LETTER_OR_NUMBER = /^[\p{L}\p{N}]$/u;
-const SPACELESS = "\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3005-\\u30ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff";
-const SPACELESS_FIRST = new RegExp(`^[${SPACELESS}]`, "u");
-const LATIN_STOP = new RegExp(`(?:^|[^${SPACELESS}])[.!?…]+[)\\]}"'”’»*†‡\\d]*$`, "u");
+const SPACELESS_FIRST = new RegExp(`^${SPACELESS.source}`, "u");
+const LATIN_STOP = new RegExp(`(?:^|(?!${SPACELESS.source}).)[.!?…]+[)\\]}"'”’»*†‡\\d]*$`, "u");
 
 export const isBlank = (text) => text.replace(AROUND, "") === "";
 
 /** The sentences of a text: `{ before, source, after, read }`; `read` is behind a code. */
 export function sentencesOf(text, header) {
-  const lines = text.split(/(\n+)/);
   let code = "";
-  return lines.flatMap((line) => {
+  return text.split(/(\n+)/).flatMap((line) => {
     if (/^\n*$/.test(line)) return line === "" ? [] : [{ before: line, source: "", after: "", read: "" }];
     const own = (header.sentences.has_codes && CODE.exec(line)?.[0]) || "";
     code = own || code;
@@ -34,8 +31,7 @@ export function sentencesOf(text, header) {
 
 function cut(line, { languages, sentences }) {
   if (!sentences.splits || typeof Intl.Segmenter !== "function") return [line];
-  const [{ code }] = languages;
-  const locale = code === "und" ? undefined : code;
+  const locale = languages[0].code.replace("und", "en");
   const found = [];
   for (const { segment } of new Intl.Segmenter(locale, { granularity: "sentence" }).segment(line)) {
     if (found.length > 0 && goesOn(found.at(-1), segment, sentences)) found.push(found.pop() + segment);
@@ -47,17 +43,17 @@ function cut(line, { languages, sentences }) {
 const has = (words, word) => words.split(" ").includes(word);
 
 /** Whether a sentence goes on where the browser ends it (text/sentence_ends.py has more rules). */
-function goesOn(left, right, { titles, numbered, starts, has_ordinals: hasOrdinals }) {
+function goesOn(left, right, { titles, numbered, starts, ordinals }) {
   if (SOFT_BREAK.test(left)) return /^\p{Ll}/u.test(right);
   const word = left.replace(AROUND, "").split(new RegExp(`${SPACE}|[/([{,;:–—"'“”„«»‘’]`, "u")).at(-1);
   if (!word.endsWith(".") || !/^[\p{L}\p{N}]/u.test(right)) return false;
   const bare = word.slice(0, -1);
   const isStart = has(starts, right.match(/^[\p{L}\p{M}]*/u)[0].toLowerCase());
-  if (/^\p{Nd}{1,2}$/u.test(bare)) return hasOrdinals && !isStart;
+  if (/^\p{Nd}{1,2}$/u.test(bare)) return ordinals && !isStart;
   if (/^\p{Nd}/u.test(right)) return has(numbered, bare.toLowerCase());
-  if (/^\p{L}$/u.test(bare) && LETTER_WITH_STOP.test(right)) return true;
+  if (/^\p{L}$/u.test(bare) && /^\p{L}\./u.test(right)) return true;
   if (has(titles, bare)) return /^\p{Lu}/u.test(bare) || !isStart;
-  return INITIAL.test(bare) && NAME.test(right) && !isStart;
+  return /^(?:\p{Lu}\.?-?)*\p{Lu}$/u.test(bare) && /^\p{Lu}[\p{L}\p{M}]*[\p{Ll}\p{M}]/u.test(right) && !isStart;
 }
 
 /** Sentences with the space that their translations need (decoding/sentences.py). */
