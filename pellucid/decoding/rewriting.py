@@ -28,10 +28,10 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.sentences import SplitLine
 from pellucid.decoding.suspicious import judged, unsure_message
 from pellucid.text.glossary import Glossary
-from pellucid.text.languages import leading_code
 from pellucid.text.normalization import check_text
 from pellucid.text.seen_words import SeenWords
 from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.marian import own_code
 
 Translations = list[Translation]
 
@@ -91,8 +91,8 @@ def run(
 class Codes:
     """Takes the code of a target language from the text of a line, so that no step reads it."""
 
-    has_codes: bool
-    """Whether a line may begin with such a code, as ``>>fra<<``."""
+    tokenizer: Tokenizer
+    """That of the sources: it tells whether a line may begin with such a code, as ``>>fra<<``."""
 
     def __call__(self, requests: Sequence[Request]) -> Rewritten:
         """Each request with its code beside its text; its translation has the text as typed."""
@@ -108,7 +108,7 @@ class Codes:
 
     def read(self, request: Request) -> Request:
         """A request without the code that its text begins with; the code is a part of it."""
-        code = leading_code(request.source) if self.has_codes else ""
+        code = own_code(request.source, self.tokenizer)
         # one behind white space is not known to the model, and has its warning
         if not code or not request.source.startswith(code):
             return request

@@ -48,7 +48,7 @@ from pellucid.model.config import TranslatorSettings
 from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN, with_code
 from pellucid.text.tokenizers.interface import Tokenizer
-from pellucid.text.tokenizers.marian import has_codes, reads_code
+from pellucid.text.tokenizers.marian import reads_code
 
 if TYPE_CHECKING:
     from pellucid.decoding.attention import AttentionWeights
@@ -513,7 +513,7 @@ class Translator:
 
     @property
     def _codes(self) -> Codes:
-        return Codes(has_codes=has_codes(self.source_tokenizer))
+        return Codes(self.source_tokenizer)
 
     def _odd_lines(self, settings: DecodingConfig) -> OddLines:
         return OddLines(

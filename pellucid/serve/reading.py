@@ -9,9 +9,9 @@ from pellucid.documents.aligned import parts_of
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import FieldProblem, refuse
-from pellucid.text.languages import leading_code, with_code
+from pellucid.text.languages import with_code
 from pellucid.text.splitting import Sentence, split_lines, split_sentences
-from pellucid.text.tokenizers.marian import has_codes
+from pellucid.text.tokenizers.marian import own_code
 
 _CHEAP_CHARS = 2000
 """Texts up to this size are tokenized on the event loop, which takes less than a millisecond."""
@@ -90,7 +90,7 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
         start = len(text) - len(text.lstrip()) if words else len(text)
         places = [Sentence(text[:start], words, text[start + len(words) :], start)]
     # A code in front of the text holds for all its sentences.
-    own = leading_code(text) if has_codes(model.bundle.source_tokenizer) else ""
+    own = own_code(text, model.bundle.source_tokenizer)
     code = own or model.settings.target_code
     # After splitting, so that only a sentence that is too long is divided.
     if whole:

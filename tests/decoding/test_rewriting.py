@@ -20,12 +20,17 @@ from pellucid.decoding.rewriting import (
     TermMarks,
     Terms,
 )
+from pellucid.text.config import TokenizerConfig
 from pellucid.text.glossary import Glossary, Term
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 SETTINGS = DecodingConfig(copy_symbols=True, recase=True, mark_terms=True)
 GLOSSARY = Glossary([Term(("chat",), ("cat",)), Term(("gare",), ("station",))])
+LETTERS = train_tokenizer(
+    [">>abcdefghijklmnopqrstuvwxyz<<"], TokenizerConfig(kind="character", vocabulary_size=40)
+)
 STEPS: dict[str, Step] = {
-    "codes": Codes(has_codes=True),
+    "codes": Codes(LETTERS),
     "sentences": Sentences("fr"),
     "terms": Terms(GLOSSARY),
     "judgement": Judgement(frozenset(), None),
@@ -149,7 +154,7 @@ def test_what_is_left_in_the_place_of_a_doubtful_translation_has_no_code():
     def search(requests: list[Request], numbers: list[int]) -> list[Translation]:
         return [dataclasses.replace(_translation(each.source), quality=0.4) for each in requests]
 
-    steps = [Codes(has_codes=True), Sentences("en"), step]
+    steps = [Codes(LETTERS), Sentences("en"), step]
     [found] = rewriting.run(steps, [Request(">>fra<< Hello there. How are you?")], 1, search)
     assert found.text == "Hello there. How are you?"
     assert [each.read for each in asked.requests] == [

@@ -10,13 +10,15 @@ import pellucid
 from pellucid.backends.huggingface.import_folder import import_huggingface
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import Request
+from pellucid.decoding.rewriting import Codes, Sentences
 from pellucid.decoding.suspicious import source_warnings
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator
 from pellucid.inspection.sentence import open_model, read_sentence
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.interface import Tokenizer
-from pellucid.text.tokenizers.marian import reads_code
+from pellucid.text.tokenizers.marian import has_codes, reads_code
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
 
 
@@ -124,6 +126,16 @@ def test_own_tokenizers_read_the_codes_that_they_were_trained_on(kind: str):
     assert reads_code(multilingual, ">>fra<<")
     single = trained(kind, [*plain, "3 > 2 and 2 < 3"])
     assert not reads_code(single, ">>deu<<")
+    assert (has_codes(multilingual), has_codes(single)) == (True, False)
+
+    # Each sentence of a line is read behind its code.
+    request = Request(">>deu<< the red house is old. the old house is new.")
+    uncoded = Codes(multilingual).read(request)
+    assert [each.read for each in Sentences("en")([uncoded]).requests] == [
+        ">>deu<< the red house is old.",
+        ">>deu<< the old house is new.",
+    ]
+    assert Codes(single).read(request) is request
 
     # A line that begins with one is warned of only by a model that reads none.
     for tokenizer, wanted in ((multilingual, []), (single, ["language_code"])):

@@ -15,6 +15,7 @@ import sentencepiece
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import UNK_ID
+from pellucid.text.languages import leading_code
 from pellucid.text.normalization import Normalization, check_text
 from pellucid.text.tokenizers.interface import SILENT_IDS, Tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
@@ -120,8 +121,17 @@ class MarianTokenizer(VocabularyTokenizer):
 
 
 def has_codes(tokenizer: Tokenizer) -> bool:
-    """Whether a text may begin with the code of the language to translate into."""
-    return isinstance(tokenizer, MarianTokenizer) and bool(tokenizer.codes)
+    """Whether a text may begin with the code of the language to translate into, as far as the
+    vocabulary tells."""
+    if isinstance(tokenizer, MarianTokenizer):
+        return bool(tokenizer.codes)
+    return any(">>" in token for token in tokenizer.tokens(range(tokenizer.vocabulary_size)))
+
+
+def own_code(text: str, tokenizer: Tokenizer) -> str:
+    """The code of the language to translate into, with which a text begins; else empty."""
+    code = leading_code(text)
+    return code if code and reads_code(tokenizer, code) else ""
 
 
 def reads_code(tokenizer: Tokenizer, code: str) -> bool:
