@@ -39,6 +39,7 @@ from pellucid.core.files import (
     read_manifest,
     read_plain,
     require_model_folder,
+    sha256_of,
     verified_reading,
     write_file,
     write_folder,
@@ -441,6 +442,7 @@ def _open(
                     bundle.held.read()
                 elif model == "verified":
                     bundle.held.verify()
+            _warn_of_other_card(folder, manifest["files"].get(CARD_FILE))
             return bundle
         except (PellucidError, OSError) as error:
             # the error may come from two halves of two bundles, or the one that was found may be
@@ -452,6 +454,20 @@ def _open(
                 raise CorruptError(f"{error}; damaged: {', '.join(damaged)}") from error
             raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _warn_of_other_card(folder: Path, saved: Mapping[str, Any] | None) -> None:
+    """Warn if the card was changed or taken away since the bundle was saved."""
+    if saved is None:
+        return
+    path = folder / CARD_FILE
+    try:
+        # the size first: a file put in its place may be huge
+        is_same = path.stat().st_size == saved["size"] and sha256_of(path) == saved["sha256"]
+    except OSError:
+        is_same = False
+    if not is_same:
+        _log.warning("%s is not as it was saved; nothing is computed from it", path)
 
 
 def _translating(bundle: "Bundle[SequenceModel]") -> Bundle:

@@ -102,14 +102,20 @@ def test_every_two_files_that_change_places_are_noticed(bundle: Path):
             second.write_bytes(contents[1])
 
 
-def test_a_card_may_be_edited_or_left_out(bundle: Path, tmp_path: Path):
+def test_a_card_may_be_edited_or_left_out_and_that_is_told(
+    bundle: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     """As people do where a model is published."""
+    assert load_bundle(bundle).path == bundle
+    assert caplog.messages == []
     edited = shutil.copytree(bundle, tmp_path / "edited")
     with (edited / CARD_FILE).open("a") as file:
         file.write("\nWe use it for the forecasts of the weather.\n")
     assert load_bundle(edited).path == edited
     (edited / CARD_FILE).unlink()
     assert load_bundle(edited).path == edited
+    told = f"{edited / CARD_FILE} is not as it was saved; nothing is computed from it"
+    assert caplog.messages == [told, told]
 
 
 def test_a_file_of_another_bundle_is_noticed(bundle: Path, tmp_path: Path):
