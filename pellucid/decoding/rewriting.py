@@ -92,7 +92,8 @@ class Codes:
     """Takes the code of a target language from the text of a line, so that no step reads it."""
 
     tokenizer: Tokenizer
-    """The tokenizer of the sources: it tells whether a line may begin with such a code, as ``>>fra<<``."""
+    """The tokenizer of the sources, which tells whether a line may begin with such a code, as
+    ``>>fra<<``."""
 
     def __call__(self, requests: Sequence[Request]) -> Rewritten:
         """Each request with its code beside its text; its translation has the text as typed."""
