@@ -457,10 +457,13 @@ def _open(
 
 
 def _warn_of_other_card(folder: Path, saved: Mapping[str, Any] | None) -> None:
-    """Warn if the card was changed or taken away since the bundle was saved."""
+    """Warn if the card was changed or taken away since the bundle was saved. Raises CorruptError if
+    something else than a plain file stands in its place."""
     if saved is None:
         return
     path = folder / CARD_FILE
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise CorruptError(f"{path} is not a plain file")
     try:
         # the size first: a file put in its place may be huge
         is_same = path.stat().st_size == saved["size"] and sha256_of(path) == saved["sha256"]

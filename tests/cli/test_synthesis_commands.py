@@ -27,8 +27,8 @@ BLOCK = 1024
 
 @pytest.fixture(scope="module")
 def french(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three blocks and a bit, with an empty line in between."""
-    pairs = phrasebook.split(3 * BLOCK, 8, 0).train
+    """Four blocks and a bit, with an empty line in between."""
+    pairs = phrasebook.split(4 * BLOCK, 8, 0).train
     lines = [pair.source for pair in pairs]
     lines[5:5] = [""]
     path = tmp_path_factory.mktemp("text") / "text.fr"
@@ -45,13 +45,6 @@ def other_teacher(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> P
             parameter.neg_()
     path = tmp_path_factory.mktemp("other") / "bundle"
     save_bundle(path, bundle, card="", details={})
-    return path
-
-
-@pytest.fixture(scope="module")
-def two_blocks(french: Path) -> Path:
-    path = french.with_name("two.fr")
-    path.write_text("".join(french.read_text().splitlines(keepends=True)[: 2 * BLOCK]))
     return path
 
 
@@ -81,17 +74,17 @@ def test_killed_stopped_and_gone_on_with_it_is_the_same_byte_for_byte(
     assert result.code == 143
     assert "going on after " in result.err
     assert result.err.splitlines()[-1].endswith(
-        "of 3,073 lines are done; the same command goes on after them"
+        "of 4,097 lines are done; the same command goes on after them"
     )
     result = pellucid(*arguments, out)
     assert (result.code, result.out) == (0, f"{out}\n"), result.err
-    assert result.err.splitlines()[-1] == "3,073 of 3,073 lines are done"
+    assert result.err.splitlines()[-1] == "4,097 of 4,097 lines are done"
     quiet = pellucid("-q", *arguments, unbroken).err.splitlines()
     assert quiet
     assert all(line.startswith(("WARNING: line ", "WARNING: more such")) for line in quiet), quiet
     assert out.read_bytes() == unbroken.read_bytes()
     lines = out.read_text().split("\n")
-    assert len(lines) == 3 * BLOCK + 2
+    assert len(lines) == 4 * BLOCK + 2
     assert lines[5] == ""
     assert sorted(tmp_path.iterdir()) == [out, unbroken]
 
@@ -131,10 +124,10 @@ def test_several_teachers_translate_together(
 
 
 def test_teachers_that_others_began_with_are_refused(
-    two_blocks: Path, tiny_run: Path, other_teacher: Path, tmp_path: Path
+    french: Path, tiny_run: Path, other_teacher: Path, tmp_path: Path
 ):
     out = tmp_path / "out"
-    arguments = ("distill", tiny_run, two_blocks, "--out", out, *SEARCH)
+    arguments = ("distill", tiny_run, french, "--out", out, *SEARCH)
     with running(*arguments, "--with", other_teacher) as command:
         wait_for_line(command, out, BLOCK)
         os.kill(command.pid, signal.SIGTERM)
@@ -362,7 +355,10 @@ def test_inputs_and_outputs_are_packed_tables_or_elsewhere(
     assert not list(tmp_path.glob("*.partial*"))
 
     tagged = tmp_path / "tagged.fr.xz"
-    result = pellucid("backtranslate", tiny_run, *SEARCH, source, "--out", tagged, "--tag", "le")
+    refused = pellucid("backtranslate", tiny_run, *SEARCH, source, "--out", tagged)
+    assert "holds both sides, and one of them is needed" in refused.error_line
+    one_side = f"{source}#fr"
+    result = pellucid("backtranslate", tiny_run, *SEARCH, one_side, "--out", tagged, "--tag", "le")
     assert (result.code, result.out) == (0, f"{tagged}\n"), result.err
     refused = pellucid(*command, tmp_path / "plain.fr", "--out", tmp_path / "a.parquet")
     assert (refused.code, "must be a text, or a table and a column" in refused.error_line) == (
@@ -371,11 +367,9 @@ def test_inputs_and_outputs_are_packed_tables_or_elsewhere(
     )
 
 
-def test_a_packed_output_is_gone_on_with_after_a_kill(
-    two_blocks: Path, tiny_run: Path, tmp_path: Path
-):
+def test_a_packed_output_is_gone_on_with_after_a_kill(french: Path, tiny_run: Path, tmp_path: Path):
     out, unbroken = tmp_path / "out.en.zst", tmp_path / "unbroken.en.zst"
-    arguments = ("distill", tiny_run, two_blocks, *SEARCH, "--out")
+    arguments = ("distill", tiny_run, french, *SEARCH, "--out")
     with running(*arguments, out) as command:
         wait_for_line(command, out, BLOCK)
         os.kill(command.pid, signal.SIGKILL)
