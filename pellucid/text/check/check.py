@@ -27,6 +27,7 @@ from pellucid.core.errors import DataError, WriteError
 from pellucid.core.files import temporary_folder
 from pellucid.core.texts import counted
 from pellucid.text.check.alignment import Misalignment, are_unrelated, find_misalignment
+from pellucid.text.check.exchanged import is_exchanged, word_weights
 from pellucid.text.check.rules import far_lengths, repeated_pairs, scan_pairs, usual_log_ratio
 from pellucid.text.check.scan import (
     LINE_PROBLEMS,
@@ -109,10 +110,21 @@ Kind = Literal[
     "other_script",
     "quoted",
     "frequent",
+    "exchanged",
 ]
 
 KEPT_KINDS: frozenset[Kind] = frozenset(
-    ("unusual", "markup", "tab", "subwords", "invisible", "other_script", "quoted", "frequent")
+    (
+        "unusual",
+        "markup",
+        "tab",
+        "subwords",
+        "invisible",
+        "other_script",
+        "quoted",
+        "frequent",
+        "exchanged",
+    )
 )
 """The kinds that ``check --fix`` leaves: they may be intended, or nobody knows what was."""
 
@@ -133,6 +145,10 @@ _LONGEST_EDIT = 300
 _LEAST_ALIKE = 0.7
 """How alike the sides of most pairs that differ are, by the letters that they share in order, where
 one corrects the other. Translations are so only between close relatives, as Czech and Slovak."""
+_SAMPLED, _LEAST_EXCHANGED = 3000, 3
+"""Pairs from which the words of both languages are learned, and how many of them must be exchanged
+for the others to be looked at."""
+_MOST_EXCHANGED = 0.05
 _SHORT_FORM = 1_000_000
 """Pairs that are checked when training starts: about four seconds, less than tokenizing takes."""
 _LINES_AT_ONCE = 1 << 12
@@ -229,6 +245,9 @@ class Diagnosis:
                 " copy"
             )
 
+        if (exchanged := self.findings["exchanged"].count) > _MOST_EXCHANGED * usable > 0:
+            problems.append(f"source and target are exchanged in {exchanged:,} of the pairs")
+
         foreign = self.findings.get("other_language")
         if foreign is not None and 2 * foreign.count > usable > 0:
             problems.append(
@@ -310,6 +329,7 @@ def examine(
     empty = findings[LINE_PROBLEMS.index("empty")]
     findings += [_frequent(*sides, empty.rows), *_pair_findings(*sides, empty)]
 
+    findings.append(_exchanged(source, target, min(side.line_count for side in sides)))
     if languages is not None:
         findings.append(_in_other_languages(source, target, languages, most_pairs))
 
@@ -536,28 +556,51 @@ def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[F
     ]
 
 
+def _exchanged(source: Path, target: Path, shared: int) -> Finding:
+    """Pairs whose source is of the targets' language, and whose target of the sources'."""
+    rows = np.arange(min(shared, _SAMPLED)) * shared // max(1, min(shared, _SAMPLED))
+    sides = fetch_lines(source, rows.tolist()), fetch_lines(target, rows.tolist())
+    sample = [(_readable(sides[0][row]), _readable(sides[1][row])) for row in rows.tolist()]
+    weights = word_weights(sample)
+    exchanged = RowSet()
+    if sum(is_exchanged(*pair, weights) for pair in sample) >= _LEAST_EXCHANGED:
+        for first, pairs in _read_pairs(source, target, shared):
+            found = [is_exchanged(*pair, weights) for pair in pairs]
+            exchanged.add(np.flatnonzero(found) + first)
+    return Finding("exchanged", exchanged)
+
+
 def _in_other_languages(
     source: Path, target: Path, languages: tuple[str, str], most_pairs: int | None
 ) -> Finding:
     sides = RowSet(), RowSet()
+    for first, pairs in _read_pairs(source, target, most_pairs):
+        for side, rows in enumerate(sides):
+            found = [other_language(pair[side], languages[side]) is not None for pair in pairs]
+            rows.add(np.flatnonzero(found) + first)
+    return _union("other_language", *sides)
 
+
+def _read_pairs(
+    source: Path, target: Path, most_pairs: int | None
+) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """The pairs, some thousand at a time, each time with the row of the first."""
     with (
         contextlib.closing(iterate_raw_lines(source)) as sources,
         contextlib.closing(iterate_raw_lines(target)) as targets,
     ):
         pairs = itertools.islice(zip(sources, targets, strict=False), most_pairs)
-
         for first in itertools.count(0, _LINES_AT_ONCE):
             lines = list(itertools.islice(pairs, _LINES_AT_ONCE))
             if not lines:
                 break
-
-            for side, rows in enumerate(sides):
-                texts = [pair[side].decode("utf-8", "replace") for pair in lines]
-                found = [other_language(text, languages[side]) is not None for text in texts]
-                rows.add(np.flatnonzero(found) + first)
-
-    return _union("other_language", *sides)
+            yield (
+                first,
+                [
+                    (one.decode("utf-8", "replace"), other.decode("utf-8", "replace"))
+                    for one, other in lines
+                ],
+            )
 
 
 def _with_examples(findings: Sequence[Finding], source: Path, target: Path) -> list[Finding]:
