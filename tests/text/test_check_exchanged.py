@@ -46,7 +46,7 @@ def test_check_names_them_and_judges_by_their_share(tmp_path: Path):
         source.write_text("".join(f"{one}\n" for one, _ in pairs), encoding="utf-8")
         target.write_text("".join(f"{other}\n" for _, other in pairs), encoding="utf-8")
         diagnosis = examine(source, target)
-        finding = diagnosis.findings["exchanged"]
+        finding = diagnosis.findings["exchanged_sides"]
         assert finding.count >= 0.9 * len(PAIRS) / every
         assert {(line - 1) % every for line in finding.first_lines} == {4 % every}
         assert [reason.rsplit(" ", 4)[0] for reason in diagnosis.reasons] == reasons

@@ -110,7 +110,7 @@ Kind = Literal[
     "other_script",
     "quoted",
     "frequent",
-    "exchanged",
+    "exchanged_sides",
 ]
 
 KEPT_KINDS: frozenset[Kind] = frozenset(
@@ -123,7 +123,7 @@ KEPT_KINDS: frozenset[Kind] = frozenset(
         "other_script",
         "quoted",
         "frequent",
-        "exchanged",
+        "exchanged_sides",
     )
 )
 """The kinds that ``check --fix`` leaves: they may be intended, or nobody knows what was."""
@@ -245,7 +245,7 @@ class Diagnosis:
                 " copy"
             )
 
-        if (exchanged := self.findings["exchanged"].count) > _MOST_EXCHANGED * usable > 0:
+        if (exchanged := self.findings["exchanged_sides"].count) > _MOST_EXCHANGED * usable > 0:
             problems.append(f"source and target are exchanged in {exchanged:,} of the pairs")
 
         foreign = self.findings.get("other_language")
@@ -567,7 +567,7 @@ def _exchanged(source: Path, target: Path, shared: int) -> Finding:
         for first, pairs in _read_pairs(source, target, shared):
             found = [is_exchanged(*pair, weights) for pair in pairs]
             exchanged.add(np.flatnonzero(found) + first)
-    return Finding("exchanged", exchanged)
+    return Finding("exchanged_sides", exchanged)
 
 
 def _in_other_languages(
