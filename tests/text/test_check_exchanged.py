@@ -26,6 +26,21 @@ def test_exchanged_pairs_are_found_however_many_they_are(share: float):
     assert len(found) >= 0.9 * len(wrong)
 
 
+def test_scripts_without_spaces_are_read_letter_by_letter():
+    """Two languages in the letters of one script, as Chinese and Japanese have."""
+    letters = [chr(0x4E00 + number) for number in range(40)]
+    draw = random.Random(5)
+    pairs = [
+        ("".join(draw.sample(letters[:20], 8)), "".join(draw.sample(letters[20:], 8)))
+        for _ in range(200)
+    ]
+    assert exchanged(pairs) == set()
+    assert exchanged([pair[::-1] if row in (3, 9) else pair for row, pair in enumerate(pairs)]) == {
+        3,
+        9,
+    }
+
+
 def test_nothing_is_said_of_few_pairs_codes_and_one_language():
     mixed = [pair[::-1] if row % 3 == 0 else pair for row, pair in enumerate(PAIRS)]
     assert len(exchanged(mixed)) > 250

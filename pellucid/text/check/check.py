@@ -149,6 +149,7 @@ _SAMPLED, _LEAST_EXCHANGED = 3000, 3
 """Pairs from which the words of both languages are learned, and how many of them must be exchanged
 for the others to be looked at."""
 _MOST_EXCHANGED = 0.05
+"""With a larger share training would go wrong: a model would learn to write both languages."""
 _SHORT_FORM = 1_000_000
 """Pairs that are checked when training starts: about four seconds, less than tokenizing takes."""
 _LINES_AT_ONCE = 1 << 12

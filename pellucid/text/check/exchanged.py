@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from pellucid.text.scripts import SPACELESS_LETTER
+
 _LEAST_PAIRS = 50
 """Pairs from which on anything is said."""
 _ROUNDS = 4
@@ -23,7 +25,8 @@ _MOST_CODED = 0.1
 """With more sources that begin with a code, such as ``>>fra<<``, the pairs go both ways on
 purpose."""
 _CODE = re.compile(r"\s*(?:>>[^<>\s]+<<|<[^<>\s]+>|\[[^\[\]\s]+\]|__\w+__)")
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(rf"{SPACELESS_LETTER.pattern}|[^\W\d_]+")
+"""A word, or a letter of a script without spaces between words."""
 
 _Words = tuple[set[str], set[str]]
 
@@ -67,18 +70,16 @@ def _first_weights(words: Sequence[_Words]) -> dict[str, float]:
     """The weight of the word that most pairs have on one side alone: it tells their ways first."""
     counts = Counter(word for sides in words for side in sides for word in side)
     [(word, _)] = counts.most_common(1) or [("", 0)]
-    way = {word: 2 * _EVIDENCE}
-    return _weights([(each, sign) for each in words if (sign := _way(each, way, 0.0))])
+    having = [each for each in words if word in each[0] or word in each[1]]
+    return _weights([(each, 1 if word in each[0] else -1) for each in having])
 
 
-def _way(words: _Words, weights: Mapping[str, float], evidence: float = _EVIDENCE) -> int:
+def _way(words: _Words, weights: Mapping[str, float]) -> int:
     """1 for a pair that is the right way round, -1 for one that is not, 0 if it does not tell."""
     source, target = (sum(weights.get(word, 0.0) for word in side) for side in words)
-    if evidence == 0.0:
-        return (source > target) - (source < target)
-    if source >= evidence and target <= -evidence:
+    if source >= _EVIDENCE and target <= -_EVIDENCE:
         return 1
-    return -(source <= -evidence and target >= evidence)
+    return -1 if source <= -_EVIDENCE and target >= _EVIDENCE else 0
 
 
 def _weights(judged: Sequence[tuple[_Words, int]]) -> dict[str, float]:
