@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -52,6 +53,8 @@ class Display:
         self._log = _LogHandler(self)
         self._former_handlers: list[logging.Handler] = []
         self._run: _Run | None = None
+        # (seconds, share of the run that is done) of the latest training events
+        self._pace: deque[tuple[float, float]] = deque(maxlen=20)
         self._has_ended = False
         self.tells_expectation = True
         """Whether a run that begins prints what to expect; a recipe has printed it already."""
@@ -178,7 +181,7 @@ class Display:
         learned = "no update applied" if loss is None else f"loss {loss:.3f}"
         figures = (
             f"step {event['step']:,}  {learned}"
-            f"  {event['tokens_per_second']:,.0f} tokens/s  {_time_left(event)}"
+            f"  {event['tokens_per_second']:,.0f} tokens/s  {self._time_left(event)}"
         )
         if self._run is not None:
             self._run.note(event)
@@ -186,6 +189,19 @@ class Display:
             self._bar.update(self._task, figures=figures)
         else:
             self._say(figures)
+
+    def _time_left(self, event: dict[str, Any]) -> str:
+        seconds, share = event["seconds"], event["share_done"]
+        if share <= 0.0:
+            return ""
+
+        # By the recent speed: before it was resumed, the run may have had a slower machine.
+        # ``share`` knows whichever limit of the run comes first.
+        past_seconds, past_share = self._pace[0] if self._pace else (0.0, 0.0)
+        self._pace.append((seconds, share))
+        if share <= past_share:  # after a rollback
+            past_seconds, past_share = 0.0, 0.0
+        return f"{_clock((seconds - past_seconds) * (1.0 - share) / (share - past_share))} left"
 
     def _say(self, line: str) -> None:
         if self._bar is not None:
@@ -321,14 +337,6 @@ def _clock(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes}:{rest:02d}"
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
-
-
-def _time_left(event: dict[str, Any]) -> str:
-    share = event["share_done"]
-    if share <= 0.0:
-        return ""
-    # By the speed so far; ``share`` knows whichever limit of the run comes first.
-    return f"{_clock(event['seconds'] * (1.0 - share) / share)} left"
 
 
 EXIT_CODES = {reason: 128 + number for number, reason in REASONS.items()}

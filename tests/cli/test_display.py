@@ -47,6 +47,20 @@ def test_training_shows_the_loss_the_speed_and_the_time_left(capsys: pytest.Capt
     assert said(capsys, {**TRAINED, "share_done": 0.0}).endswith(" tokens/s  \n")
 
 
+def test_the_time_left_goes_by_the_recent_speed(capsys: pytest.CaptureFixture[str]):
+    """A run that took 1:30 hours for a half on a busy machine now does a tenth in a minute."""
+    resumed = [{**TRAINED, "share_done": 0.5}]
+    resumed += [
+        {**TRAINED, "seconds": 5400.0 + 60.0 * i, "share_done": 0.5 + 0.1 * i} for i in (1, 2)
+    ]
+    before, *after = said(capsys, *resumed).splitlines()
+    assert before.endswith("  1:30:00 left")
+    assert [line.split("  ")[-1] for line in after] == ["4:00 left", "3:00 left"]
+
+    back = {**TRAINED, "seconds": 5520.0, "share_done": 0.4}  # after a rollback
+    assert said(capsys, *resumed, back).splitlines()[-1].endswith("  2:18:00 left")
+
+
 def test_a_validation_shows_its_scores_and_one_sentence(capsys: pytest.CaptureFixture[str]):
     event = {**validated(600, 31.256, 50.0, 1.9), **SHOWN}
     assert said(capsys, event) == (
