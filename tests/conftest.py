@@ -7,6 +7,7 @@ where there is room: a run syncs each checkpoint, and a disk takes milliseconds 
 
 import asyncio
 import gc
+import logging
 import os
 import shutil
 import sys
@@ -62,6 +63,9 @@ OWN_SHAPES = {"architecture", "decoding", "equations", "laws", "model"}
 """Folders whose tests are about functions with shapes: each test begins the count of checked calls.
 Elsewhere a file does: a tenth of the time of its tests would be checks of the same."""
 
+FEW_COLLECTIONS = 20_000
+"""After so many new objects a collection begins; Python's own 700 took a thirteenth of all time."""
+
 FEW_VARIANTS = {"paper", "alibi, pre-norm", "additive, not fed"}
 FEW_SETTINGS = 3
 
@@ -107,9 +111,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.getoption("--workers") and "torch" in sys.modules:
         import torch._dynamo
         import torch.distributed.tensor  # noqa: F401
+    _let_loggers_of_torch_propagate()
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(FEW_COLLECTIONS)
+
+
+def _let_loggers_of_torch_propagate() -> None:
+    """pytest hears of them at the root; else it visits all forty, six times in each test."""
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.split(".")[0] == "torch" and isinstance(logger, logging.Logger):
+            logger.propagate = True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -164,6 +164,7 @@ def main_loop(path: Path) -> None:
     LookAlikes.of(frozenset(), str, has_bytes=False)
     wide_characters()
     gc.freeze()  # or every fork would copy what its first collection touches
+    gc.set_threshold(20_000)  # as in conftest.py: collections took a thirteenth of all time
 
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))

@@ -206,19 +206,23 @@ def _work(session: pytest.Session, channel: socket.socket) -> NoReturn:
 def _run(session: pytest.Session, answers: TextIO, messages: TextIO) -> None:
     def say(kind: str, data: object = None) -> None:
         messages.write(json.dumps([kind, data]) + "\n")
-        messages.flush()
 
     def next_item() -> pytest.Item | None:
         say("next")
+        messages.flush()  # once for a test: each message would wake the foreman
         number = json.loads(answers.readline())
         return None if number is None else session.items[number]
 
     class Reports:
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-            """Send the report to the foreman, whose terminal shows it."""
+            """Send the report to the foreman, whose terminal shows it, if it says anything."""
+            is_silent = report.passed and report.when != "call" and not report.sections
+            if is_silent and not shows_all:
+                return
             say("report", hook.pytest_report_to_serializable(config=session.config, report=report))
 
     plugins, hook = session.config.pluginmanager, session.config.hook
+    shows_all = session.config.option.durations is not None or session.config.option.xmlpath
     plugins.unregister(name="terminalreporter")  # or it would print each report here as well
     plugins.register(Reports())
     item = next_item()

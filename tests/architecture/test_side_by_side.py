@@ -28,6 +28,7 @@ DONE = Path(__file__).with_name("done")
 @pytest.fixture(scope="session")
 def worker():
     yield os.getpid()
+    print("the session ends")
     DONE.with_name(f"worker {os.getpid()}").touch()
 
 @pytest.mark.parametrize("number", range(30))
@@ -93,6 +94,7 @@ def test_what_is_printed_and_told_is_as_without_workers(tmp_path):
         return re.sub(r"in [\d.]+s|PosixPath\(.*\)|worker += \d+", "", text)
 
     assert alone.returncode == beside.returncode == 1
+    assert "the session ends" in beside.stdout
     assert steady(alone.stdout) == steady(beside.stdout)
 
 

@@ -1,32 +1,21 @@
 """Several processes as torchrun would start them, without the seconds that importing torch takes.
 
-They are forked from one server that has imported everything.
+They are forks of the test's process.
 """
 
 import contextlib
+import gc
 import logging
 import multiprocessing
 import os
 import random
 import socket
+import sys
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from typing import Any
-
-PRELOADED = [
-    "pellucid.cli.train",
-    "pellucid.cli.display",
-    "pellucid.training.pair_vectors",
-    "pellucid.training.train",
-    "pytest",  # and what else the modules of tests import: each process imports its own again
-    "numpy.testing",
-    "sacrebleu.metrics",
-    "torch._dynamo",  # a model whose parameters are only counted lies on the meta device
-    "torch.distributed.fsdp",
-    "torch.distributed.launcher.api",
-    "torch.distributed.tensor",
-    "torch.testing",
-]
 
 
 def in_processes(work: Callable[..., Any], *arguments: Any, size: int = 2) -> list[Any]:
@@ -34,15 +23,15 @@ def in_processes(work: Callable[..., Any], *arguments: Any, size: int = 2) -> li
 
     An exception is no result but stands in the list, as its type's name and its text.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    import torch._dynamo  # or each of them would
+    import torch.distributed.fsdp
+    import torch.distributed.tensor  # noqa: F401
+
     port = free_port()
     started = []
     for rank in range(size):
-        here, there = context.Pipe()
-        call = (rank, size, port, there, work, arguments)
-        process = context.Process(target=_be, args=call)
-        process.start()
+        here, there = multiprocessing.Pipe()
+        process = started_fork(_be, rank, size, port, there, work, arguments)
         there.close()
         started.append((process, here))
     results = []
@@ -55,6 +44,25 @@ def in_processes(work: Callable[..., Any], *arguments: Any, size: int = 2) -> li
         here.close()
         process.close()
     return results
+
+
+def started_fork(work: Callable[..., None], *arguments: Any) -> ForkProcess:
+    """A fork that does ``work(*arguments)``; warnings are no errors in it."""
+    process = multiprocessing.get_context("fork").Process(target=_as_if_new, args=(work, arguments))
+    gc.disable()  # in the fork as well, until nothing that the parent has left is collected
+    try:
+        process.start()
+    finally:
+        gc.enable()
+    return process
+
+
+def _as_if_new(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    gc.freeze()
+    gc.enable()
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # not what pytest captures
+    warnings.resetwarnings()
+    work(*arguments)
 
 
 def free_port() -> int:

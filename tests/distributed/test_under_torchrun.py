@@ -1,6 +1,5 @@
 """torchrun's own agent: one process is killed and all restart; one signal, and all have saved."""
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tiny_runs
-from processes import PRELOADED, in_processes
+from processes import in_processes, started_fork
 from test_runs_of_several import SETTINGS, losses, run
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -57,11 +56,8 @@ def test_a_killed_process_and_a_signal_change_nothing(tmp_path: Path):
     out, notes = tmp_path / "run", tmp_path / "notes"
     notes.mkdir()
     settings = tiny_runs.set_options([*SETTINGS, "training.max_steps=100000"])
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
     arguments = ["train", "demo", *settings, "--out", str(out)]
-    agent = context.Process(target=torchrun, args=(notes, arguments))
-    agent.start()
+    agent = started_fork(torchrun, notes, arguments)
 
     def wait_for(reached: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 120

@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import ROOT, run_script
 
 COUNT = int(os.environ.get("PELLUCID_FUZZ_COUNT", "40"))
 """Of sentencepiece models, and of other files; reliability S5 asks for 1,000 of each."""
@@ -16,10 +15,16 @@ COUNT = int(os.environ.get("PELLUCID_FUZZ_COUNT", "40"))
 @pytest.fixture(scope="module")
 def tallies() -> list[dict[str, Any]]:
     """Of planted failures, and of spoiled files by their kind."""
-    script = Path(__file__).with_name("fuzz.py")
-    result = subprocess.run(
-        [sys.executable, str(script), str(COUNT)], capture_output=True, text=True, check=False
+    faults = Path(__file__).parent
+    code = (
+        "import faulthandler, signal, sys\n"
+        "faulthandler.disable()  # pytest's, which tells the terminal of each planted crash\n"
+        "signal.signal(signal.SIGALRM, signal.SIG_DFL)\n"
+        f"sys.argv = ['fuzz.py', '{COUNT}']\n"
+        "import fuzz\n"
+        "fuzz.main()\n"
     )
+    result = run_script(code, faults, [faults, ROOT])
     assert result.returncode == 0, result.stderr
     parsed: list[dict[str, Any]] = json.loads(result.stdout)
     return parsed

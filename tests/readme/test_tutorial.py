@@ -2,13 +2,12 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import docx
 import pytest
 from commands import pellucid
+from forks import run_script
 
 from pellucid import phrasebook
 
@@ -91,9 +90,7 @@ def test_every_command_works_in_the_order_it_is_given(workplace: Path):
 def test_the_python_example_works(workplace: Path):
     [example] = blocks("python")
     code = example.replace("runs/demo", "runs/en-de")
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True, check=False
-    )
+    result = run_script(code, workplace, [README.parent])
     assert result.returncode == 0, result.stderr
 
 

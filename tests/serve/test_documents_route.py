@@ -422,7 +422,7 @@ def test_workers_find_the_documents_of_each_other(tmp_path: Path):
 
 def test_a_file_whose_client_has_left_is_forgotten(tmp_path: Path):
     """Nobody else knows its address, so it must not keep the place of another."""
-    sentences = "".join(f"<p>je suis étudiant {number}</p>" for number in range(1000))
+    sentences = "".join(f"<p>je suis étudiant {number}</p>" for number in range(200))
     form = {"source": "fr", "target": "en"}
     with serving_process(write_bundle(tmp_path / "tiny"), "--max-documents", 1) as server:
         address = f"http://127.0.0.1:{server.port}"
@@ -474,7 +474,7 @@ def test_what_a_killed_server_kept_goes_with_the_next_start(
 
 def test_documents_outlive_the_worker_that_had_not_begun_them(tmp_path: Path):
     folder = write_bundle(tmp_path / "tiny")
-    sentences = "".join(f"<p>je suis \u00e9tudiant {number}</p>" for number in range(100)).encode()
+    sentences = "".join(f"<p>je suis \u00e9tudiant {number}</p>" for number in range(30)).encode()
     with serving_process(folder, "--workers", 2) as server:
         address = f"http://127.0.0.1:{server.port}"
         wait_until(lambda: len(children_of(server.command.pid)) == 2)

@@ -41,8 +41,9 @@ def ordered_sum(x: Numbers) -> Numbers:
 
     ((s₀ + s₄) + (s₂ + s₆)) + ((s₁ + s₅) + (s₃ + s₇))
     """
-    missing = -x.shape[-1] % 8
-    padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+    count = x.shape[-1]
+    padded = np.zeros((*x.shape[:-1], count + -count % 8), x.dtype)
+    padded[..., :count] = x
     lanes = padded.reshape(*x.shape[:-1], -1, 8)
 
     sums = np.zeros((*x.shape[:-1], 8), np.float32)
