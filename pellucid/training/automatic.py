@@ -35,12 +35,15 @@ def choose_config(
     minutes: float = DEFAULT_MINUTES,
     valid: tuple[Path | str, Path | str] | None = None,
     overrides: Sequence[str] = (),
+    has_no_clock: bool = False,
 ) -> Recipe:
     """A config that suits this corpus, ``minutes`` and this machine, with its reasons.
 
     ``target`` is left out if ``source`` holds both sides (TSV or JSONL). ``valid`` names text to
     validate on; without it some pairs are held out. ``overrides`` are like those of ``pellucid
-    train --set`` and replace what was chosen. Choosing takes up to half a minute, to time updates.
+    train --set`` and replace what was chosen. With ``has_no_clock`` the passes or updates among them
+    alone end the run, and the minutes only choose the size of the model. Choosing takes up to half
+    a minute, to time updates.
 
     Raises ConfigError for invalid minutes or overrides, and what reading the files raises.
     """
@@ -74,7 +77,8 @@ def choose_config(
 
     # Validation text decides how long a validation takes, and so how often there may be one.
     valid_pairs = held_out_count(sample.total) if validation is None else len(validation.sources)
-    return Bench(corpus_facts(sample), sample, files, given).recipe(minutes, valid_pairs)
+    bench = Bench(corpus_facts(sample), sample, files, given)
+    return bench.recipe(minutes, valid_pairs, has_no_clock=has_no_clock)
 
 
 def train_files(

@@ -79,9 +79,10 @@ def verdict(
     if level == "usable" or passes is None:
         return Verdict(level, figure, score, "")
     read = f"the text was read {passes:.1f} times"
+    is_enough = pairs >= _FEWEST_PAIRS or figure == "exact_match"
     first = (
         f"a longer run would help ({read}), then more text of the same kind"
-        if passes < _FEW_PASSES and pairs >= _FEWEST_PAIRS
+        if passes < _FEW_PASSES and is_enough
         else f"more text of the same kind would help, a longer run hardly ({read})"
     )
     return Verdict(

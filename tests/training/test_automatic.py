@@ -19,7 +19,8 @@ from pellucid.core.errors import (
     OutputExistsError,
     PellucidError,
 )
-from pellucid.training.plan import SIZES
+from pellucid.training.calibration import Bench
+from pellucid.training.plan import SIZES, Pace
 from pellucid.training.presets import read_config
 
 SMALL = [
@@ -118,6 +119,19 @@ def test_passes_end_a_run_without_minutes(
     assert training["max_epochs"] == 3
     assert training.get("max_minutes") == minutes
     assert "\n  expect a model that is " in result.stderr
+
+
+@pytest.mark.parametrize(("more", "times"), [([], "3"), (["--minutes", "4"], "0.0")])
+def test_what_is_chosen_for_passes_counts_no_minutes(
+    more: list[str], times: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """On a machine that makes an update in a quarter of an hour three passes take days."""
+    monkeypatch.setattr(Bench, "_pace", lambda *_: Pace(900.0, 50.0, 10.0))
+    monkeypatch.setattr(Bench, "_validation_seconds", lambda *_: 1.0)
+    arguments = corpus / "both.tsv", "--epochs", 3, *more, "--save-config", tmp_path / "my.toml"
+    result = train(*arguments, small=False)
+    assert result.exit_code == 0, result.output
+    assert f"the text is read about {times}" in result.stderr
 
 
 @pytest.mark.parametrize("preset", ["multi30k", "demo", "rnn-attention", "cmudict"])
