@@ -265,8 +265,11 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
     if len(texts) == 1:
         return input_exists(texts[0]) and file_format(texts[0]) != "plain"
     if len(texts) > 2:
+        cure = "; text to validate on is named by --valid SOURCE TARGET" if len(texts) == 4 else ""
+        if texts[0] in preset_names():
+            cure = "; a preset takes its text by --set data.source=SOURCE --set data.target=TARGET"
         raise click.UsageError(
-            f"train needs SOURCE and TARGET, or one CONFIG, got {len(texts)} arguments"
+            f"train needs SOURCE and TARGET, or one CONFIG, got {len(texts)} arguments{cure}"
         )
 
     missing = [text for text in texts if not input_exists(text)]

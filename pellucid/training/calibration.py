@@ -173,7 +173,7 @@ class Bench:
     def _largest_size(self, minutes: float, batch: int) -> tuple[Plan, str]:
         """The largest size that corpus and minutes allow, and why no larger one was chosen."""
         plan = Plan(self._facts, minutes, SIZES[0], batch, self._pace(SIZES[0], batch))
-        corpus_tokens = self._facts.pairs * self._target_tokens
+        corpus_tokens = self._facts.pairs * self._facts.different_pairs * self._target_tokens
 
         for larger in SIZES[1:]:
             if not corpus_can_feed(larger, corpus_tokens):

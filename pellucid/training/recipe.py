@@ -433,12 +433,13 @@ def expected_quality(facts: CorpusFacts, tokens: float, lacks: str = "a longer r
     ``lacks`` is what would give more tokens.
     """
     return expectation(
-        facts.pairs,
+        max(1, round(facts.pairs * facts.different_pairs)),  # copies teach nothing new
         words_in_line(facts.target),
         tokens,
         is_exact=_is_exact(facts),
         is_closed=is_deterministic(facts),
         lacks=lacks,
+        has_copies=facts.different_pairs < 1,
     )
 
 

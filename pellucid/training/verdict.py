@@ -134,15 +134,16 @@ def expectation(
     is_exact: bool,
     is_closed: bool,
     lacks: str = "more minutes",
+    has_copies: bool = False,
 ) -> Expectation:
     """Predict the quality of a model from so much text and time.
 
     ``words`` is the mean number in a target line, ``tokens`` how many target tokens will be learned
     from, or infinity if only a clock limits them. ``is_exact`` says that the target is no natural
     language, ``is_closed`` that new text has no new words. ``lacks`` is what would give more
-    tokens.
+    tokens. ``has_copies`` says that the text has more than these ``pairs``, copies of them.
     """
-    text = f"{pairs:,} pairs of {words:.0f} words"
+    text = f"{pairs:,} {'different ' if has_copies else ''}pairs of {words:.0f} words"
     amount = f"about {tokens:,.0f} target tokens learned from {text}"
 
     if math.isinf(tokens):

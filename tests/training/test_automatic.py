@@ -134,6 +134,21 @@ def test_what_is_chosen_for_passes_counts_no_minutes(
     assert f"the text is read about {times}" in result.stderr
 
 
+def test_a_line_that_holds_a_book_is_not_counted(corpus: Path, tmp_path: Path):
+    """No run reads it, and as a part of the mean it made short sentences long ones."""
+    lines = (corpus / "both.tsv").read_text().splitlines()
+    book = "\t".join(
+        " ".join(side) for side in zip(*(line.split("\t") for line in lines), strict=True)
+    )
+    (tmp_path / "more.tsv").write_text("".join(f"{line}\n" for line in [*lines, book]))
+    found = [
+        train(path, "--save-config", tmp_path / f"{path.stem}.toml").stderr.splitlines()[2]
+        for path in (corpus / "both.tsv", tmp_path / "more.tsv")
+    ]
+    assert found[0] == found[1]
+    assert "corpus: 300 pairs" in found[0]
+
+
 @pytest.mark.parametrize("preset", ["multi30k", "demo", "rnn-attention", "cmudict"])
 @pytest.mark.parametrize(
     ("given", "steps", "minutes"),
@@ -198,6 +213,8 @@ def test_what_cannot_be_meant_is_answered_with_what_may_be(
     ("arguments", "message"),
     [
         (["train.fr", "train.en", "more"], "needs SOURCE and TARGET, or one CONFIG, got 3"),
+        (["train.fr", "train.en", "valid.fr", "valid.en"], "by --valid SOURCE TARGET"),
+        (["multi30k", "train.fr", "train.en"], "takes its text by --set data.source=SOURCE"),
         (["train.fr", "train.en", "--init", "runs/x"], "name the preset finetune"),
         (["demo", "--save-config", "x.toml"], "--save-config needs two text files"),
     ],
