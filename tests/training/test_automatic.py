@@ -265,7 +265,7 @@ def test_a_corpus_whose_lines_are_all_too_long_is_refused_and_others_leave_them_
     with pytest.raises(DataError, match=r"at most data\.max_length = 256 tokens .* none of 3 has"):
         pellucid.choose_config(tmp_path / "none.x", tmp_path / "none.y", overrides=few)
     recipe = pellucid.choose_config(tmp_path / "some.x", tmp_path / "some.y", overrides=few)
-    assert recipe.facts.pairs == 41
+    assert recipe.facts.pairs == 40
 
 
 def test_what_a_run_would_refuse_is_refused_before_anything_is_measured(
