@@ -47,6 +47,17 @@ class _Named(click.Path):
         """The name."""
         if not str(value):
             self.fail("a name must not be empty; is a variable of the shell unset?", param, ctx)
+        # click takes whatever comes next: ``--valid valid.en --out runs/x`` names a file ``--out``.
+        if isinstance(param, click.Option) and ctx is not None:
+            options = {
+                name
+                for each in ctx.command.params
+                if isinstance(each, click.Option)
+                for name in each.opts
+            }
+            if str(value) in options:
+                count = f"{param.nargs} names" if param.nargs > 1 else "a name"
+                self.fail(f"it needs {count}, and {value} is an option", param, ctx)
         return super().convert(value, param, ctx)
 
 

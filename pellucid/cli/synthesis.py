@@ -341,6 +341,8 @@ def recombine(
         )
         if 2 * without > len(given):
             advice = "try --unit character, as most lines have no spaces between words"
+        elif 2 * sum(len(line.split()) == 1 for line in given) > len(given):
+            advice = "try --unit character, as most lines are one word"
     if not made:
         raise DataError(
             f"nothing new can be made of {source}: no two lines share {overlap} {unit}s in a row"

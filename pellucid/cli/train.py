@@ -4,7 +4,6 @@ Two text files are trained with settings chosen for them (a recipe); a .toml fil
 preset is trained as it stands. What is shown while it runs is in ``display.py``.
 """
 
-import dataclasses
 import json
 import logging
 import os
@@ -180,8 +179,9 @@ def train(
 
         recipe: Recipe | None = None
         if is_chosen:
-            recipe = _choose(texts, minutes, valid, overrides, quiet=quiet)
-            recipe = dataclasses.replace(recipe, has_no_clock=has_no_clock)
+            recipe = _choose(
+                texts, minutes, valid, overrides, quiet=quiet, has_no_clock=has_no_clock
+            )
             config = config_of(recipe)
         else:
             # a config, or the name of a preset
@@ -265,8 +265,11 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
     if len(texts) == 1:
         return input_exists(texts[0]) and file_format(texts[0]) != "plain"
     if len(texts) > 2:
+        cure = "; text to validate on is named by --valid SOURCE TARGET" if len(texts) == 4 else ""
+        if texts[0] in preset_names():
+            cure = "; a preset takes its text by --set data.source=SOURCE --set data.target=TARGET"
         raise click.UsageError(
-            f"train needs SOURCE and TARGET, or one CONFIG, got {len(texts)} arguments"
+            f"train needs SOURCE and TARGET, or one CONFIG, got {len(texts)} arguments{cure}"
         )
 
     missing = [text for text in texts if not input_exists(text)]
@@ -328,6 +331,7 @@ def _choose(
     overrides: tuple[str, ...],
     *,
     quiet: bool,
+    has_no_clock: bool,
 ) -> "Recipe":
     """Choose settings for these files and print them to stderr."""
     from pellucid.training.automatic import DEFAULT_MINUTES, choose_config
@@ -343,6 +347,7 @@ def _choose(
         minutes=DEFAULT_MINUTES if minutes is None else minutes,
         valid=valid,
         overrides=overrides,
+        has_no_clock=has_no_clock,
     )
 
     if not quiet:

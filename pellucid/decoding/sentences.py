@@ -23,7 +23,7 @@ from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 _Item = TypeVar("_Item")
 SHARE_KEY = "several_sentences"
 """The manifest's key for the share of training lines that hold several sentences."""
-_MOST_SEVERAL = 0.1
+MOST_SEVERAL = 0.1
 """A model that has seen more such lines can translate them whole. Of the lines of Multi30k 0%, of
 Tatoeba 1%, of Europarl, whose lines are called sentences, 8% hold several."""
 
@@ -38,7 +38,7 @@ def knows_single_sentences(manifest: Mapping[str, Any]) -> bool:
     True for bundles without the entry, such as older and imported ones.
     """
     share = manifest.get(SHARE_KEY)
-    return not isinstance(share, int | float) or share <= _MOST_SEVERAL
+    return not isinstance(share, int | float) or share <= MOST_SEVERAL
 
 
 @dataclasses.dataclass(frozen=True)

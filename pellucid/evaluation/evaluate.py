@@ -13,6 +13,7 @@ from typing import Any
 
 from pellucid.core.errors import DataError
 from pellucid.core.texts import counted, lines_of
+from pellucid.decoding.sentences import MOST_SEVERAL
 from pellucid.decoding.translator import Translator, require_translator
 from pellucid.decoding.warnings import KINDS, WarningKind, kinds_of
 from pellucid.evaluation.metrics import (
@@ -35,6 +36,11 @@ from pellucid.text.corpus.pairs import parse_tsv
 from pellucid.text.languages import base_code
 from pellucid.text.normalization import compose, normalize
 from pellucid.text.scripts import SPACELESS_LETTER
+from pellucid.text.splitting import split_sentences
+
+_MOST_SAME = 0.9
+"""Share of equal sides from which on both are one text; of words to spell right half may be."""
+_SAMPLED_LINES = 1000
 
 _log = logging.getLogger("pellucid")
 
@@ -118,6 +124,7 @@ def evaluate(
     pronunciations = are_single_words(sources) if pronunciations is None else pronunciations
     if not pronunciations:
         warn_of_pairing(sources, [line[0] for line in alternatives])
+        warn_of_several_sentences(translator, sources)
 
     problem = other_form_problem(translator, alternatives)
     if problem:
@@ -215,9 +222,42 @@ def check_pairs(sources: Sequence[str], references: Sequence[object]) -> None:
 
 
 def warn_of_pairing(sources: Sequence[str], references: Sequence[str]) -> None:
-    """Log a warning if these lines do not belong together, going by lengths, digits and marks."""
+    """Log a warning if these lines do not belong together, going by lengths, digits and marks, if
+    they are the same text, and of references without a source."""
     if problem := pairing_problem(sources, references):
         _log.warning("sources and references: %s", problem)
+
+    pairs = [(normalize(a), normalize(b)) for a, b in zip(sources, references, strict=True)]
+    same = sum(source == reference != "" for source, reference in pairs)
+    if same > _MOST_SAME * len(pairs):
+        _log.warning(
+            "%s of %s references are the text of their source: are they the right file?",
+            f"{same:,}",
+            f"{len(pairs):,}",
+        )
+    blank = _numbers(not source and bool(reference) for source, reference in pairs)
+    if blank:
+        _log.warning(
+            "%s of %s have a reference and no source, and count as wrong; the first is line %d",
+            f"{len(blank):,}",
+            counted(len(pairs), "line"),
+            blank[0],
+        )
+
+
+def warn_of_several_sentences(translator: Translator, sources: Sequence[str]) -> None:
+    """Log a warning if many lines hold several sentences, which ``translator`` translates one by
+    one, but are scored as a whole."""
+    some = sources[:: -(-len(sources) // _SAMPLED_LINES)]
+    language = translator.source_language
+    several = sum(len(split_sentences(each, language)) > 1 for each in some)
+    if translator.split and several > MOST_SEVERAL * len(some):
+        _log.warning(
+            "%.0f%% of the sources hold several sentences, which are translated as one here, since"
+            " a line has one reference, and one by one by pellucid translate: for the scores of"
+            " that put each sentence on a line of its own",
+            100 * several / len(some),
+        )
 
 
 def _spread(scores: Sequence[float | None], rows: Sequence[int], count: int) -> list[float | None]:

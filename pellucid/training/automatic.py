@@ -12,7 +12,7 @@ from pellucid.core.files import write_file
 from pellucid.core.limits import shown
 from pellucid.core.run_names import RECIPE_FILE
 from pellucid.text.config import DataConfig
-from pellucid.text.corpus.facts import corpus_facts, sample_pairs
+from pellucid.text.corpus.facts import PairSample, corpus_facts, sample_pairs
 from pellucid.text.corpus.pairs import iterate_pairs, training_files
 from pellucid.training.calibration import Bench
 from pellucid.training.config import RunConfig
@@ -35,12 +35,15 @@ def choose_config(
     minutes: float = DEFAULT_MINUTES,
     valid: tuple[Path | str, Path | str] | None = None,
     overrides: Sequence[str] = (),
+    has_no_clock: bool = False,
 ) -> Recipe:
     """A config that suits this corpus, ``minutes`` and this machine, with its reasons.
 
     ``target`` is left out if ``source`` holds both sides (TSV or JSONL). ``valid`` names text to
     validate on; without it some pairs are held out. ``overrides`` are like those of ``pellucid
-    train --set`` and replace what was chosen. Choosing takes up to half a minute, to time updates.
+    train --set`` and replace what was chosen. With ``has_no_clock`` the passes or updates among
+    them alone end the run, and the minutes only choose the size of the model. Choosing takes up to
+    half a minute, to time updates.
 
     Raises ConfigError for invalid minutes or overrides, and what reading the files raises.
     """
@@ -70,11 +73,26 @@ def choose_config(
     validation = read_validation(data)
 
     with contextlib.closing(iterate_pairs(training_files(data))) as pairs:
-        sample = sample_pairs(pairs)
+        longest = given.get("data.max_length", data.max_length)
+        sample = _without_longer(sample_pairs(pairs), longest)
 
     # Validation text decides how long a validation takes, and so how often there may be one.
     valid_pairs = held_out_count(sample.total) if validation is None else len(validation.sources)
-    return Bench(corpus_facts(sample), sample, files, given).recipe(minutes, valid_pairs)
+    bench = Bench(corpus_facts(sample), sample, files, given)
+    return bench.recipe(minutes, valid_pairs, has_no_clock=has_no_clock)
+
+
+def _without_longer(sample: PairSample, longest: object) -> PairSample:
+    """The sample without the pairs that have more words than a run reads tokens, which would be
+    left out: one line that holds a whole book is most of the words of a small corpus."""
+    if not isinstance(longest, int):
+        return sample  # parsing the config refuses it
+    both = zip(sample.sources, sample.targets, strict=True)
+    kept = [pair for pair in both if max(len(text.split()) for text in pair) <= longest]
+    if not kept or len(kept) == len(sample.sources):
+        return sample  # of none, measuring says why
+    total = round(sample.total * len(kept) / len(sample.sources))
+    return PairSample(total, *map(list, zip(*kept, strict=True)))
 
 
 def train_files(

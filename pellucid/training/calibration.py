@@ -100,8 +100,11 @@ class Bench:
         self._device = device_of(config)
         self._accumulate = config.training.accumulate
 
-    def recipe(self, minutes: float, valid_pairs: int) -> Recipe:
-        """Choose the size of the model, then the batch, then everything else."""
+    def recipe(self, minutes: float, valid_pairs: int, *, has_no_clock: bool = False) -> Recipe:
+        """Choose the size of the model, then the batch, then everything else.
+
+        With ``has_no_clock`` the minutes decide the size alone, and the run ends by its passes.
+        """
         # What the user set is not chosen, only timed.
         minutes = float(self._overrides.get("training.max_minutes", minutes))
         fixed = self._overrides.get("training.batch_tokens")
@@ -118,18 +121,19 @@ class Bench:
             self._tokenize(afforded)
             plan = dataclasses.replace(plan, pace=self._pace(plan.size, batch))
 
+        if has_no_clock and "training.max_minutes" not in self._overrides:
+            plan = dataclasses.replace(plan, minutes=math.inf)
+        plan = self._limited(plan)
         while fixed is None and may_double_batch(plan):
             batch = 2 * plan.batch_tokens
-            plan = dataclasses.replace(plan, batch_tokens=batch, pace=self._pace(plan.size, batch))
+            pace = self._pace(plan.size, batch)
+            plan = self._limited(dataclasses.replace(plan, batch_tokens=batch, pace=pace))
 
-        steps = float(self._overrides.get("training.max_steps", math.inf))
-        epochs = float(self._overrides.get("training.max_epochs", math.inf))
         rate = self._overrides.get("training.learning_rate")
 
         plan = dataclasses.replace(
             plan,
             validation_seconds=self._validation_seconds(plan) * valid_pairs,
-            most_updates=min(steps, epochs * plan.updates_per_pass),
             optimizer=optimizer_for(plan.size, self._overrides),
             given_rate=None if rate is None else float(rate),
             best_by=self._best_by(),
@@ -149,7 +153,14 @@ class Bench:
             tokenizers = self._data.source_tokenizer, self._data.target_tokenizer
             pieces = max(each.vocabulary_size for each in tokenizers)
             tokenizer = with_fewer_pieces(tokenizer, pieces)
-        return dataclasses.replace(self._base, choices=choices(plan, why, tokenizer))
+        chosen = choices(plan, why, tokenizer)
+        return dataclasses.replace(self._base, choices=chosen, has_no_clock=has_no_clock)
+
+    def _limited(self, plan: Plan) -> Plan:
+        """``plan`` with the limits that the user set for updates and passes."""
+        steps = float(self._overrides.get("training.max_steps", math.inf))
+        epochs = float(self._overrides.get("training.max_epochs", math.inf))
+        return dataclasses.replace(plan, most_updates=min(steps, epochs * plan.updates_per_pass))
 
     def _best_by(self) -> str:
         """BLEU, or the figure that decides in its place on text as the target's."""
@@ -162,7 +173,7 @@ class Bench:
     def _largest_size(self, minutes: float, batch: int) -> tuple[Plan, str]:
         """The largest size that corpus and minutes allow, and why no larger one was chosen."""
         plan = Plan(self._facts, minutes, SIZES[0], batch, self._pace(SIZES[0], batch))
-        corpus_tokens = self._facts.pairs * self._target_tokens
+        corpus_tokens = self._facts.pairs * self._facts.different_pairs * self._target_tokens
 
         for larger in SIZES[1:]:
             if not corpus_can_feed(larger, corpus_tokens):

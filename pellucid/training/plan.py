@@ -131,6 +131,7 @@ class Plan:
 
     facts: CorpusFacts
     minutes: float
+    """Infinite if passes or updates alone end the run."""
     size: Size
     batch_tokens: int
     pace: Pace
@@ -151,6 +152,13 @@ class Plan:
         # Time and the user's own limit: the smaller number of updates decides.
         updates = min(self.pace.updates_in(self.minutes), self.most_updates)
         return min(updates / self.updates_per_pass, float(self.most_passes))
+
+    @property
+    def run_minutes(self) -> float:
+        """How long the run takes, with its validations; less than ``minutes`` where another limit
+        ends it."""
+        seconds = self.passes * self.updates_per_pass * self.pace.seconds
+        return min(self.minutes, seconds / 60.0 / (1.0 - VALIDATING_SHARE))
 
     @property
     def most_passes(self) -> int:

@@ -29,6 +29,7 @@ from pellucid.text.check.languages import languages_of_files, languages_problem,
 from pellucid.text.cipher import ALPHABET_FILE, Cipher
 from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, PairFormat, file_format
 from pellucid.text.corpus.chunks import InOrder
+from pellucid.text.corpus.facts import sample_pairs
 from pellucid.text.corpus.pairs import (
     PairFiles,
     TextPairs,
@@ -44,7 +45,7 @@ from pellucid.text.corpus.store import TokenStore
 from pellucid.text.corpus.store_building import build_store
 from pellucid.text.languages import UNKNOWN, languages_of
 from pellucid.text.noise import noisy_pair
-from pellucid.text.normalization import normalize_all
+from pellucid.text.normalization import Normalization, normalize_all
 from pellucid.text.seen_words import SeenWords, WordCollector
 from pellucid.text.tokenizers.resampling import Stream, row_seeds, with_enciphered
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
@@ -58,13 +59,17 @@ _ROWS_AT_ONCE = 8192
 _TOKENIZERS_OF = "tokenizers-"
 """How the folders of prepared tokenizers begin."""
 _SAMPLED_ROWS = 1000
-_SEARCHED_PAIRS = 20_000
-"""Pairs from the beginning of the training text whose letters are known."""
+_SEARCHED_PAIRS = 10_000
+"""At least so many pairs, spread over the training text, are compared with the validation text: its
+beginning alone may be of one language or domain of several."""
 _MOST_OTHER_LETTERS, _FEWEST_LETTERS = 0.5, 30
 """A text of the same language has hardly any, unless it is written in thousands of characters; of
 fewer letters than the second number nothing is said."""
 _MOST_TIMES, _FEWEST_LINES = 3.0, 20
 """Times longer that text of the same kind hardly is, and how many lines are needed to tell."""
+_MOST_OF_CASE = 0.8
+"""Difference between the shares of lines that are in one case, from which on it is another one; a
+list of words has some of each."""
 _LEAST_SHARE = 0.3
 """Text of the same language and another domain has as many words in common, names and numbers
 apart."""
@@ -107,7 +112,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         _warn_of_files(config.data.source, config.data.target, config.data.format)
         _warn_of_validation(config.data)
         if valid is not None:
-            _warn_of_text(files, valid)
+            _warn_of_text(files, valid, config.tokenizer.normalization)
 
     tokenizers, store = tokenized_files(config, run, given)
     if config.model.kind == "skipgram" and store.target_lengths.max(initial=0) < 2:
@@ -128,6 +133,12 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         elif is_new:
             _warn_of_overlap(files, sources)
 
+    if is_new and len(sources) < _FEWEST_LINES and config.model.translates:
+        _log.warning(
+            "%s to validate on: scores of so few are luck, and so is what is called best; name more"
+            " by --valid",
+            "1 pair" if len(sources) == 1 else f"{len(sources)} pairs",
+        )
     valid_store = _tokenize(sources, references, tokenizers)
     if is_new and valid is not None:
         both = zip(sources, references, strict=True)
@@ -193,15 +204,16 @@ def _warn_of_validation(data: DataConfig) -> None:
             _log.warning("%s", problem)
 
 
-def _warn_of_text(files: PairFiles, valid: TextPairs) -> None:
+def _warn_of_text(files: PairFiles, valid: TextPairs, normalization: Normalization) -> None:
     """Log a warning for text to validate on that is of another kind than the training text: in
-    other letters, of other lengths, or with its sides exchanged."""
+    other letters or another case, of other lengths, or with its sides exchanged."""
     with contextlib.closing(iterate_pairs(files)) as pairs:
-        found = itertools.islice(pairs, _SEARCHED_PAIRS)
-        learned = list(zip(*(pair for pair in found if not is_blank_pair(*pair)), strict=True))
-    if not learned:
-        return  # said by whoever tokenizes it
-    sides = [valid.sources, valid.targets]
+        sample = sample_pairs(pairs, _SEARCHED_PAIRS)
+    # As the model reads them: letters and their accents may be composed in one text alone.
+    learned, sides = (
+        [list(normalize_all(texts, normalization)) for texts in both]
+        for both in ((sample.sources, sample.targets), (valid.sources, valid.targets))
+    )
     if valid.targets == valid.sources:
         sides.pop()  # text alone has the same on both sides
 
@@ -237,6 +249,26 @@ def _warn_of_text(files: PairFiles, valid: TextPairs) -> None:
                 "the words of the validation source occur in the training target, and those of the"
                 " validation target in the training source: are source and target exchanged?"
             )
+            return
+
+    for name, texts, own in zip(("source", "target"), sides, learned, strict=False):
+        for case, write in (("lower case", str.lower), ("capitals", str.upper)):
+            shares = [_share_in_case(each, write) for each in (texts, own)]
+            if abs(shares[0] - shares[1]) > _MOST_OF_CASE and len(texts) >= _FEWEST_LINES:
+                _log.warning(
+                    "%.0f%% of the lines of the validation %s are in %s, of the training text"
+                    " %.0f%%: its scores will say little of text like that",
+                    100 * shares[0],
+                    name,
+                    case,
+                    100 * shares[1],
+                )
+
+
+def _share_in_case(texts: Iterable[str], write: Callable[[str], str]) -> float:
+    """The share of the lines with letters of two cases that ``write`` changes nothing in."""
+    cased = [text for text in texts if text.lower() != text.upper()]
+    return sum(write(text) == text for text in cased) / max(1, len(cased))
 
 
 def _share_among(known: Container[str], texts: Iterable[str]) -> float:

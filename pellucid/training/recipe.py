@@ -318,7 +318,7 @@ def start_choice(plan: Plan, tokenizer: Choice) -> Choice | None:
     table = sides * tokenizer.settings["tokenizer.vocabulary_size"] * plan.size.d_model
     seconds = running_words(plan.facts) * _VECTOR_SECONDS * max(1.0, table / _VECTOR_TABLE)
 
-    epochs = min(_VECTOR_EPOCHS, int(_VECTOR_SHARE * 60.0 * plan.minutes / seconds))
+    epochs = min(_VECTOR_EPOCHS, int(_VECTOR_SHARE * 60.0 * plan.run_minutes / seconds))
     if not epochs:
         why = f"to learn word vectors would take more than {_VECTOR_SHARE:.0%} of the time"
         return Choice({}, "embeddings that start from random rows", why)
@@ -359,7 +359,7 @@ def update_choice(plan: Plan) -> Choice:
 def validation_choice(plan: Plan) -> Choice:
     """How often to validate, how far to average parameters, and which figure decides."""
     # How many validations fit into their share of the time.
-    affordable = VALIDATING_SHARE * 60.0 * plan.minutes / max(0.1, plan.validation_seconds)
+    affordable = VALIDATING_SHARE * 60.0 * plan.run_minutes / max(0.1, plan.validation_seconds)
     count = min(max(affordable, _LEAST_VALIDATIONS), _MOST_VALIDATIONS)
     # A little longer, so that the last does not come just before the one that ends the run.
     every = max(10, 10 * math.ceil(1.05 * plan.updates / count / 10))
@@ -433,12 +433,13 @@ def expected_quality(facts: CorpusFacts, tokens: float, lacks: str = "a longer r
     ``lacks`` is what would give more tokens.
     """
     return expectation(
-        facts.pairs,
+        max(1, round(facts.pairs * facts.different_pairs)),  # copies teach nothing new
         words_in_line(facts.target),
         tokens,
         is_exact=_is_exact(facts),
         is_closed=is_deterministic(facts),
         lacks=lacks,
+        has_copies=facts.different_pairs < 1,
     )
 
 

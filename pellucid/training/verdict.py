@@ -79,9 +79,10 @@ def verdict(
     if level == "usable" or passes is None:
         return Verdict(level, figure, score, "")
     read = f"the text was read {passes:.1f} times"
+    is_enough = pairs >= _FEWEST_PAIRS or figure == "exact_match"
     first = (
         f"a longer run would help ({read}), then more text of the same kind"
-        if passes < _FEW_PASSES and pairs >= _FEWEST_PAIRS
+        if passes < _FEW_PASSES and is_enough
         else f"more text of the same kind would help, a longer run hardly ({read})"
     )
     return Verdict(
@@ -133,15 +134,16 @@ def expectation(
     is_exact: bool,
     is_closed: bool,
     lacks: str = "more minutes",
+    has_copies: bool = False,
 ) -> Expectation:
     """Predict the quality of a model from so much text and time.
 
     ``words`` is the mean number in a target line, ``tokens`` how many target tokens will be learned
     from, or infinity if only a clock limits them. ``is_exact`` says that the target is no natural
     language, ``is_closed`` that new text has no new words. ``lacks`` is what would give more
-    tokens.
+    tokens. ``has_copies`` says that the text has more than these ``pairs``, copies of them.
     """
-    text = f"{pairs:,} pairs of {words:.0f} words"
+    text = f"{pairs:,} {'different ' if has_copies else ''}pairs of {words:.0f} words"
     amount = f"about {tokens:,.0f} target tokens learned from {text}"
 
     if math.isinf(tokens):

@@ -105,6 +105,22 @@ def test_an_empty_name_is_refused_and_never_the_current_folder(
     assert result.output.endswith(": a name must not be empty; is a variable of the shell unset?\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train a b --valid v.en --out x", "'--valid': it needs 2 names, and --out is an option"),
+        ("train a b --out --resume", ": it needs a name, and --resume is an option"),
+        ("check a b --test t.en --json", "'--test': it needs 2 names, and --json is an option"),
+        ("translate run text -o -b 5", ": it needs a name, and -b is an option"),
+    ],
+)
+def test_an_option_is_no_name(line: str, said: str):
+    """A run was written to a folder ``--resume``."""
+    result = CliRunner().invoke(cli, shlex.split(line))
+    assert result.exit_code == 2
+    assert said in result.output
+
+
 def test_an_empty_name_of_a_model_is_refused_in_python_too(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -182,6 +182,13 @@ def test_of_little_text_fewer_lines_are_found_or_none(tmp_path: Path):
     assert not (tmp_path / "none").exists()
 
 
+def test_for_a_list_of_words_recombine_advises_characters(tmp_path: Path):
+    text = tmp_path / "text"
+    text.write_text("anna\nannabel\nmarianne\nan der Alster\n")
+    result = pellucid("recombine", text, "--out", tmp_path / "out")
+    assert "; hint: try --unit character, as most lines are one word" in result.error_line
+
+
 def test_for_text_without_spaces_recombine_advises_characters(tmp_path: Path):
     text = tmp_path / "text"
     text.write_text("一只狗在海滩上。\n一个男人在海滩上走路。\n")

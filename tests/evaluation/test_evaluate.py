@@ -255,6 +255,31 @@ def test_sources_and_references_that_do_not_belong_together_are_said(translator,
     assert "sources and references: from line 1 to 120 the two sides look shifted" in caplog.text
 
 
+def test_references_that_are_their_sources_and_sources_that_are_blank_are_said(translator, caplog):
+    lines = [f"un chat dort {word} ." for word in "abcdefghij"]
+    evaluate(translator, lines, lines)
+    assert "10 of 10 references are the text of their source" in caplog.text
+    caplog.clear()
+    others = [f"a cat sleeps {word} ." for word in "abcdefghij"]
+    evaluate(translator, ["", *lines[1:]], others)
+    assert "are the text of" not in caplog.text
+    said = "1 of 10 lines have a reference and no source, and count as wrong; the first is line 1"
+    assert said in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("split", "count", "said"), [(True, 2, True), (True, 1, False), (False, 10, False)]
+)
+def test_lines_of_several_sentences_are_scored_as_one_and_that_is_said(
+    split: bool, count: int, said: bool, caplog
+):
+    """A test set of paragraphs was called bad that ``translate`` translates well."""
+    translator = Translator(evaluated_bundle(), SETTINGS, split=split)
+    sources = ["Le chat dort. Le chien mange."] * count + ["Le chat dort ici."] * (10 - count)
+    evaluate(translator, sources, ["The cat sleeps."] * 10)
+    assert ("hold several sentences" in caplog.text) is said
+
+
 def test_the_language_of_the_translator_is_that_of_unnamed_references(hypotheses):
     known = Translator(evaluated_bundle(), SETTINGS, target_language="fr")
     signatures = evaluate(known, SOURCES, hypotheses).signatures
@@ -282,7 +307,8 @@ def test_tokens_per_second_counts_each_stop(translator, hypotheses):
 
 
 def test_references_in_another_form_are_scored_as_they_are_and_said(translator, hypotheses, caplog):
-    expected = [f"{each} é" for each in hypotheses]
+    both = zip(SOURCES, hypotheses, strict=True)  # one source is blank
+    expected = [f"{each} é" if source.strip() else "" for source, each in both]
     references = [*expected[:-1], unicodedata.normalize("NFD", expected[-1])]
     composed = evaluate(translator, SOURCES, expected)
     assert caplog.messages == []

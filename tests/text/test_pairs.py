@@ -155,6 +155,11 @@ def test_a_missing_partner_is_named(tmp_path):
         ("17\ta\tb", 3, "keep two columns, for example: cut -f2,3"),
         ("17\ta\t4711\tb", 4, "keep two columns, for example: cut -f2,4"),
         ("a\tb\t0.97", 3, "keep two columns, for example: cut -f1,2"),
+        (
+            "https://a.example/x\thttp://b.example/\ta\tb\t0.9",
+            5,
+            "keep two columns, for example: cut -f3,4",
+        ),
         ("1\t2\t3", 3, "keep two columns, for example: cut -f1,2"),
     ],
 )

@@ -19,7 +19,8 @@ from pellucid.core.errors import (
     OutputExistsError,
     PellucidError,
 )
-from pellucid.training.plan import SIZES
+from pellucid.training.calibration import Bench
+from pellucid.training.plan import SIZES, Pace
 from pellucid.training.presets import read_config
 
 SMALL = [
@@ -120,6 +121,34 @@ def test_passes_end_a_run_without_minutes(
     assert "\n  expect a model that is " in result.stderr
 
 
+@pytest.mark.parametrize(("more", "times"), [([], "3"), (["--minutes", "4"], "0.0")])
+def test_what_is_chosen_for_passes_counts_no_minutes(
+    more: list[str], times: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """On a machine that makes an update in a quarter of an hour three passes take days."""
+    monkeypatch.setattr(Bench, "_pace", lambda *_: Pace(900.0, 50.0, 10.0))
+    monkeypatch.setattr(Bench, "_validation_seconds", lambda *_: 1.0)
+    arguments = corpus / "both.tsv", "--epochs", 3, *more, "--save-config", tmp_path / "my.toml"
+    result = train(*arguments, small=False)
+    assert result.exit_code == 0, result.output
+    assert f"the text is read about {times}" in result.stderr
+
+
+def test_a_line_that_holds_a_book_is_not_counted(corpus: Path, tmp_path: Path):
+    """No run reads it, and as a part of the mean it made short sentences long ones."""
+    lines = (corpus / "both.tsv").read_text().splitlines()
+    book = "\t".join(
+        " ".join(side) for side in zip(*(line.split("\t") for line in lines), strict=True)
+    )
+    (tmp_path / "more.tsv").write_text("".join(f"{line}\n" for line in [*lines, book]))
+    found = [
+        train(path, "--save-config", tmp_path / f"{path.stem}.toml").stderr.splitlines()[2]
+        for path in (corpus / "both.tsv", tmp_path / "more.tsv")
+    ]
+    assert found[0] == found[1]
+    assert "corpus: 300 pairs" in found[0]
+
+
 @pytest.mark.parametrize("preset", ["multi30k", "demo", "rnn-attention", "cmudict"])
 @pytest.mark.parametrize(
     ("given", "steps", "minutes"),
@@ -184,6 +213,8 @@ def test_what_cannot_be_meant_is_answered_with_what_may_be(
     ("arguments", "message"),
     [
         (["train.fr", "train.en", "more"], "needs SOURCE and TARGET, or one CONFIG, got 3"),
+        (["train.fr", "train.en", "valid.fr", "valid.en"], "by --valid SOURCE TARGET"),
+        (["multi30k", "train.fr", "train.en"], "takes its text by --set data.source=SOURCE"),
         (["train.fr", "train.en", "--init", "runs/x"], "name the preset finetune"),
         (["demo", "--save-config", "x.toml"], "--save-config needs two text files"),
     ],
@@ -234,7 +265,7 @@ def test_a_corpus_whose_lines_are_all_too_long_is_refused_and_others_leave_them_
     with pytest.raises(DataError, match=r"at most data\.max_length = 256 tokens .* none of 3 has"):
         pellucid.choose_config(tmp_path / "none.x", tmp_path / "none.y", overrides=few)
     recipe = pellucid.choose_config(tmp_path / "some.x", tmp_path / "some.y", overrides=few)
-    assert recipe.facts.pairs == 41
+    assert recipe.facts.pairs == 40
 
 
 def test_what_a_run_would_refuse_is_refused_before_anything_is_measured(

@@ -1,17 +1,20 @@
 """Who starts training on broken text is told, once."""
 
 import logging
+import unicodedata
 from pathlib import Path
 
 import pytest
 import tiny_runs
 
 from pellucid import phrasebook
+from pellucid.text.config import DataConfig
+from pellucid.text.corpus.pairs import training_files
 from pellucid.text.seen_words import SeenWords
 from pellucid.training.data import TrainingData
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
-from pellucid.training.preparation import prepare_data
+from pellucid.training.preparation import _warn_of_text, prepare_data, read_validation
 from pellucid.training.presets import read_config
 from pellucid.training.train import set_up_run
 
@@ -154,6 +157,64 @@ def test_validation_text_of_another_kind_is_told(tmp_path, caplog, sides, times,
     told = [each for each in caplog.messages if any(kind in each for kind in kinds)]
     assert len(told) == (2 if times > 1 else bool(said))
     assert all(said in each for each in told[:1])
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (
+            str.upper,
+            "100% of the lines of the validation {} are in capitals, of the training text 5%",
+        ),
+        (str.lower, "lower case"),
+        (str, ""),
+    ],
+)
+def test_validation_text_in_another_case_is_told(tmp_path, caplog, write, said):
+    """Of text in both cases capitals are no unknown letters, but hardly a known word."""
+    for side, lines in SENTENCES.items():
+        usual = [line.capitalize() for line in lines * 20] + ["IT", "ABC DEFGHIJKLM NOPQRSTUVWXYZ"]
+        (tmp_path / side).write_text("".join(f"{each}\n" for each in usual), encoding="utf-8")
+        text = "".join(f"{write(each)}\n" for each in usual[:40])
+        (tmp_path / f"valid_{side}").write_text(text, encoding="utf-8")
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        prepared(tmp_path, "tokenizer.vocabulary_size=380")
+    told = [each for each in caplog.messages if "of the lines of the validation" in each]
+    assert len(told) == 2 * bool(said)
+    for name, each in zip(SENTENCES, told, strict=False):
+        assert said.format(name) in each
+
+
+@pytest.mark.parametrize(
+    ("begins_with", "decomposed"), [(["кошка спит в доме"] * 20_001, False), ([], True)]
+)
+def test_letters_of_the_training_text_are_none_of_another(
+    tmp_path, caplog, begins_with: list[str], decomposed: bool
+):
+    """Those of a second language come after 20,000 lines of the first; macOS takes Korean apart."""
+    lines = ["나는 학생입니다 오늘은 날씨가 아주 좋습니다", "고양이가 집에서 자고 있습니다"]
+    given = [unicodedata.normalize("NFD", each) if decomposed else each for each in lines]
+    texts = {"source": [*begins_with, *lines * 500], "valid_source": given}
+    for name, written_lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{each}\n" for each in written_lines), "utf-8")
+        (tmp_path / name.replace("source", "target")).write_text("a cat\n" * len(written_lines))
+    names = "source", "target", "valid_source", "valid_target"
+    data = DataConfig.parse({name: str(tmp_path / name) for name in names})
+    valid = read_validation(data)
+    assert valid is not None
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        _warn_of_text(training_files(data), valid, "nfc")
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 pair to"), (19, "19 pairs to"), (20, "")])
+def test_a_few_pairs_to_validate_on_are_told(tmp_path, caplog, count: int, said: str):
+    """A model was called usable by one line of ten."""
+    written(tmp_path, [f"un chat {n}" for n in range(30)], [f"le {n}" for n in range(count)])
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        prepared(tmp_path)
+    told = [each for each in caplog.messages if " to validate on: scores of so few" in each]
+    assert [each[: len(said)] for each in told] == [said] * bool(said)
 
 
 @pytest.mark.parametrize("copies", [True, False])

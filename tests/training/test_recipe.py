@@ -1,6 +1,7 @@
 """The rules that choose a config: each on facts of real corpora, and at its bounds by hand."""
 
 import dataclasses
+import math
 
 import pytest
 
@@ -422,3 +423,16 @@ def test_lines_without_a_letter_are_copied_unless_they_are_what_is_learned(
 ):
     facts = corpus_facts(PairSample(len(sources), sources, targets))
     assert search_choice(plan(facts)).settings.get("decoding.copy_symbols", True) is copies
+
+
+def test_validations_share_the_time_of_the_run_not_that_of_its_minutes():
+    """Thirty updates of half a second are a sixtieth of 16.7 minutes: one validation of 6 s."""
+    whole, short = (
+        dataclasses.replace(plan(MULTI30K, 50 / 3), most_updates=updates)
+        for updates in (math.inf, 30.0)
+    )
+    assert whole.run_minutes == 50 / 3
+    assert short.run_minutes == pytest.approx(50 / 3 / 60)
+    assert dataclasses.replace(short, minutes=math.inf).run_minutes == short.run_minutes
+    assert validation_choice(whole).settings["training.validate_every"] == 120
+    assert validation_choice(short).settings["training.validate_every"] == 40

@@ -102,6 +102,27 @@ def test_a_few_hundred_sentences_teach_nothing_however_long_they_are_read():
     )
 
 
+def test_copies_are_no_further_pairs():
+    """Thirty sentences, sixty times each: read for hours they are thirty sentences."""
+    pairs = [(f"un mot {word}", f"a word {word}") for word in map(str, range(30))] * 60
+    facts = corpus_facts(PairSample(len(pairs), *map(list, zip(*pairs, strict=True))))
+    facts = dataclasses.replace(
+        facts, target=dataclasses.replace(facts.target, new_words=0.1), ambiguous_sources=1
+    )
+    found = expected_quality(facts, 3_000_000)
+    assert found.level == "useless"
+    assert "learned from 30 different pairs of 3 words, which is too little text" in found.why
+    alone = expected_quality(dataclasses.replace(facts, different_pairs=1.0), 3_000_000)
+    assert (alone.level, "1,800 pairs of" in alone.why) == ("rough", True)
+
+
+def test_a_notation_that_was_hardly_read_needs_a_longer_run():
+    """A hundred spelled words are enough for one, and say so before the run."""
+    found = verdict("exact_match", 0.0, passes=0.3, pairs=106)
+    assert found is not None
+    assert found.advice.startswith("a longer run would help (the text was read 0.3 times)")
+
+
 def test_a_closed_language_is_not_learned_in_a_few_updates():
     """600 pairs of a grammar with ``training.max_steps=2`` were expected to give a rough model."""
     levels = [

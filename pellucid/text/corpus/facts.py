@@ -68,6 +68,8 @@ class CorpusFacts:
     """Share of the pairs whose source has no letter and whose target is another text."""
     copied_signs: float = 0.0
     """Share of the pairs whose source has no letter and whose target is the same text."""
+    different_pairs: float = 1.0
+    """Share of the pairs that are no copy of an earlier one."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,8 @@ def corpus_facts(sample: PairSample) -> CorpusFacts:
 
     # How often each source occurs, and with how many different targets.
     times = Counter(sample.sources)
-    different = Counter(
-        source for source, _ in set(zip(sample.sources, sample.targets, strict=True))
-    )
+    different_pairs = set(zip(sample.sources, sample.targets, strict=True))
+    different = Counter(source for source, _ in different_pairs)
 
     # Such as numbers in a table, or Braille and dates that are to be written in words.
     signs = [
@@ -139,6 +140,7 @@ def corpus_facts(sample: PairSample) -> CorpusFacts:
         ambiguous_sources=sum(count > 1 for count in different.values()),
         translated_signs=signs.count(False) / len(sample.sources),
         copied_signs=signs.count(True) / len(sample.sources),
+        different_pairs=len(different_pairs) / len(sample.sources),
     )
 
 

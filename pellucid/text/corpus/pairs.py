@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from pellucid.text.normalization import check_text
 
 _MOST_VALUES = 1_000_000
 """The limit on values in a line of JSON; more would take a hundred megabytes."""
+
+_ADDRESS = re.compile(r"\s*(https?://|www\.)\S*\s*$", re.IGNORECASE)
 
 Pairs = Generator[tuple[str, str], None, None]
 
@@ -221,8 +224,13 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
 
 
 def _texts_of(columns: Sequence[str]) -> str:
-    """The numbers of the first two columns with letters; the others may be ids and scores."""
-    texts = [str(number) for number, text in enumerate(columns, 1) if any(map(str.isalpha, text))]
+    """The numbers of the first two columns with letters that are no address; the others may be ids,
+    scores and the pages that a text is from."""
+    texts = [
+        str(number)
+        for number, text in enumerate(columns, 1)
+        if any(map(str.isalpha, text)) and not _ADDRESS.match(text)
+    ]
     return ",".join(texts[:2] if len(texts) > 1 else ("1", "2"))
 
 
