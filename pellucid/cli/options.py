@@ -371,7 +371,7 @@ def open_translator(
     ensemble, which only torch can search.
 
     Raises ConfigError for a value out of range, click.UsageError for options that exclude one
-    another, and what opening the bundles raises.
+    another or do nothing, and what opening the bundles raises.
     """
     # A mistyped name is reported before the imports, which take half a second.
     for path in (bundle, *others):
@@ -414,7 +414,9 @@ def open_translator(
             engine.get("device", "auto"),
             engine.get("compute_type"),
         )
-    return translator.with_settings(translator.settings.changed(changes))
+    settings = translator.settings.changed(changes)
+    _refuse_idle(settings, search)
+    return translator.with_settings(settings)
 
 
 def changed_settings(
@@ -422,9 +424,28 @@ def changed_settings(
 ) -> "DecodingConfig":
     """``settings`` changed by the options that were given.
 
-    Raises ConfigError for a value out of its range.
+    Raises ConfigError for a value out of its range, click.UsageError for an option that does
+    nothing.
     """
-    return settings.changed(_changes(search, sampling))
+    changed = settings.changed(_changes(search, sampling))
+    _refuse_idle(changed, search)
+    return changed
+
+
+def _refuse_idle(settings: "DecodingConfig", search: Choices) -> None:
+    """Raise click.UsageError for options of a beam where ``settings`` follow none."""
+    draws = settings.sampling is not None
+    idle = [
+        f"--{name.replace('_', '-')}"
+        for name, is_idle in (
+            ("beam_size", draws and not settings.mbr),
+            ("patience", draws or settings.beam_size == 1),
+        )
+        if is_idle and name in search
+    ]
+    if idle:
+        reason = "sampling follows no beam" if draws else "with a beam of 1 it does nothing"
+        raise click.UsageError(f"{' and '.join(idle)} must be left out: {reason}.")
 
 
 def _changes(search: Choices, sampling: Choices) -> dict[str, Any]:

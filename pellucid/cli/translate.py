@@ -313,10 +313,17 @@ def translate(
             "--explain-search explains searches of torch in float32, and takes no other --engine or"
             " --compute-type."
         )
-    unused = {"--detect": detect, "--glossary": glossary is not None, "--below": below is not None}
+    unused = {
+        "--detect": detect,
+        "--glossary": glossary is not None,
+        "--below": below is not None,
+        "--split": bool(split),
+    }
     for name, is_given in unused.items():
         if explain_search and is_given:
             raise click.UsageError(f"--explain-search takes no {name}.")
+    if abbreviations and (explain_search or split is False):
+        raise click.UsageError("--abbreviation must go with lines that are split into sentences.")
     if domains and glossary is None:
         raise click.UsageError("--domain must go with --glossary.")
     if part is not None and explain_search:

@@ -508,9 +508,13 @@ def continuation_problems(settings: DecodingConfig) -> list[str]:
         for name in _OF_TRANSLATIONS
         if getattr(settings, name) not in (fields[name].default, False)
     ]
-    if not names:
-        return []
-    return [f"a model that continues text has no translation, and takes no {' or '.join(names)}"]
+    problems = []
+    if names:
+        taken = " or ".join(names)
+        problems = [f"a model that continues text has no translation, and takes no {taken}"]
+    if settings.repredict or not settings.use_cache:
+        problems.append("use_cache=false and repredict are for models of kind transformer")
+    return problems
 
 
 def length_limits(

@@ -165,6 +165,11 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         # The ids of the search and not those of its text: tokenizing again may give others.
         text, words = translation.text, list(translation.token_ids)
         warnings = translation.warnings
+        if not opened.translator.settings.mask_at_inference and opened.translator.logs_warnings:
+            _log.warning(
+                "the translation was found without the mask (decoding.mask_at_inference=false), and"
+                " what is shown of it is computed with the mask, as in training"
+            )
         is_copied = not words and (bool(text.strip()) or not source.strip())
         if is_copied and opened.translator.logs_warnings:
             _log.warning(

@@ -196,7 +196,8 @@ class DataConfig(Config):
     Pairs that are held out have those of the training text."""
     leave_out_validated: bool = False
     """Do not learn from pairs whose source is also one of the validation files', whatever its case,
-    spaces and punctuation. Without it a warning counts them."""
+    spaces and punctuation, with ``both_directions`` in neither of the two. Without it a warning
+    counts them."""
     text: FileNames = ()
     """Plain training text, one passage per line, for the kinds of model that need no pairs; takes
     the place of ``source`` and ``target``."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pellucid.decoding.config import DecodingConfig
 from pellucid.text.config import SENTENCEPIECE_KINDS
 from pellucid.training.config import RunConfig
 
@@ -48,6 +49,11 @@ _SEVERAL_FILES: _Condition = (
 _SUBWORDS: _Condition = (
     "tokenizer.kind=bpe or unigram",
     lambda run: {run.tokenizer.kind, run.tokenizer.target_kind}.intersection(SENTENCEPIECE_KINDS),
+)
+_TRANSLATES: _Condition = ("a model that translates", lambda run: run.model.translates)
+_SEARCHES: _Condition = (
+    "a model that translates or continues",
+    lambda run: run.model.command in ("translate", "continue"),
 )
 _PLATEAU = _one_of("training.schedule", "plateau")
 _ADAM = _one_of("training.optimizer", "adam", "muon")
@@ -97,6 +103,12 @@ _NEEDED: Mapping[str, _Condition] = {
     "training.teacher_weight": _set("training.teacher"),
     "training.teacher_temperature": _set("training.teacher"),
     "training.alignment_weight": _set("data.alignments"),
+    "training.vector_epochs": (
+        "random embeddings, in whose place --init has those of its bundle",
+        lambda run: run.training.init is None,
+    ),
+    "training.validate_beam_size": _TRANSLATES,
+    "training.best_by": _TRANSLATES,
 }
 _LATE_END: _Condition = (
     "a training.patience above training.plateau_patience, or none",
@@ -130,6 +142,14 @@ def idle_settings(config: RunConfig) -> list[str]:
         is_named = not is_default or name == "plateau_patience"
         if needed is _PLATEAU and is_named and not _LATE_END[1](config):
             lines.append(_line(path, value, _LATE_END))
+
+    if not _SEARCHES[1](config):
+        by_default = DecodingConfig().to_table()
+        lines += [
+            _line(f"decoding.{name}", value, _SEARCHES)
+            for name, value in config.decoding.to_table().items()
+            if value != by_default.get(name)
+        ]
     return lines
 
 

@@ -652,7 +652,14 @@ class _Corpus:
         """The rows whose source is not validated on. Raises DataError if there are none."""
         count = len(self.store)
         validated = keys_of(valid_sources, len(valid_sources))
-        left_out = np.flatnonzero(np.isin(self._keys(), validated))
+        is_left_out = np.isin(self._keys(), validated)
+        if self.config.data.both_directions:
+            # of the pairs the other way round, those whose target is validated on
+            turned = sum(self.store.parts[len(self.config.data.source) :])
+            is_left_out[count - turned :] |= np.isin(self._keys(side=1), validated)[
+                count - turned :
+            ]
+        left_out = np.flatnonzero(is_left_out)
 
         if len(left_out) == count:
             raise DataError(
@@ -668,15 +675,15 @@ class _Corpus:
             )
         return Selection(count, left_out)
 
-    def _keys(self) -> npt.NDArray[np.int64]:
-        """A number for the source of each row; comparable sources have equal ones."""
+    def _keys(self, side: int = 0) -> npt.NDArray[np.int64]:
+        """A number for the source (or the target) of each row; comparable texts have equal ones."""
         # From the ids, where they are the text, the files need not be read.
-        sources = (
-            self._decoded_sources()
+        texts = (
+            self._decoded_texts(side)
             if self._decodes_exactly
-            else (source for source, _ in self._texts())
+            else (pair[side] for pair in self._texts())
         )
-        return keys_of(sources, len(self.store))
+        return keys_of(texts, len(self.store))
 
     @property
     def _decodes_exactly(self) -> bool:
@@ -692,12 +699,13 @@ class _Corpus:
             self.tokenizers[1].decode(target.tolist()),
         )
 
-    def _decoded_sources(self) -> Iterator[str]:
+    def _decoded_texts(self, side: int) -> Iterator[str]:
+        stored = (self.store.source, self.store.target)[side]
         for start in range(0, len(self.store), _ROWS_AT_ONCE):
             places = np.arange(start, min(start + _ROWS_AT_ONCE, len(self.store)))
-            rows = IdRows.in_order(*self.store.source.gather(places))
+            rows = IdRows.in_order(*stored.gather(places))
             for place in range(len(places)):
-                yield self.tokenizers[0].decode(rows.row(place).tolist())
+                yield self.tokenizers[side].decode(rows.row(place).tolist())
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Both texts of each row of the store, which was made of the files, in order.
@@ -708,8 +716,9 @@ class _Corpus:
         with contextlib.closing(iterate_pairs(self.files)) as lines:
             pairs = (pair for pair in lines if not is_blank_pair(*pair))
             while some := list(itertools.islice(pairs, _ROWS_AT_ONCE)):
-                # Pairs are numbered as the store numbers them, which has none that is too long.
-                if self.store.report.too_long:
+                # Pairs are numbered as the store numbers them, which has none that is too long or
+                # has no token, such as one of a zero-width space.
+                if self.store.report.kept < self.store.report.read:
                     some = list(itertools.compress(some, self._fits(some)))
                 yield from some
 

@@ -188,7 +188,13 @@ def _try_searches(run: Run, *, is_new: bool) -> None:
     # A run that goes on learns to its end, even if its bundles then need other settings.
     searches = [validation_search(run.config)]
     if is_new:
-        searches.append(run.config.decoding.changed({"below": None}))  # quality comes by validation
+        own = run.config.decoding
+        # documents and pages align, also where no command was asked to
+        is_named = own.align_layer is not None or own.align_head is not None
+        aligns = own.align or (is_named and own.mask_at_inference)
+        searches.append(
+            own.changed({"below": None, "align": aligns})
+        )  # quality comes by validation
 
     model = whole_model(run.model, run.process_group)
     run.process_group.world.by_first(lambda: try_searches(model, run.data, searches))

@@ -17,6 +17,7 @@ from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
 from pellucid.decoding.quality import Points, quality_points
 from pellucid.decoding.suspicious import unsure_below
 from pellucid.decoding.translator import Translator
+from pellucid.documents.protected import literals_in
 from pellucid.evaluation.metrics import METRICS, VALIDATED, Score
 from pellucid.evaluation.scoring import rank
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
@@ -89,7 +90,7 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
     tokenizers = data.source_tokenizer, data.target_tokenizer
     scores = unsure = points = None
     if isinstance(model, Seq2Seq):
-        translating = Bundle(model, *tokenizers, {}, {})
+        translating = Bundle(model, *tokenizers, {}, {}, seen_words=data.seen_words)
         scores, sample, unsure, points = _translate(translating, data, config, step)
     else:
         text = data.valid_references[step % len(data.valid_references)]
@@ -169,6 +170,7 @@ def _translate(
         target_language=data.target_language,
         usual_warnings=frozenset(data.usual_warnings),
         logs_warnings=False,
+        literals_in=literals_in,
     )
     # As ``evaluate`` translates: each line has one reference, so none is split.
     translations = translator.translate(data.valid_sources, split=False)

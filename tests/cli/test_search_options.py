@@ -151,6 +151,16 @@ def test_what_cannot_be_asked_together_is_refused(tiny_run: Path):
         " --coverage-penalty." in lonely.err
     )
     assert pellucid("translate", tiny_run, "--coverage-penalty", 1, "--align-layer", 0).code == 0
+    for idle, reason in (
+        (["--sample", "-b", 3], "--beam-size must be left out: sampling follows no beam"),
+        (["--sample", "--mbr", "-b", 3, "--patience", 2], "--patience must be left out: sampling"),
+        (["-b", 1, "--patience", 2], "--patience must be left out: with a beam of 1 it does"),
+        (["--no-split", "--abbreviation", "Dr."], "--abbreviation must go with lines that are"),
+        (["--json", "--explain-search", "--split"], "--explain-search takes no --split"),
+    ):
+        refused = pellucid("translate", tiny_run, *idle, stdin=b"je\n")
+        assert refused.code == 2
+        assert reason in refused.err
     coded = pellucid("translate", tiny_run, "--target-code", "fra", stdin=b"je\n")
     assert coded.code == 78
     assert coded.error_line == (

@@ -102,7 +102,7 @@ def test_a_text_is_continued(folder: Path):
     first, second = result.out.splitlines()
     assert first.startswith("the")
     assert second.startswith("we")
-    sampled = ["--sample", "--temperature", "2", "--n-best", "4", "--beam-size", "4", "--json"]
+    sampled = ["--sample", "--temperature", "2", "--n-best", "4", "--json"]
     entry = json.loads(pellucid("continue", bundle, *sampled, stdin=b"the\n").out)
     assert entry["source"] == "the"
     assert len(set(entry["texts"])) > 1

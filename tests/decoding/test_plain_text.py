@@ -99,3 +99,10 @@ def test_settings_of_a_translation_are_refused(settings: dict[str, object], name
     table = {"model": {"kind": "decoder"}, "training": {"max_steps": 1}, "decoding": settings}
     with pytest.raises(ConfigError, match=f"decoding: {message}"):
         RunConfig.parse(table)
+
+
+@pytest.mark.parametrize("settings", [{"use_cache": False}, {"repredict": True, "beam_size": 1}])
+def test_a_run_is_refused_whose_model_could_not_continue(settings: dict[str, object]):
+    table = {"model": {"kind": "decoder"}, "training": {"max_steps": 1}, "decoding": settings}
+    with pytest.raises(ConfigError, match="use_cache=false and repredict are for models of kind"):
+        RunConfig.parse(table)

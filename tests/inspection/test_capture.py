@@ -288,3 +288,18 @@ def test_start_and_stop_have_one_name_in_targets_and_predictions():
     letters = tiny_bundle().target_tokenizer
     rows = torch.eye(VOCABULARY)[[BOS_ID, EOS_ID, 4]]
     assert [row[0].token for row in likeliest(rows, letters, 1)] == ["<s>", "</s>", "a"]
+
+
+def test_a_translation_that_was_found_without_the_mask_is_told(caplog: pytest.LogCaptureFixture):
+    bundle = tiny_bundle()
+    inspect(bundle, "a b c")
+    assert "without the mask" not in caplog.text
+    without = {"use_cache": False, "mask_at_inference": False, "max_length": 4}
+    bundle.settings["decoding"] = without
+    inspect(bundle, "a b c", "d e")
+    assert "without the mask" not in caplog.text
+    inspect(bundle, "a b c")
+    assert (
+        "the translation was found without the mask (decoding.mask_at_inference=false), and what is"
+        " shown of it is computed with the mask, as in training" in caplog.messages
+    )

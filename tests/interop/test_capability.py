@@ -159,6 +159,16 @@ def test_a_page_is_told_only_what_it_follows():
     assert set(SEARCH) <= {name for name, values in WEB.search.items() if values is not None}
 
 
+@pytest.mark.parametrize(("name", "count"), [("align_layer", 2), ("align_head", 2)])
+def test_a_page_looks_up_no_attention_that_is_not_there(name: str, count: int):
+    bundle = small_bundle()
+    bundle.settings["decoding"] = {name: count - 1}
+    make_page(bundle)
+    bundle.settings["decoding"] = {name: count}
+    with pytest.raises(BundleError, match=rf"its decoding\.{name} must be below 2, got 2"):
+        make_page(bundle)
+
+
 def test_every_export_gives_all_reasons(tmp_path: Path):
     bundle = small_bundle(**{**UNUSUAL, "positions": "sinusoidal"}, activation="gelu")
     for export in (export_ctranslate2, export_huggingface, export_onnx):

@@ -199,7 +199,7 @@ def test_the_search_goes_out_and_comes_in_again(
         "min_length": 2,
         "no_repeat_ngram": 3,
         "forced_stop": "free",
-        "max_source_tokens": 63,
+        "max_source_tokens": 40,
     }
     bundle.settings["decoding"] = search
     export_huggingface(bundle, tmp_path / "out")

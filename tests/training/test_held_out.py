@@ -86,6 +86,18 @@ def test_no_source_that_validates_is_learned_from(kind: str, tmp_path: Path):
     assert not held_out.keys() & set(map(comparable, learned(data)))
 
 
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_a_pair_without_a_token_moves_no_other(kind: str, tmp_path: Path):
+    """A line of a zero-width space is not blank, and has no token."""
+    pairs = [(f"satz nummer {number}", f"sentence {number}") for number in range(100)]
+    pairs[2] = ("\u200b", "\u200b")
+    config = config_of(tmp_path, pairs, f"tokenizer.kind={kind}", "tokenizer.vocabulary_size=400")
+    data = prepare_data(config, tmp_path / "run")
+    held_out = [data.store.pair(row)[0].tolist() for row in data.rows.left_out.tolist()]
+    assert list(map(data.source_tokenizer.decode, held_out)) == data.valid_sources
+    assert not set(data.valid_sources) & set(learned(data))
+
+
 def test_frequent_sources_are_learned_from():
     """Half of all pairs are one greeting: to hold it out would cost half of the text."""
     keys = keys_of(["Hello."] * 100 + [f"line {number}" for number in range(100)], 200)
@@ -190,6 +202,17 @@ def test_validation_text_that_is_also_learned_from_is_counted(
     said = "2 of 20 training pairs are left out, because their sources are validated on"
     assert said in caplog.messages
     assert "validation sources also stand" not in caplog.text
+
+
+def test_neither_direction_of_a_pair_that_is_validated_on_is_learned_from(tmp_path: Path):
+    valid = [("satz nummer 3", "x"), ("Satz nummer 4!", "y")]
+    both = ["data.both_directions=true", "data.leave_out_validated=true", *BYTES]
+    pairs = [*PAIRS, (" ", "blank"), ("satz nummer 3", "another sentence")]
+    config = config_of(tmp_path, pairs, *with_valid(tmp_path, valid), *both)
+    data = prepare_data(config, tmp_path / "run")
+    # 21 pairs as they are, and then 21 the other way round
+    assert data.rows.left_out.tolist() == [3, 4, 20, 21 + 3, 21 + 4, 21 + 20]
+    assert "another sentence" not in learned(data)
 
 
 def test_nothing_is_learned_from_where_all_is_validated_on(tmp_path: Path):

@@ -234,11 +234,21 @@ def test_a_validation_reads_neither_quality_nor_alignment():
     assert (search.below, search.align) == (None, False)
 
 
+def test_a_validation_reads_capitals_as_the_bundles_of_the_run_do():
+    noisy = read_config("tiny", ["noise.lower=0.1", "tokenizer.kind=bpe"])
+    assert validation_search(noisy).recase is True
+    assert validation_search(read_config("tiny", [])).recase is None
+    own = read_config("tiny", ["noise.lower=0.1", "tokenizer.kind=bpe", "decoding.recase=false"])
+    assert validation_search(own).recase is False
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
         (["decoding.align=true", "decoding.align_layer=7"], "align_layer must be 0 for this model"),
         (["decoding.align=true", "decoding.align_head=7"], "align_head must be below 2"),
+        (["decoding.align_head=7"], "align_head must be below 2"),
+        (["decoding.align_layer=1"], "align_layer must be 0 for this model"),
         (['decoding.must=["zyx"]'], "each phrase of must must be made of words that the model can"),
         (["decoding.prefix=zyx"], "each prefix must be made of words that the model can generate"),
         (["decoding.prefix=a a a a", "decoding.max_length=3"], "a forced prefix must fit into 3"),

@@ -4,14 +4,20 @@ import logging
 from pathlib import Path
 
 import pytest
+from tiny_runs import ONE_LAYER
 
+from pellucid.backends.load import load
 from pellucid.core.errors import DataError
+from pellucid.core.run_names import JOURNAL_FILE
 from pellucid.equations.losses import cross_entropy
+from pellucid.evaluation.evaluate import evaluate
 from pellucid.model.build import build_model
 from pellucid.model.config import parse_model_config
 from pellucid.text.batching import collate
+from pellucid.training.journal import read_journal
 from pellucid.training.preparation import prepare_data
 from pellucid.training.presets import read_config
+from pellucid.training.train import train
 from pellucid.training.validation import mean_loss, validate
 
 
@@ -110,3 +116,28 @@ def test_words_that_the_vocabulary_lacks_are_in_the_references(
     assert len(kept) == 397
     assert len(held_out) == 8
     assert data.valid_sources == data.valid_references == [kept[row] for row in held_out]
+
+
+@pytest.mark.parametrize("noise", [[], ["noise.lower=0.2"]])
+def test_a_validation_reads_lines_as_evaluate_reads_them(noise: list[str], tmp_path: Path):
+    """In capitals, with a word in capitals, and of an address alone."""
+    names = [f"a {color} {thing}" for color in ("red", "blue") for thing in ("cat", "dog", "hen")]
+    valid = ["A RED CAT", "A Blue Red Dog", "a BLUE hen", "https://example.org/a"]
+    texts = {"train": names * 20, "valid": valid}
+    for name, lines in texts.items():
+        (tmp_path / f"{name}.a").write_text("".join(f"{line}\n" for line in lines))
+    sides = {"source": "train", "target": "train", "valid_source": "valid", "valid_target": "valid"}
+    settings = [
+        *(f"data.{key}={tmp_path / name}.a" for key, name in sides.items()),
+        "tokenizer.kind=bpe",
+        "tokenizer.vocabulary_size=290",
+        *("model.d_model=16", "model.d_ff=16", "model.heads=2", *ONE_LAYER),
+        *("training.max_steps=3", "training.learning_rate=0.03", "decoding.max_length=9"),
+        *("training.warmup_steps=1", "training.threads=1", *noise),
+    ]
+    train(read_config("demo", settings), tmp_path / "run", listener=lambda event: None)
+    events = read_journal(tmp_path / "run" / JOURNAL_FILE)
+    [validated] = [event for event in events if event["event"] == "validation"]
+    found = evaluate(load(tmp_path / "run", "torch", "cpu"), valid, valid, beam_size=1)
+    assert validated["chrf"] == pytest.approx(found.chrf, abs=1e-9)
+    assert found.chrf > 0

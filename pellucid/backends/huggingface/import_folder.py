@@ -48,6 +48,7 @@ _ROWS_AT_ONCE = 1 << 12
 """Rows of an embedding that are converted at a time, which bounds the memory of the import."""
 _log = logging.getLogger("pellucid")
 _SAFE_FILE, _TORCH_FILE = "model.safetensors", "pytorch_model.bin"
+_TOKENIZER_FILE = "tokenizer_config.json"
 
 
 def import_huggingface(folder: Path, out: Path) -> Bundle:
@@ -111,7 +112,9 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
         target_tokenizer=tokenizers[1],
         settings={
             "model": config.to_table(),
-            "decoding": decoding_table(generation, settings, tokenizers[1], sides[1]),
+            "decoding": _cut_as_theirs(
+                decoding_table(generation, settings, tokenizers[1], sides[1]), folder
+            ),
         },
         manifest={},
     )
@@ -199,7 +202,7 @@ def _read_tokenizers(
 ) -> tuple[MarianTokenizer, MarianTokenizer]:
     """Both tokenizers; one object if they are the same."""
     names = "source.spm", "target.spm"
-    normalizations = _read_normalizations(folder / "tokenizer_config.json")
+    normalizations = _read_normalizations(folder / _TOKENIZER_FILE)
     tokenizers = []
     for name, side, normalization in zip(names, sides, normalizations, strict=True):
         path = folder / name
@@ -212,6 +215,15 @@ def _read_tokenizers(
     source, target = tokenizers
     # One object, so that the bundle stores a joint tokenizer once.
     return (source, source) if source.fingerprint == target.fingerprint else (source, target)
+
+
+def _cut_as_theirs(decoding: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The settings of a search, with a source cut where ``model_max_length`` cuts it."""
+    path = folder / _TOKENIZER_FILE
+    longest = (_read_json(path) if path.exists() else {}).get("model_max_length")
+    if not isinstance(longest, int) or longest < 2:  # it counts the stop
+        return decoding
+    return {**decoding, "max_source_tokens": min(decoding["max_source_tokens"], longest - 1)}
 
 
 def _read_normalizations(path: Path) -> list[Normalization]:

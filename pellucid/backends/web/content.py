@@ -82,6 +82,16 @@ def web_content(
         f"its searches have decoding.{shown_setting(each, getattr(settings, each))}"
         for each in WEB.lacking(settings)
     ]
+    # by these numbers a page looks up attention
+    counts = (
+        ("align_layer", len(getattr(config, "cross_attentions", ()))),
+        ("align_head", getattr(config, "heads", 1)),
+    )
+    problems += [
+        f"its decoding.{each} must be below {count}, got {number}"
+        for each, count in counts
+        if config.translates and (number := getattr(settings, each)) is not None and number >= count
+    ]
     if problems:
         raise BundleError(f"a page cannot express this model: {'; '.join(problems)}")
 
