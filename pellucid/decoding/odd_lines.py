@@ -153,7 +153,8 @@ class OddLine:
         the case in which it cuts them into the fewest pieces; of a model whose training words are
         known, only those among ``seen``. With ``copies_numbers`` a line of numbers and marks is its
         own translation too, and so is the ordinal of an item. ``languages`` are source and target.
-        A request with a prefix keeps emoji and case, for the prefix may have any.
+        A request with a prefix keeps emoji and case, for the prefix may have any. The translation
+        of one with required words has these as they are, so it is not written in capitals.
         """
         text = request.source
         signs: tuple[_Sign, ...] = ()
@@ -171,8 +172,9 @@ class OddLine:
         if tokenizer is not None:
             text, alike = tokenizer.look_alikes(text)
         is_upper, recased = False, Edited(text, [])
-        if settings.recase is not False and not (request.prefix or request.must):
+        if settings.recase is not False and not request.prefix:
             recased, is_upper = _recased(text, tokenizer, seen, settings.recase, languages[0])
+            is_upper = is_upper and not request.must
 
         text = recased.text
         if text == request.source:

@@ -364,8 +364,13 @@ def test_without_the_settings_and_with_a_prefix_nothing_is_changed():
     assert OddLine.of(prefixed, RECASE).plain is prefixed
     usual = Request("Two dogs are in the snow, No. 9.")
     assert OddLine.of(usual, RECASE).plain is usual
-    must = OddLine.of(Request("TWO DOGS 😀", must=("Hund",)), RECASE).plain
-    assert must == Request("TWO DOGS", must=("Hund",))
+
+
+def test_a_line_in_capitals_is_read_in_lower_case_with_required_words_too():
+    """Which its translation has as they are given, so it is not written in capitals."""
+    line = OddLine.of(Request("TWO DOGS 😀", must=("Hund",)), RECASE)
+    assert line.plain == Request("two dogs", must=("Hund",))
+    assert not line.is_upper
 
 
 @pytest.fixture(scope="module")
