@@ -84,8 +84,8 @@ _CODE = (
     rf"|{_UNIT})"
 )
 """Codes, which keep their case: ``CC(=O)O``, an address, ``SN-4711-ABX``, ``A4``, ``NaCl``, what
-stands for something (``{name}``, ``<b>``, ``%s``), and the unit of a number, ``5 km``. Digits before
-capitals, such as 5TH and 3D, are read as words are."""
+stands for something (``{name}``, ``<b>``, ``%s``), and the unit of a number, ``5 km``.
+Digits before capitals, such as 5TH and 3D, are read as words are."""
 _CODES, _UNITS = re.compile(_CODE), re.compile(_UNIT)
 _LETTERS = re.compile(rf"{_CODE}|(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
 _WORD = re.compile(r"[^\W_]")

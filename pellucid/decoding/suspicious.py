@@ -148,7 +148,7 @@ _MINUS_IN_WORDS = re.compile(
     r"|sleva|zľava|zniżk|скидк|знижк|έκπτωσ|割引|値引|オフ|优惠|優惠|할인|خصم|تخفيض|הנחה",
     re.IGNORECASE,
 )
-"""Words for a minus, or for what becomes less or cheaper, in the languages that are written most."""
+"""Words for a minus, or for what becomes less or cheaper, in the languages written most."""
 _Number = tuple[str, str]
 """A number as it is written, and its digits without zeros at its ends."""
 _OnlyIn = Callable[[Sequence[_Number], Sequence[_Number]], list[str]]

@@ -133,7 +133,11 @@ def test_nothing_left_of_a_text_with_letters_or_digits_is_said(text: str):
         ("-20 °C to -10 °C", "von -20 °C bis 10 °C", "“-10” of the text has no minus"),
         ("Es sind 5 °C.", "It is -5 °C.", "“-5” of the translation has no minus in the text"),
         ("Le 24/12", "On December 25", "the text has “24”, “12”, and the translation has “25”"),
-        ("2020/5/12に", "on May 13, 2020", "the text has “12”, and the translation has “13” instead"),
+        (
+            "2020/5/12に",
+            "on May 13, 2020",
+            "the text has “12”, and the translation has “13” instead",
+        ),
         ("version 1.2.10", "Version 1.2.11", "the translation has “1.2.11”"),
         ("Q1 2020", "Q2 2020", "“1 2020” of the text is not in the translation"),
         ("à 14h30", "at 3:30 p.m.", "“14:30” of the text is not in the translation"),
