@@ -69,7 +69,7 @@ _DATE = re.compile(
     r"(?:\d{1,2}([./])\d{1,2}\1\d{4}|\d{4}([./])\d{1,2}\2\d{1,2})\.?"
     r"|(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\."
 )
-_MAYBE_APART = re.compile(
+_SIDE_BY_SIDE = re.compile(
     r"(?:\d{1,2}\.\d{1,2}\.\d{2}|\d{1,2}/\d{1,2}(?:/\d{2})?"
     r"|\d{1,2}[ \u00a0\u202f](?:19|20)\d\d|(?:19|20)\d\d[ \u00a0\u202f]\d{1,2})\.?"
 )
@@ -543,15 +543,15 @@ def _chinese_value(written: str) -> int:
 
 def _numbers(text: str, other: str = "") -> list[_Number]:
     """The numbers of a text; those of a date apart, as a month may be a word in the other text."""
-    apart = [_DATE]
-    if not any(_MAYBE_APART.fullmatch(each[0]) for each in _NUMBER.finditer(other)):
-        apart.append(_MAYBE_APART)
+    divided = [_DATE]
+    if not any(_SIDE_BY_SIDE.fullmatch(each[0]) for each in _NUMBER.finditer(other)):
+        divided.append(_SIDE_BY_SIDE)
 
     found: list[str] = []
     for number in _NUMBER.finditer(text):
         whole = number[0] + "." * text.startswith(".", number.end())
-        is_apart = any(each.fullmatch(whole) for each in apart)
-        found += re.findall(r"\d+", number[0]) if is_apart else [number[0]]
+        is_divided = any(each.fullmatch(whole) for each in divided)
+        found += re.findall(r"\d+", number[0]) if is_divided else [number[0]]
     return [(written, _digits_of(written)) for written in found]
 
 

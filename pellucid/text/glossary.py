@@ -391,8 +391,8 @@ _READ_AS = dict.fromkeys(
         *(*range(0x0591, 0x05BE), 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7),
     )
 ) | str.maketrans("يكşţŞŢёЁ₀₁₂₃₄₅₆₇₈₉", "یکșțȘȚеЕ0123456789")
-"""What most texts leave out: joiners, the vowel signs of Arabic and Hebrew, the stroke that
-stretches a word, and the dots of ё; letters of Persian and Romanian that older keyboards lack; and
+"""Joiners, the vowel signs of Arabic and Hebrew, the stroke that stretches a word, and the dots of
+ё, all of which most texts leave out; letters of Persian and Romanian that older keyboards lack; and
 the digits of formulas."""
 _TONOS = str.maketrans("άέήίόύώΐΰΆΈΉΊΌΎΏ", "αεηιουωϊϋΑΕΗΙΟΥΩ")
 """The accents of Greek, which no word in capitals has."""

@@ -30,7 +30,7 @@ const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009\u066b\u066c ]\p{Nd}+)*/gu;
 const WHOLE = /^(?:\p{Nd}+|\p{Nd}{1,3}(?:[.,'’\u00a0\u202f\u2009\u066c ]\p{Nd}{3})+)$/u;
 const DATE =
   /^(?:(?:\p{Nd}{1,2}([./])\p{Nd}{1,2}\1\p{Nd}{4}|\p{Nd}{4}([./])\p{Nd}{1,2}\2\p{Nd}{1,2})\.?|(?:0?[1-9]|[12]\p{Nd}|3[01])\.(?:0?[1-9]|1[0-2])\.)$/u;
-const MAYBE_APART =
+const SIDE_BY_SIDE =
   /^(?:\p{Nd}{1,2}\.\p{Nd}{1,2}\.\p{Nd}{2}|\p{Nd}{1,2}\/\p{Nd}{1,2}(?:\/\p{Nd}{2})?|\p{Nd}{1,2}[ \u00a0\u202f](?:19|20)\p{Nd}\p{Nd}|(?:19|20)\p{Nd}\p{Nd}[ \u00a0\u202f]\p{Nd}{1,2})\.?$/u;
 const CLOCK = /^(\p{Nd}{1,2})(?:[.:](\p{Nd}{2}))?$/u;
 // letters and words of languages that have words for a hundred thousand or for ten thousand
@@ -298,12 +298,12 @@ const partsOfReferences = (text) =>
 
 /** Each number as it is written, and its digits without zeros at its ends; those of a date apart. */
 function numbers(text, other) {
-  const isWhole = (other.match(NUMBER) ?? []).some((each) => MAYBE_APART.test(each));
-  const isApart = (written) => DATE.test(written) || (!isWhole && MAYBE_APART.test(written));
+  const isWhole = (other.match(NUMBER) ?? []).some((each) => SIDE_BY_SIDE.test(each));
+  const isDivided = (written) => DATE.test(written) || (!isWhole && SIDE_BY_SIDE.test(written));
   return [...text.matchAll(NUMBER)]
     .flatMap(({ 0: written, index }) => {
       const stop = text.startsWith(".", index + written.length) ? "." : "";
-      return isApart(written + stop) ? partsOf(written) : [written];
+      return isDivided(written + stop) ? partsOf(written) : [written];
     })
     .map((written) => [written, digitsOf(written)]);
 }
