@@ -14,7 +14,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
@@ -73,14 +73,20 @@ _MOST_MARKS = 8
 """Marks behind an emoji that are counted."""
 _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
+_UNIT = r"(?<=\d)[ \u00a0\u202f]?(?:[a-zµ]{1,3}|[km][A-Z][hz]?)(?:[²³]|/h)?(?![^\W_])"
+"""A number's unit with small letters."""
 _CODE = (
     r"(?P<code>(?<!\S)\S*(?:[=_@\\]|://)\S*"
     r"|(?<![^\W_])(?:(?:[^\W\d_]{1,4}-)+\d+|[^\W_]*[^\W\d_]\d[^\W_]*)"
     r"(?:-(?:[^\W\d_]{1,4}|[^\W_]*\d[^\W_]*))*(?![^\W_])"
-    r"|(?<![^\W_])(?=[A-Z]*[a-z])(?:[A-Z][a-z]?){2,}(?![^\W_]))"
+    r"|(?<![^\W_])(?=[A-Z]*[a-z])(?:[A-Z][a-z]?){2,}(?![^\W_])"
+    r"|\{[^{}]{1,60}\}|&[a-z]{2,8};|</?[a-z][^<>]{0,200}>|%(?:\d+\$|\(\w{1,60}\))?[\d.]*l{0,2}[a-z](?![^\W_])"
+    rf"|{_UNIT})"
 )
-"""Codes, which keep their case: ``CC(=O)O``, an address, ``SN-4711-ABX``, ``A4``, ``NaCl``.
-Digits before letters, such as 5TH and 3D, are read as words are."""
+"""Codes, which keep their case: ``CC(=O)O``, an address, ``SN-4711-ABX``, ``A4``, ``NaCl``, what
+stands for something (``{name}``, ``<b>``, ``%s``), and the unit of a number, ``5 km``.
+Digits before capitals, such as 5TH and 3D, are read as words are."""
+_CODES, _UNITS = re.compile(_CODE), re.compile(_UNIT)
 _LETTERS = re.compile(rf"{_CODE}|(?:[^\W\d_][{combining_marks()}]*){{{_LEAST_LETTERS},}}")
 _WORD = re.compile(r"[^\W_]")
 _ANY_LETTERS = re.compile(rf"{_CODE}|(?:[^\W\d_][{combining_marks()}]*)+")
@@ -124,6 +130,8 @@ class OddLine:
     """The source is its own translation."""
     target_language: str = ""
     """The language whose capitals the translation has."""
+    kept: str = ""
+    """Matches the codes with small letters, which a translation in capitals has as they are."""
     banned: tuple[str, ...] = ()
     """Phrases that no translation has, also none in capitals."""
 
@@ -145,7 +153,8 @@ class OddLine:
         the case in which it cuts them into the fewest pieces; of a model whose training words are
         known, only those among ``seen``. With ``copies_numbers`` a line of numbers and marks is its
         own translation too, and so is the ordinal of an item. ``languages`` are source and target.
-        A request with a prefix keeps emoji and case, for the prefix may have any.
+        A request with a prefix keeps emoji and case, for the prefix may have any. The translation
+        of one with required words has these as they are, so it is not written in capitals.
         """
         text = request.source
         signs: tuple[_Sign, ...] = ()
@@ -163,14 +172,16 @@ class OddLine:
         if tokenizer is not None:
             text, alike = tokenizer.look_alikes(text)
         is_upper, recased = False, Edited(text, [])
-        if settings.recase is not False and not (request.prefix or request.must):
+        if settings.recase is not False and not request.prefix:
             recased, is_upper = _recased(text, tokenizer, seen, settings.recase, languages[0])
+            is_upper = is_upper and not request.must
 
         text = recased.text
         if text == request.source:
             return cls(request, request)
         plain = dataclasses.replace(request, source=text)
         shifts = tuple(composed(alike, recased.offsets, len(text)))
+        kept = _kept(text) if is_upper else ""
         return cls(
             request,
             plain,
@@ -179,13 +190,22 @@ class OddLine:
             is_upper,
             banned=settings.banned,
             target_language=languages[1],
+            kept=kept,
         )
 
     def plain_target(self, text: str) -> str:
         """A translation of the request as the model would have written that of ``plain``."""
         if self.signs:
             text = without_emoji(text)
-        return lower(text, self.target_language) if self.is_upper else text
+        return self._in_case(lower, text) if self.is_upper else text
+
+    def _in_case(self, change: Callable[[str, str], str], text: str) -> str:
+        """The text in lower or upper case, but for the codes of the source."""
+        made, end = "", 0
+        for found in re.finditer(self.kept, text) if self.kept else ():
+            made += change(text[end : found.start()], self.target_language) + found[0]
+            end = found.end()
+        return made + change(text[end:], self.target_language)
 
     def restored(self, found: Translation) -> Translation:
         """The translation of the request, from that of ``plain``."""
@@ -205,7 +225,7 @@ class OddLine:
         if not self.is_upper:
             return _with_signs(text, self.signs)[1] if self.signs else []
 
-        inserted = _with_signs(upper(text, self.target_language), self.signs)[1]
+        inserted = _with_signs(self._in_case(upper, text), self.signs)[1]
         return composed(inserted, _grown(text), len(text))
 
     def _restored(self, found: Translation) -> Translation:
@@ -216,7 +236,7 @@ class OddLine:
 
         text = found.text
         if self.is_upper:
-            capitals = upper(text, self.target_language)
+            capitals = self._in_case(upper, text)
             text = text if any(each in capitals for each in self.banned) else capitals
         whole, inserted = _with_signs(text, self.signs)
         links = found.word_alignment
@@ -418,7 +438,8 @@ def _recased(
     language: str,
 ) -> tuple[Edited, bool]:
     """The text in the case to read it in, and whether its translation is in upper case."""
-    is_upper = _is_upper(text)
+    words = _CODES.sub(" ", text)
+    is_upper = _is_upper(words)
     is_whole = is_upper or _is_title(text)
     first = _WORD.search(text)
     if tokenizer is None:
@@ -461,7 +482,14 @@ def _recased(
     made = edited(_ANY_LETTERS if is_whole else _LETTERS, best_case, text)
     if recase and is_whole:
         return made, is_upper
-    return made, made.text != text and is_in_capitals(text)
+    return made, made.text != text and is_in_capitals(words)
+
+
+def _kept(text: str) -> str:
+    """An expression of ``re`` that matches the codes of a text with small letters."""
+    codes = (each for each in _CODES.finditer(text) if not each[0].isupper())
+    kept = (_UNIT if _UNITS.match(text, each.start()) else re.escape(each[0]) for each in codes)
+    return "|".join(dict.fromkeys(kept))
 
 
 def _in_lower_case(word: str, tokenizer: Tokenizer, language: str) -> list[str]:

@@ -65,8 +65,27 @@ _BROKEN = "\ufffd"
 _QUOTED = re.compile("“([^”]*)”")
 _NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009\u066b\u066c ]\d+)*")
 _WHOLE = re.compile(r"\d+|\d{1,3}(?:[.,'’\u00a0\u202f\u2009\u066c ]\d{3})+")
-_DATE = re.compile(r"\d{1,2}([./])\d{1,2}\1\d{4}\.?|(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.")
+_DATE = re.compile(
+    r"(?:\d{1,2}([./])\d{1,2}\1\d{4}|\d{4}([./])\d{1,2}\2\d{1,2})\.?"
+    r"|(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\."
+)
+_SIDE_BY_SIDE = re.compile(
+    r"(?:\d{1,2}\.\d{1,2}\.\d{2}|\d{1,2}/\d{1,2}(?:/\d{2})?"
+    r"|\d{1,2}[ \u00a0\u202f](?:19|20)\d\d|(?:19|20)\d\d[ \u00a0\u202f]\d{1,2})\.?"
+)
+"""A date without its century or its year, or other numbers that stand side by side: ``24/7``, ``Q1
+2020``. They are several numbers where the other text has none like that."""
 _CLOCK = re.compile(r"(\d{1,2})(?:[.:](\d{2}))?")
+_HOUR_AND_MINUTE = re.compile(
+    r"(?<!\d)(\d{1,2})\s?(?:h|g|Uhr|uur|hod\.?|godz\.?|ч\.?|час\w*|год\.?|giờ|時|时|點|点|시)\s?(\d{2})(?!\d)"
+)
+"""A time of day with a word or a letter for the hour: ``14h30``, ``14 Uhr 30``, ``14時30分``."""
+_HALVES, _QUARTERS = (
+    re.compile(rf"(?<![\d.,:])\d{{1,2}}[.:](?:{minutes})(?![\d:]|[.,]\d)")
+    for minutes in ("30", "15|45")
+)
+"""Times of day whose minutes may be words."""
+_SHORT_RANGE = re.compile(r"(?<![\d–-])(\d+)([–-])(\d+)(?![\d–-])")
 _OTHER_SCALES = re.compile(
     "[\u0900-\u0dff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\\b(?:lakh|crore)", re.IGNORECASE
 )
@@ -100,6 +119,11 @@ _BARE_POINT = re.compile(r"(?<![\w.,])[.,](?=\d)")
 """The point of ``.5``, which is 0.5."""
 _HALF = re.compile(r"\b(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)", re.IGNORECASE)
 """The word for a half: half past 3 is ``halb 4`` in German."""
+_QUARTER = re.compile(
+    r"\b(?:quarter|viertel|quart|cuarto|quarto|kwart|kvart|kwadrans|čtvrt|štvrť|četrt|četvrt|negyed"
+    r"|vart|sfert|çeyrek|τέταρτ|четверт|чверт)|刻|ربع|רבע",
+    re.IGNORECASE,
+)
 _SMALL_UNIT = re.compile(
     r"\d\s?(?:(?:[cdm]m|[cd]l|[ck]?ct|p|см|мм)(?!\w)|cent|zent|sent|cén|millim|milím|pence|¢|сант|миллим"
     r"|厘米|公分|毫米|センチ|ミリメ|센티|밀리미)",
@@ -119,10 +143,12 @@ _MINUS_IN_WORDS = re.compile(
     r"minus|miinus|mínusz|moins|meno|menys|minder|below|beneath|under|unter|sous|sotto|bajo"
     r"|abaixo|onder|poniżej|alatt|alla|eksi|altında|âm|dưới|fall|fell|drop|down|loss|lost"
     r"|decreas|negativ|gesunken|Rückgang|Verlust|baiss|perte|минус|мінус|ниже|нижче|μείον"
-    r"|[負负零]|マイナス|氷点下|영하|ناقص|تحت|سالب|מינוס|מתחת|माइनस|शून्य|ลบ",
+    r"|[負负零]|マイナス|氷点下|영하|ناقص|تحت|سالب|מינוס|מתחת|माइनस|शून्य|ลบ"
+    r"|\boff\b|discount|rabat|reduziert|remise|réduc|reduc|rebaja|descuento|desconto|scont|korting"
+    r"|sleva|zľava|zniżk|скидк|знижк|έκπτωσ|割引|値引|オフ|优惠|優惠|할인|خصم|تخفيض|הנחה",
     re.IGNORECASE,
 )
-"""Words for a minus, or for what becomes less, in the languages that are written most."""
+"""Words for a minus, or for what becomes less or cheaper, in the languages written most."""
 _Number = tuple[str, str]
 """A number as it is written, and its digits without zeros at its ends."""
 _OnlyIn = Callable[[Sequence[_Number], Sequence[_Number]], list[str]]
@@ -397,13 +423,13 @@ def _changed_numbers(source: str, text: str, demanded: str) -> str | None:
     is_read_out = not any(map(str.isalpha, source + demanded)) and any(map(str.isalpha, text))
     source = _with_plain_numbers(source, text)
     text = _with_plain_numbers(text, source)
-    ours, theirs = _numbers(source), _numbers(text)
+    ours, theirs = _numbers(source, text), _numbers(text, source)
     if ours and is_read_out:
         return "the text has no letters, and the translation has some"
     if not ours and not theirs and not _REFERENCE.search(source):
         return None
 
-    known = [*ours, *_numbers(demanded)]
+    known = [*ours, *_numbers(demanded, text)]
     ways: list[_OnlyIn] = [
         functools.partial(_only_in, least=_LEAST_CHANGED),
         _digit_only_in,
@@ -467,17 +493,22 @@ def _without_minus(text: str, other: str) -> list[str]:
 
 
 def _with_plain_numbers(text: str, other: str) -> str:
-    """The text with mixed fractions as decimals, and with numbers in words of Chinese and years of
-    other eras as ``other`` has them, if it does."""
+    """The text with mixed fractions as decimals and hours before a colon, and with times of day,
+    ranges, numbers in words of Chinese and years of other eras as ``other`` has them, if it does.
+    """
     text = _MIXED.sub(lambda found: found[1] + _FRACTIONS[found[2] or found[3]], text)
     text = _BARE_POINT.sub("0.", text)
-    numbers = set(re.findall(r"\d+", re.sub(r"(?<=\d)[^\d\w](?=\d{3})", "", other)))
+    text = _HOUR_AND_MINUTE.sub(r"\1:\2", text)
+    for words, times in ((_HALF, _HALVES), (_QUARTER, _QUARTERS)):
+        text = times.sub("", text) if words.search(other) else text
+    numbers = set(re.findall(r"\d+", re.sub(r"(?<=\d)[^\d\w–-](?=\d{3})", "", other)))
     if not numbers:
         return text
 
     def known(found: re.Match[str], number: int) -> str:
         return f" {number} " if str(number) in numbers else found[0]
 
+    text = _SHORT_RANGE.sub(lambda found: _long_range(found, numbers), text)
     text = _ERA_YEAR.sub(
         lambda found: known(found, _ERAS[found[1]] + int(found[2].replace("元", "1"))), text
     )
@@ -485,6 +516,13 @@ def _with_plain_numbers(text: str, other: str) -> str:
     if _THAI.search(text):
         text = _BUDDHIST_YEAR.sub(lambda found: known(found, int(found[0]) - _BUDDHIST_ERA), text)
     return text
+
+
+def _long_range(found: re.Match[str], numbers: set[str]) -> str:
+    """The range 123-5 as 123-125, if that is among the numbers of the other text."""
+    first, dash, last = found.groups()
+    whole = first[: -len(last)] + last
+    return f"{first}{dash}{whole}" if whole in numbers else found[0]
 
 
 def _chinese_value(written: str) -> int:
@@ -503,12 +541,17 @@ def _chinese_value(written: str) -> int:
     return total + part + digit
 
 
-def _numbers(text: str) -> list[_Number]:
-    """The numbers of a text; those of a date apart, as a month may be a word elsewhere."""
+def _numbers(text: str, other: str = "") -> list[_Number]:
+    """The numbers of a text; those of a date apart, as a month may be a word in the other text."""
+    divided = [_DATE]
+    if not any(_SIDE_BY_SIDE.fullmatch(each[0]) for each in _NUMBER.finditer(other)):
+        divided.append(_SIDE_BY_SIDE)
+
     found: list[str] = []
     for number in _NUMBER.finditer(text):
-        is_date = _DATE.fullmatch(number[0] + "." * text.startswith(".", number.end()))
-        found += re.findall(r"\d+", number[0]) if is_date else [number[0]]
+        whole = number[0] + "." * text.startswith(".", number.end())
+        is_divided = any(each.fullmatch(whole) for each in divided)
+        found += re.findall(r"\d+", number[0]) if is_divided else [number[0]]
     return [(written, _digits_of(written)) for written in found]
 
 

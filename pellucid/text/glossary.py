@@ -384,15 +384,16 @@ _JOINERS = "\u200c\u200d"
 """Joiners, which are between the letters of a word."""
 _DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Direction marks, as in a class of ``re``: a spreadsheet has them around words of Hebrew."""
-_UNREAD = dict.fromkeys(
+_READ_AS = dict.fromkeys(
     (
         *map(ord, _JOINERS),
         *(0x0640, *range(0x064B, 0x0653), 0x0670),
         *(*range(0x0591, 0x05BE), 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7),
     )
-)
-"""Joiners, and the vowel signs of Arabic and Hebrew with the stroke that stretches a word, which
-most texts leave out."""
+) | str.maketrans("يكşţŞŢёЁ₀₁₂₃₄₅₆₇₈₉", "یکșțȘȚеЕ0123456789")
+"""Joiners, the vowel signs of Arabic and Hebrew, the stroke that stretches a word, and the dots of
+ё, all of which most texts leave out; letters of Persian and Romanian that older keyboards lack; and
+the digits of formulas."""
 _TONOS = str.maketrans("άέήίόύώΐΰΆΈΉΊΌΎΏ", "αεηιουωϊϋΑΕΗΙΟΥΩ")
 """The accents of Greek, which no word in capitals has."""
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
@@ -422,7 +423,7 @@ def _tokens(text: str) -> list[_Token]:
         start, end = (normalized.positions[at] for at in each.span())
         is_letter = decoded[start] in _LETTERS
         touches = bool(found) and found[-1].end == given[start]
-        word = each[0].translate(_UNREAD) or each[0]
+        word = each[0].translate(_READ_AS) or each[0]
         found.append(
             _Token(word, given[start], given[end], touches and (is_letter or start == behind))
         )

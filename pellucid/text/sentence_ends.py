@@ -36,7 +36,8 @@ NEARBY = 64
 _LONGEST_ADDRESS = 200
 """The same for what has no white space; longer addresses are hardly ever written out."""
 _LONGEST_BRACKET = 400
-"""Characters in front of a closing bracket in which the opening one is sought."""
+"""Characters in front of a closing bracket in which the opening one is sought, and in front of an
+item of a list in which the last one is."""
 
 _OPENING = "\"'“„‟”‘‚«»‹›([{¿¡*_—–-"
 _CLOSING = "\"'”“’‘»«›‹)\\]}」』）】"
@@ -638,6 +639,8 @@ def is_missed_end(place: Place, kind: str) -> bool:
             is_english_i = place.language == "en" and re.match(r"I\b", place.right)
             is_behind_word = _PAUSE.search(place.left) is not None
             return is_behind_word and place.next_letter.isupper() and not is_english_i
+        case "stop" | "loud" if _is_before_item(place):
+            return True
         case "stop":
             return _is_before_amount(place) or _is_stop_end(place)
         case "loud":
@@ -714,6 +717,19 @@ def _is_answer(place: Place) -> bool:
     """Whether somebody says no: ``No. Tom did.``"""
     is_no = place.last_words[0] == "No" and "no" in real_words(place.language)
     return is_no and _FIRST_WORD.search(place.left) is not None
+
+
+_ITEM = re.compile(r"(\d{1,2})([.)])\s")
+
+
+def _is_before_item(place: Place) -> bool:
+    """Whether the next item of a list in one line begins: ``1. Mehl sieben. 2. Eier trennen.``"""
+    item = _ITEM.match(place.right)
+    if item is None or place.left[-2:-1].isdigit():
+        return False
+    last = re.escape(f"{int(item[1]) - 1}{item[2]}")
+    before = place.line[max(0, place.end - _LONGEST_BRACKET) : place.end]
+    return re.search(rf"(?:^|[{_STOPS}:;]\s){last}\s", before) is not None
 
 
 _AMOUNT = re.compile(r"\d+\s[A-ZÄÖÜ][a-zäöüß]")

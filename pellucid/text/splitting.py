@@ -160,8 +160,9 @@ _OPENED = re.compile(r"[.!?…]\s+[\"'“„«‘‚]$")
 """Between two sentences, without a space behind it."""
 
 
-_MAY_BEGIN = re.compile(r"(?<=[^.][.?!])\s+(?=[^\W_])(.)")
-"""The first letter or digit behind an end of a sentence, but not behind an ellipsis."""
+_MAY_BEGIN = re.compile(r"(?<=[^.][.?!])\s+(?=[^\W_])(?!\d\.\s)(.)")
+"""The first letter or digit behind an end of a sentence, but not behind an ellipsis. A digit with a
+full stop, ``Nr. 5. Die``, would be shown as an initial."""
 _SPACES_BEFORE_A_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
 """Possessive, and from the start of a run of spaces only, so that it takes linear time."""
 

@@ -126,12 +126,28 @@ def test_an_empty_translation_still_has_the_emoji():
         ("TWO SN-4711-ABX, 5TH", "two SN-4711-ABX, 5th", "ZWEI HUNDE, STRASSE."),
         ("CO2-GASES AND CC(=O)O", "CO2-gases and CC(=O)O", "ZWEI HUNDE, STRASSE."),
         ("Salt Is NaCl And CaCO3", "salt is NaCl and CaCO3", "Zwei Hunde, Straße."),
+        ("TWO {dogName} DOGS", "two {dogName} dogs", "ZWEI HUNDE, STRASSE."),
+        ("TWO DOGS, SEE https://a.org/x", "two dogs, see https://a.org/x", "ZWEI HUNDE, STRASSE."),
+        ("TWO <b>DOGS</b> &amp; CATS", "two <b>dogs</b> &amp; cats", "ZWEI HUNDE, STRASSE."),
+        ("TWO {DOGS} in it", "TWO {DOGS} in it", "Zwei Hunde, Straße."),
         ("Write To Tom@Example.Org Now", "write to Tom@Example.Org now", "Zwei Hunde, Straße."),
         ("下雨了。", "下雨了。", "Zwei Hunde, Straße."),
     ],
 )
 def test_capitals_and_titles_are_read_in_lower_case(source, plain, text):
     assert restored(source, "Zwei Hunde, Straße.") == (plain, text)
+
+
+def test_codes_with_small_letters_stay_in_a_translation_in_capitals():
+    """The m of a unit stays behind a number only."""
+    source = "TWO %1$s OF {nr}: NaCl, 5 km, 3 m AT https://a.org"
+    target = "zwei %1$s {nr} m NaCl: 5\u00a0km, 3 m in https://a.org"
+    assert restored(source, target) == (
+        "two %1$s of {nr}: NaCl, 5 km, 3 m at https://a.org",
+        "ZWEI %1$s {nr} M NaCl: 5\u00a0km, 3 m IN https://a.org",
+    )
+    line = OddLine.of(Request(source), RECASE)
+    assert line.plain_target("ZWEI {nr}, 5 km, M") == "zwei {nr}, 5 km, m"
 
 
 @functools.cache
@@ -348,8 +364,13 @@ def test_without_the_settings_and_with_a_prefix_nothing_is_changed():
     assert OddLine.of(prefixed, RECASE).plain is prefixed
     usual = Request("Two dogs are in the snow, No. 9.")
     assert OddLine.of(usual, RECASE).plain is usual
-    must = OddLine.of(Request("TWO DOGS 😀", must=("Hund",)), RECASE).plain
-    assert must == Request("TWO DOGS", must=("Hund",))
+
+
+def test_a_line_in_capitals_is_read_in_lower_case_with_required_words_too():
+    """Which its translation has as they are given, so it is not written in capitals."""
+    line = OddLine.of(Request("TWO DOGS 😀", must=("Hund",)), RECASE)
+    assert line.plain == Request("two dogs", must=("Hund",))
+    assert not line.is_upper
 
 
 @pytest.fixture(scope="module")

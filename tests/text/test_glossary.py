@@ -146,6 +146,13 @@ def test_terms_are_whole_words_the_longest_first(glossary, text, expected):
         ("c#", "in C#, und", "C#"),
         ("C++", "C++11", "C++"),
         ("C", "C+D", "C"),
+        ("کلید", "این كليد است", "كليد"),
+        ("كليد", "این کلید است", "کلید"),
+        ("știință", "o ştiinţă", "ştiinţă"),
+        ("ştiinţă", "o s\u0327tiint\u0327ă", "s\u0327tiint\u0327ă"),
+        ("ёлка", "Елка", "Елка"),
+        ("елка", "е\u0308лка", "е\u0308лка"),
+        ("CO2", "das CO₂", "CO₂"),
     ],
 )
 def test_a_term_is_found_in_each_spelling_that_is_read_as_it(term, text, expected):
@@ -225,6 +232,8 @@ def test_case_counts_in_other_spellings_too():
         ("le cafe\u0301", "café"),
         ("در کتابخانه", "کتاب‌خانه"),
         ("İl merkezi", "Il"),
+        ("новая елка", "ёлка"),
+        ("wenig CO₂", "CO2"),
     ],
 )
 def test_a_phrase_is_held_in_another_spelling(text, phrase):

@@ -515,6 +515,34 @@ def test_a_sentence_goes_on_behind_a_dash_with_who_utters_it(language: str, expe
 @pytest.mark.parametrize(
     ("language", "expected"),
     [
+        ("de", "1. Mehl sieben. |2. Eier trennen. |3. Backen."),
+        ("de", "1. |Das Mehl sieben! |2. |Die Eier trennen."),
+        ("de", "So geht es: 1) Mehl sieben. |2) Backen."),
+        ("da", "1. |Sigt melet. |2. |Del æggene."),
+        ("de", "Am 1. Mai ist frei. 2. Mai nicht, 3) auch nicht."),
+    ],
+)
+def test_items_of_a_list_in_one_line_are_sentences(language: str, expected: str):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", "Siehe Abb. 3. |Sie zeigt das. |Dort steht Nr. 5. |Die Nr. 6 fehlt."),
+        ("de", "Er wohnt in der Hauptstr. 5. |Sie auch."),
+        ("ca", "Vegeu núm. 5. |És nou."),
+    ],
+)
+def test_a_sentence_ends_behind_a_digit_that_an_abbreviation_belongs_to(
+    language: str, expected: str
+):
+    assert_cut(expected, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
         ("de", "Das ist gut. |20 Leute kamen. |Er starb 1945. |3 Jahre später kam sie."),
         ("de", "Wirklich? |20 Leute! |Um 17 Uhr. |15 Uhr ist zu früh. |2019 kam er."),
         ("de", "Goethestr. 5 ist da, jährl. 100 Euro, Okt. 2019, Mo. 12 Uhr, inkl. 20 Teile."),

@@ -91,6 +91,8 @@ LINES = (
         "UN CHAT SN-4711-ABX",
         "LE CHAT A4, 5TH x=CHAT",
         "Le Chat Na2 Un NaCl",
+        "LE CHAT {un} EST LÀ: %d À 5 km, https://a.org",
+        "LE <b>CHAT</b> &amp; {CHAT} 5 KM",
     ),
 )
 TRANSLATE = "([lines, options]) => lines.map((line) => model.translate(line, options))"

@@ -2,7 +2,7 @@
 
 Every module becomes a function of its own, so that no name of one meets a name of another. Modules
 have the form that ours have: named imports with relative paths, and ``export`` before a
-declaration.
+declaration. Lines that are comments are left out.
 """
 
 import base64
@@ -19,6 +19,7 @@ _ROOTS = {
 }
 """Where the files of each folder lie."""
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
+_COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|const|let|class) (\w+))", re.MULTILINE)
 
 
@@ -74,7 +75,7 @@ def _key(name: str) -> str:
 
 
 def _as_function(name: str) -> str:
-    text = read_asset(name)
+    text = _COMMENT.sub("", read_asset(name))
     exported = [match[2] for match in _EXPORT.finditer(text)]
 
     def imported(match: re.Match[str]) -> str:

@@ -9,12 +9,16 @@ const FIRST = /[\p{L}\p{Nl}\p{No}]/u; // as Python's [^\W\d_]
 const MARK = "(?![\u{e0100}-\u{e01ef}])\\p{M}"; // without variation selectors of Chinese characters, as in Python
 // the letter or the Roman number of an item by itself
 const ORDINAL = /^\(?(?:[A-Za-z]|(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3}))[.)]$/;
-// codes, which keep their case: CC(=O)O, an address, SN-4711-ABX, A4, NaCl
+const UNIT = "(?<=\\p{Nd})[ \u00a0\u202f]?(?:[a-zµ]{1,3}|[km][A-Z][hz]?)(?:[²³]|/h)?(?![\\p{L}\\p{N}])";
+// codes, which keep their case: CC(=O)O, an address, SN-4711-ABX, A4, NaCl, {name}, <b>, %s, 5 km
 const CODE =
   `(?<code>(?<!(?!${SPACE})[^])(?:(?!${SPACE})[^])*(?:[=_@\\\\]|://)(?:(?!${SPACE})[^])*` +
   "|(?<![\\p{L}\\p{N}])(?:(?:[\\p{L}\\p{Nl}\\p{No}]{1,4}-)+\\p{Nd}+|[\\p{L}\\p{N}]*[\\p{L}\\p{Nl}\\p{No}]\\p{Nd}[\\p{L}\\p{N}]*)" +
   "(?:-(?:[\\p{L}\\p{Nl}\\p{No}]{1,4}|[\\p{L}\\p{N}]*\\p{Nd}[\\p{L}\\p{N}]*))*(?![\\p{L}\\p{N}])" +
-  "|(?<![\\p{L}\\p{N}])(?=[A-Z]*[a-z])(?:[A-Z][a-z]?){2,}(?![\\p{L}\\p{N}]))";
+  "|(?<![\\p{L}\\p{N}])(?=[A-Z]*[a-z])(?:[A-Z][a-z]?){2,}(?![\\p{L}\\p{N}])" +
+  "|\\{[^{}]{1,60}\\}|&[a-z]{2,8};|</?[a-z][^<>]{0,200}>" +
+  `|%(?:\\p{Nd}+\\$|\\([\\p{L}\\p{N}_]{1,60}\\))?[\\p{Nd}.]*l{0,2}[a-z](?![\\p{L}\\p{N}])|${UNIT})`;
+const CODES = new RegExp(CODE, "gu");
 const LETTERS = new RegExp(`${CODE}|(?:[\\p{L}\\p{Nl}\\p{No}](?:${MARK})*){2,}`, "gu");
 const ANY_LETTERS = new RegExp(`${CODE}|(?:[\\p{L}\\p{Nl}\\p{No}](?:${MARK})*)+`, "gu");
 const DIGIT = /\p{Nd}/u;
@@ -68,12 +72,14 @@ export function oddLine(text, settings, { source, seen, header }) {
   }
   plain = withLookAlikes(plain, lookAlikes, voiced);
   let isUpper = false;
+  const kept = [...plain.matchAll(CODES)].filter(([each]) => !isUpperCase(each));
   if (settings.recase !== false) {
     const { kind } = header.source_tokenizer ?? header.target_tokenizer;
     const model = { tokenizer: source, seen, kind, language: languages[0], hasSharpS: header.odd_lines.has_sharp_s };
     [plain, isUpper] = recased(plain, settings.recase, model);
   }
-  const restored = (found) => withSigns(isUpper ? upper(found, languages[1]) : found, signs, finalMarks, isWide);
+  const inCapitals = isUpper ? capitalsBeside(kept, languages[1]) : (found) => found;
+  const restored = (found) => withSigns(inCapitals(found), signs, finalMarks, isWide);
   return { plain, isCopied: false, restored };
 }
 
@@ -93,9 +99,21 @@ function withLookAlikes(text, signs, voiced) {
   });
 }
 
+/** Writes a text in capitals, but for the codes of its source. */
+function capitalsBeside(codes, language) {
+  const unit = new RegExp(`^${UNIT.slice("(?<=\\p{Nd})".length)}$`, "u");
+  const isUnit = ({ 0: code, index, input }) => unit.test(code) && DIGIT.test(characters(input.slice(0, index)).at(-1));
+  const literal = (code) => code.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+  const kept = codes.map((each) => (isUnit(each) ? UNIT : literal(each[0])));
+  if (kept.length === 0) return (text) => upper(text, language);
+  const pattern = new RegExp(`(${kept.join("|")})`, "gu");
+  return (text) => text.split(pattern).map((part, at) => (at % 2 === 1 ? part : upper(part, language))).join("");
+}
+
 /** The text in the case to read it in, and whether its translation is in upper case. */
 function recased(text, recase, { tokenizer, seen, kind, language, hasSharpS }) {
-  const isUpper = isUpperLine(text);
+  const bare = text.replace(CODES, " ");
+  const isUpper = isUpperLine(bare);
   const isWhole = isUpper || isTitle(text);
   if (recase === null && kind === "marian") return [text, false]; // it reads text as its own files say
   const cost = (word, isFirst = false) => {
@@ -134,7 +152,7 @@ function recased(text, recase, { tokenizer, seen, kind, language, hasSharpS }) {
     const least = cost(best)[1] === 1 ? ofOnePiece : LEAST_LONG_WORD;
     return isUnsure && characters(word).length < least ? word : best;
   });
-  return [made, recase && isWhole ? isUpper : made !== text && isInCapitals(text)];
+  return [made, recase && isWhole ? isUpper : made !== text && isInCapitals(bare)];
 }
 
 const isUpperCase = (text) => /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);

@@ -28,7 +28,10 @@ const SIGNS = new RegExp(`(?![\\0-\\x7f])(?:[\\p{P}\\p{S}\\p{N}]|${SPACELESS.sou
 const LETTER_OR_NUMBER = /[\p{L}\p{N}]/u;
 const NUMBER = /\p{Nd}+(?:[.,:/'’\u00a0\u202f\u2009\u066b\u066c ]\p{Nd}+)*/gu;
 const WHOLE = /^(?:\p{Nd}+|\p{Nd}{1,3}(?:[.,'’\u00a0\u202f\u2009\u066c ]\p{Nd}{3})+)$/u;
-const DATE = /^(?:\p{Nd}{1,2}([./])\p{Nd}{1,2}\1\p{Nd}{4}\.?|(?:0?[1-9]|[12]\p{Nd}|3[01])\.(?:0?[1-9]|1[0-2])\.)$/u;
+const DATE =
+  /^(?:(?:\p{Nd}{1,2}([./])\p{Nd}{1,2}\1\p{Nd}{4}|\p{Nd}{4}([./])\p{Nd}{1,2}\2\p{Nd}{1,2})\.?|(?:0?[1-9]|[12]\p{Nd}|3[01])\.(?:0?[1-9]|1[0-2])\.)$/u;
+const SIDE_BY_SIDE =
+  /^(?:\p{Nd}{1,2}\.\p{Nd}{1,2}\.\p{Nd}{2}|\p{Nd}{1,2}\/\p{Nd}{1,2}(?:\/\p{Nd}{2})?|\p{Nd}{1,2}[ \u00a0\u202f](?:19|20)\p{Nd}\p{Nd}|(?:19|20)\p{Nd}\p{Nd}[ \u00a0\u202f]\p{Nd}{1,2})\.?$/u;
 const CLOCK = /^(\p{Nd}{1,2})(?:[.:](\p{Nd}{2}))?$/u;
 // letters and words of languages that have words for a hundred thousand or for ten thousand
 const OTHER_SCALES = /[\u0900-\u0dff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|(?:^|[^\p{L}\p{N}_])(?:lakh|crore)/iu;
@@ -61,9 +64,19 @@ const REFERENCE = new RegExp(
 );
 // the point of .5, which is 0.5
 const BARE_POINT = /(?<![\p{L}\p{N}_.,])[.,](?=\p{Nd})/gu;
-const GROUPED = /(?<=\p{Nd})[^\p{L}\p{N}_](?=\p{Nd}{3})/gu;
+const GROUPED = /(?<=\p{Nd})[^\p{L}\p{N}_–-](?=\p{Nd}{3})/gu;
+const HOUR_AND_MINUTE = new RegExp(
+  `(?<!\\p{Nd})(\\p{Nd}{1,2})${SPACE}?(?:h|g|Uhr|uur|hod\\.?|godz\\.?|ч\\.?|час[\\p{L}\\p{N}_]*|год\\.?|giờ|時|时|點|点|시)${SPACE}?(\\p{Nd}{2})(?!\\p{Nd})`,
+  "gu",
+);
+const [HALVES, QUARTERS] = ["30", "15|45"].map(
+  (minutes) => new RegExp(`(?<![\\p{Nd}.,:])\\p{Nd}{1,2}[.:](?:${minutes})(?![\\p{Nd}:]|[.,]\\p{Nd})`, "gu"),
+);
+const SHORT_RANGE = /(?<![\p{Nd}–-])(\p{Nd}+)([–-])(\p{Nd}+)(?![\p{Nd}–-])/gu;
 // half past 3 is "halb 4" in German
 const HALF = /(?:^|[^\p{L}\p{N}_])(?:half|hal[bv]|p[oů]l|wpół|fél|puoli|пол|пів)/iu;
+const QUARTER =
+  /(?:^|[^\p{L}\p{N}_])(?:quarter|viertel|quart|cuarto|quarto|kwart|kvart|kwadrans|čtvrt|štvrť|četrt|četvrt|negyed|vart|sfert|çeyrek|τέταρτ|четверт|чверт)|刻|ربع|רבע/iu;
 // a number of a unit that is a tenth or a hundredth of another: 1.50 m are 150 cm
 const SMALL_UNIT = new RegExp(
   `\\p{Nd}${SPACE}?(?:(?:[cdm]m|[cd]l|[ck]?ct|p|см|мм)(?![\\p{L}\\p{N}_])|cent|zent|sent|cén|millim|milím|pence|¢|сант|миллим` +
@@ -79,7 +92,7 @@ const NEGATIVE = new RegExp(
 const BEHIND_A_MINUS = /[-‐‑–—−－﹣][ \u00a0\u202f]?[€$£¥]?[ \u00a0\u202f]?$/u;
 const BEFORE_A_MINUS = /^[-−–](?!\p{Nd})/u;
 const MINUS_IN_WORDS =
-  /minus|miinus|mínusz|moins|meno|menys|minder|below|beneath|under|unter|sous|sotto|bajo|abaixo|onder|poniżej|alatt|alla|eksi|altında|âm|dưới|fall|fell|drop|down|loss|lost|decreas|negativ|gesunken|Rückgang|Verlust|baiss|perte|минус|мінус|ниже|нижче|μείον|[負负零]|マイナス|氷点下|영하|ناقص|تحت|سالب|מינוס|מתחת|माइनस|शून्य|ลบ/iu;
+  /minus|miinus|mínusz|moins|meno|menys|minder|below|beneath|under|unter|sous|sotto|bajo|abaixo|onder|poniżej|alatt|alla|eksi|altında|âm|dưới|fall|fell|drop|down|loss|lost|decreas|negativ|gesunken|Rückgang|Verlust|baiss|perte|минус|мінус|ниже|нижче|μείον|[負负零]|マイナス|氷点下|영하|ناقص|تحت|سالب|מינוס|מתחת|माइनस|शून्य|ลบ|(?<![\p{L}\p{N}_])off(?![\p{L}\p{N}_])|discount|rabat|reduziert|remise|réduc|reduc|rebaja|descuento|desconto|scont|korting|sleva|zľava|zniżk|скидк|знижк|έκπτωσ|割引|値引|オフ|优惠|優惠|할인|خصم|تخفيض|הנחה/iu;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 const CODE_IN_FRONT = new RegExp(`^${SPACE}*(>>([^<>${SPACES}]*)<<)`, "u");
 /** A code, and no quotation such as >>Ja<<, sagte er */
@@ -197,7 +210,7 @@ function changedNumbers(source, text) {
   const isReadOut = !LETTER.test(source) && LETTER.test(text);
   source = withPlainNumbers(source, text);
   text = withPlainNumbers(text, source);
-  const [ours, theirs] = [numbers(source), numbers(text)];
+  const [ours, theirs] = [numbers(source, text), numbers(text, source)];
   if (ours.length > 0 && isReadOut) {
     return "the text has no letters, and the translation has some";
   }
@@ -238,14 +251,19 @@ function withoutMinus(text, other) {
   return found.filter(({ groups }) => hasMinus.get(allDigitsOf(groups.number)) === false).map(([written]) => written);
 }
 
-/** The text with mixed fractions as decimals, and numbers in words of Chinese and years of other eras as `other` has them, if it does. */
+/** The text with its numbers as `other` has them, where that is another way to write them. */
 function withPlainNumbers(text, other) {
-  text = text.replace(MIXED, (_, whole, sign, parts) => whole + FRACTIONS[sign ?? parts]).replace(BARE_POINT, "0.");
+  text = text.replace(MIXED, (_, whole, sign, parts) => whole + FRACTIONS[sign ?? parts]).replace(BARE_POINT, "0.").replace(HOUR_AND_MINUTE, "$1:$2");
+  if (HALF.test(other)) text = text.replace(HALVES, "");
+  if (QUARTER.test(other)) text = text.replace(QUARTERS, "");
   const known = new Set(partsOf(other.replace(GROUPED, "")));
   if (known.size === 0) return text;
   const year = (written, number) => (known.has(String(number)) ? ` ${number} ` : written);
   const value = (digits) => Number(allDigitsOf(digits));
+  // 123-5 is 123-125
+  const inFull = (first, last) => characters(first).slice(0, -characters(last).length).join("") + last;
   text = text
+    .replace(SHORT_RANGE, (found, first, dash, last) => (known.has(inFull(first, last)) ? first + dash + inFull(first, last) : found))
     .replace(ERA_YEAR, (found, era, count) => year(found, ERAS[era] + (count === "元" ? 1 : value(count))))
     .replace(CHINESE_NUMBER, (found) => year(found, chineseValue(found)));
   return THAI.test(text) ? text.replace(BUDDHIST_YEAR, (found) => year(found, value(found) - BUDDHIST_ERA)) : text;
@@ -269,6 +287,7 @@ function chineseValue(written) {
   return total + part + digit;
 }
 
+const characters = (text) => [...text];
 const partsOf = (written) => written.match(/\p{Nd}+/gu) ?? [];
 
 /** The numbers in digits, superscript ones too. */
@@ -278,13 +297,16 @@ const partsOfReferences = (text) =>
   );
 
 /** Each number as it is written, and its digits without zeros at its ends; those of a date apart. */
-const numbers = (text) =>
-  [...text.matchAll(NUMBER)]
+function numbers(text, other) {
+  const isWhole = (other.match(NUMBER) ?? []).some((each) => SIDE_BY_SIDE.test(each));
+  const isDivided = (written) => DATE.test(written) || (!isWhole && SIDE_BY_SIDE.test(written));
+  return [...text.matchAll(NUMBER)]
     .flatMap(({ 0: written, index }) => {
       const stop = text.startsWith(".", index + written.length) ? "." : "";
-      return DATE.test(written + stop) ? partsOf(written) : [written];
+      return isDivided(written + stop) ? partsOf(written) : [written];
     })
     .map((written) => [written, digitsOf(written)]);
+}
 
 const allDigitsOf = (written) => Array.from(written.match(/\p{Nd}/gu) ?? [], digit).join("");
 const digitsOf = (written) => allDigitsOf(written).replace(/^0+|0+$/g, "");
