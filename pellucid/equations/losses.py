@@ -224,7 +224,7 @@ def reduce_losses(
 
 
 def _real(labels: Tensor, pad_id: int | None) -> Tensor:
-    """Which labels count. Another may be no id at all, such as the -100 of other programs."""
+    """The labels that count; padding may be no id at all, such as -100."""
     if pad_id is None:
         return torch.ones_like(labels, dtype=torch.bool)
     return labels != pad_id
