@@ -29,11 +29,21 @@ class Exercise:
         text = text.strip().strip("'\"")
         if isinstance(self.answer, str):
             return text.casefold() == self.answer.casefold()
-        try:
-            number = float(text.replace(",", ""))
-        except ValueError:
-            return False
-        return math.isclose(number, self.answer, rel_tol=_TOLERANCE, abs_tol=1e-6)
+        plain = "".join(text.split()).replace("−", "-")
+        # a comma is that of 1,632 or that of 0,88
+        readings = (_number(plain.replace(",", each)) for each in ("", "."))
+        return any(
+            math.isclose(number, self.answer, rel_tol=_TOLERANCE, abs_tol=1e-6)
+            for number in readings
+        )
+
+
+def _number(text: str) -> float:
+    """The number that ``text`` is; NaN, which is close to none, if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def exercises(chapter: str) -> tuple[Exercise, ...]:

@@ -8,9 +8,14 @@ const TOLERANCE = 5e-3;
 function isAnsweredBy(answer, text) {
   const given = text.trim().replace(/^['"]+|['"]+$/g, "");
   if (typeof answer === "string") return given.toLowerCase() === answer.toLowerCase();
-  const plain = given.replaceAll(",", "");
-  if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(plain)) return false;
-  const number = Number(plain);
+  const plain = given.replace(/\s/g, "").replaceAll("−", "-");
+  // a comma is that of 1,632 or that of 0,88
+  return ["", "."].some((sign) => isClose(answer, plain.replaceAll(",", sign)));
+}
+
+function isClose(answer, text) {
+  if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) return false;
+  const number = Number(text);
   const largest = Math.max(Math.abs(number), Math.abs(answer));
   return Math.abs(number - answer) <= Math.max(TOLERANCE * largest, 1e-6);
 }

@@ -4,6 +4,7 @@ The first two work line by line, so that they are filters of an endless stream.
 """
 
 import json
+import logging
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,9 +23,12 @@ from pellucid.cli.options import (
     settings_option,
 )
 from pellucid.cli.streams import standard_input
+from pellucid.core.limits import shown
 
 if TYPE_CHECKING:
     from pellucid.text.vectors import WordVectors
+
+_log = logging.getLogger("pellucid")
 
 
 @click.command()
@@ -46,7 +50,7 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
     require_model(bundle)
 
     from pellucid.bundle import load_any_bundle
-    from pellucid.decoding.plain_text import fill_masks
+    from pellucid.decoding.plain_text import fill_masks, text_warnings
     from pellucid.text.corpus.lines import iterate_lines
 
     # Asked for before the model, which takes seconds.
@@ -54,6 +58,8 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
     model = load_any_bundle(bundle)
     for line in lines:
         filled = fill_masks(model, line, count)
+        for warning in text_warnings(model, line):
+            _log.warning("%s: %s", shown(line), warning)
         if as_json:
             named = [
                 [{"token": word, "probability": probability} for word, probability in candidates]
@@ -104,7 +110,7 @@ def continue_(
 
     from pellucid.bundle import load_any_bundle
     from pellucid.decoding.config import DecodingConfig
-    from pellucid.decoding.plain_text import continue_text
+    from pellucid.decoding.plain_text import continue_text, text_warnings
     from pellucid.text.corpus.lines import iterate_lines
 
     # Asked for before the model, which takes seconds.
@@ -116,6 +122,8 @@ def continue_(
 
     for line in lines:
         found = continue_text(model, line, settings, new_tokens)
+        for warning in text_warnings(model, line):
+            _log.warning("%s: %s", shown(line), warning)
         if as_json:
             click.echo(json.dumps({"source": line, "texts": found}, ensure_ascii=False))
         else:

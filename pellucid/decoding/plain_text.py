@@ -12,6 +12,8 @@ from pellucid.decoding.config import DecodingConfig, continuation_problems
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.search import inference, search
 from pellucid.decoding.spelling import spell_banned
+from pellucid.decoding.suspicious import source_warnings
+from pellucid.decoding.warnings import TranslationWarning
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 
@@ -122,3 +124,10 @@ def continue_text(
     with inference(model):
         [found] = search(model, source, wanted, Constraints(banned, prefixes=(prefix,)))
     return [bundle.target_tokenizer.decode(hypothesis.ids) for hypothesis in found]
+
+
+def text_warnings(bundle: Bundle[SequenceModel], text: str) -> list[TranslationWarning]:
+    """Warnings of a text to be filled or continued, such as of words that the model cannot read."""
+    plain = text.replace(MASK, " ")
+    ids = bundle.target_tokenizer.encode(plain)
+    return source_warnings(plain, ids, len(ids), bundle.target_tokenizer)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pellucid.equations.attention import dot_products
 from pellucid.equations.masks import masked_softmax
-from pellucid.equations.shapes import require_same_size
+from pellucid.equations.shapes import require_same_batch, require_same_size
 
 
 def dot_product_attention(
@@ -83,6 +83,9 @@ def additive_scores(
     """
     require_same_size("query_size", ("query", query, -1), ("w_query", w_query, -2))
     require_same_size("key_size", ("keys", keys, -1), ("w_key", w_key, -2))
+    require_same_size("hidden", ("w_query", w_query, -1), ("w_key", w_key, -1))
+    require_same_size("hidden", ("w_key", w_key, -1), ("v", v, -1))
+    require_same_batch("query", query, "keys", keys)
     projected_query = (query @ w_query).unsqueeze(-2)  # (*batch, query, 1, hidden)
     projected_keys = (keys @ w_key).unsqueeze(-3)  # (*batch, 1, key, hidden)
     # every query beside every key: (*batch, query, key, hidden) → (*batch, query, key). This is why
@@ -129,4 +132,5 @@ def attentional_state(
 
 def _weighted(weights: Tensor, value: Tensor) -> Tensor:
     require_same_size("number of keys", ("weights", weights, -1), ("value", value, -2))
+    require_same_batch("weights", weights, "value", value)
     return weights @ value

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pellucid.core.errors import ShapeError
 from pellucid.equations.shapes import require_same_size
 
 
@@ -18,7 +19,13 @@ def one_hot(
 
     EQ: 13.  Source: Single Page, Training Phase; Bayesuvius, (7).
     Symbols: vocabulary_size = V; the result is in ``dtype`` (torch's default if not given).
+    Raises: ShapeError for an id outside the vocabulary, whose row would be all zero.
     """
+    if ids.numel() and not 0 <= ids.min() <= ids.max() < vocabulary_size:
+        raise ShapeError(
+            f"ids must lie between 0 and {vocabulary_size - 1}, got"
+            f" {int(ids.min())} to {int(ids.max())}"
+        )
     # (*batch, 1) against (vocabulary): each id is compared with every column
     columns = torch.arange(vocabulary_size, device=ids.device)
     return (ids.unsqueeze(-1) == columns).to(dtype or torch.get_default_dtype())

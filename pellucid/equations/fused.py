@@ -67,15 +67,15 @@ def fused_attention(
 
 
 def for_attention(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """``x`` in the dtype of ``fused_attention``: while gradients are recorded on a CPU, float32.
+    """``x`` in the dtype of ``fused_attention``: float32 where autocast trains on a CPU.
 
     Casting rows before they are split into heads is faster than casting heads. PyTorch 2.13's CPU
-    kernel takes six times as long backwards in bfloat16 as in float32.
+    kernel takes six times as long backwards in bfloat16 as in float32. A model whose parameters are
+    half floats has no autocast to bring its rows back to them, and keeps its dtype.
     """
     is_half = x.dtype in (torch.bfloat16, torch.float16)
-    if x.device.type == "cpu" and is_half and torch.is_grad_enabled():
-        return x.float()
-    return x
+    is_trained = torch.is_grad_enabled() and torch.is_autocast_enabled("cpu")
+    return x.float() if x.device.type == "cpu" and is_half and is_trained else x
 
 
 def fused_alibi_attention(

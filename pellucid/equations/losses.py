@@ -52,7 +52,9 @@ def cross_entropy(
     ``mean`` is per real token; of no token at all it is 0.
     Differs: torch.nn.functional.cross_entropy means by default, and gives NaN for no token.
     """
-    return reduce_losses(negative_log_likelihood(logits, labels), reduction, _real(labels, pad_id))
+    is_real = _real(labels, pad_id)
+    losses = negative_log_likelihood(logits, labels.where(is_real, 0))
+    return reduce_losses(losses, reduction, is_real)
 
 
 def smooth_labels(
@@ -109,13 +111,14 @@ def smoothed_cross_entropy(
     Raises: ShapeError if there is not one label per row; ConfigError unless 0 ≤ smoothing ≤ 1.
     """
     require_smoothing(smoothing)
-    right = negative_log_likelihood(logits, labels)
+    is_real = _real(labels, pad_id)
+    right = negative_log_likelihood(logits, labels.where(is_real, 0))
     # the mean over all words is CE against the uniform distribution: q need not be built
     every = -log_softmax(logits).mean(dim=-1)
     # a weight of zero leaves its part out, which may be infinite
     right = (1 - smoothing) * right if smoothing < 1 else torch.zeros_like(right)
     losses = right + (smoothing * every if smoothing else 0.0)
-    return reduce_losses(losses, reduction, _real(labels, pad_id))
+    return reduce_losses(losses, reduction, is_real)
 
 
 def entropy(distribution: Float[Tensor, "*batch vocabulary"]) -> Float[Tensor, "*batch"]:
@@ -126,8 +129,9 @@ def entropy(distribution: Float[Tensor, "*batch vocabulary"]) -> Float[Tensor, "
     EQ: 119.  Source: the usual definition; in none of the five sources.
     Symbols: distribution = q.
     """
-    # xlogy: 0 log 0 = 0
-    return -torch.xlogy(distribution, distribution).sum(dim=-1)
+    # 0 log 0 = 0; and the gradient, which is infinite there, would be NaN behind a softmax
+    logs = torch.where(distribution == 0, 1.0, distribution).log()
+    return -(distribution * logs).sum(dim=-1)
 
 
 def kl_divergence(
@@ -160,9 +164,10 @@ def sequence_log_prob(
     Symbols: labels = E, logits[t] = the teacher-forced logits of eₜ; padding does not count.
     Raises: ShapeError if there is not one label for each row of logits.
     """
-    log_probs = -negative_log_likelihood(logits, labels)
+    is_real = _real(labels, pad_id)
+    log_probs = -negative_log_likelihood(logits, labels.where(is_real, 0))
     # where and not a product: -inf times 0 would be NaN
-    return torch.where(_real(labels, pad_id), log_probs, 0.0).sum(dim=-1)
+    return torch.where(is_real, log_probs, 0.0).sum(dim=-1)
 
 
 def guided_alignment_loss(
@@ -219,6 +224,7 @@ def reduce_losses(
 
 
 def _real(labels: Tensor, pad_id: int | None) -> Tensor:
+    """The labels that count; padding may be no id at all, such as -100."""
     if pad_id is None:
         return torch.ones_like(labels, dtype=torch.bool)
     return labels != pad_id

@@ -193,10 +193,11 @@ def encode_positions(
     length, d_model = x.shape[-2:]
     match kind:
         case "sinusoidal":
-            return add_positions(x, sinusoidal_positions(length, d_model, start, device=x.device))
+            rows = sinusoidal_positions(length, d_model, start, device=x.device)
+            return add_positions(x, rows.to(x.dtype))
         case "sinusoidal_t2t":
             rows = tensor2tensor_positions(length, d_model, start, device=x.device)
-            return add_positions(x, rows)
+            return add_positions(x, rows.to(x.dtype))
         case "learned":
             return add_positions(x, learned_positions(length, weights["table"], start))
         case "one_hot":

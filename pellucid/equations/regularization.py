@@ -4,9 +4,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, ShapeError
 from pellucid.equations.losses import (
     Reduction,
+    entropy,
     kl_divergence,
     reduce_losses,
     smoothed_cross_entropy,
@@ -47,6 +48,9 @@ def symmetric_divergence(
     """
     require_same_size("vocabulary", ("first", first, -1), ("second", second, -1))
     p, q = log_softmax(first), log_softmax(second)
+    # a word that both rule out adds nothing, where -inf less -inf would be NaN
+    is_ruled_out = p.isneginf() & q.isneginf()
+    p, q = p.masked_fill(is_ruled_out, 0.0), q.masked_fill(is_ruled_out, 0.0)
     # (*batch, vocabulary) → (*batch); from logarithms, because p itself may underflow
     return ((p.exp() - q.exp()) * (p - q)).sum(dim=-1)
 
@@ -221,16 +225,24 @@ def top_k_distillation_loss(
 
     EQ: 119.  Source: Tan et al. (2019), who keep 8 tokens; Hinton et al. (2015), §2.
     Symbols: logits = z, teacher = zₜ of these tokens alone, tokens = v, temperature = T.
-    Raises: ConfigError unless T > 0, ShapeError unless every token has one logit.
+    Raises: ConfigError unless T > 0, ShapeError unless every token has one logit and every row of
+    logits its tokens.
 
     The teacher's other tokens have probability 0, so that its k probabilities sum to one.
     """
     if not temperature > 0:
         raise ConfigError(f"temperature must be above 0, got {temperature}")
     require_same_size("number of tokens", ("teacher", teacher, -1), ("tokens", tokens, -1))
-    log_q = log_softmax(teacher / temperature)
+    if logits.shape[:-1] != tokens.shape[:-1]:
+        raise ShapeError(
+            "tokens must have one row for each row of logits (all axes but the last), got shapes"
+            f" {tuple(tokens.shape)} and {tuple(logits.shape)}"
+        )
+    q = softmax(teacher / temperature)
     log_p = log_softmax(logits / temperature).gather(-1, tokens)  # (*batch, k)
-    return temperature**2 * (log_q.exp() * (log_q - log_p)).sum(dim=-1)
+    # 0 log 0 = 0: a token of probability 0 adds nothing, even where log p = -inf
+    crossed = -torch.where(q > 0, q * log_p, 0.0).sum(dim=-1)
+    return temperature**2 * (crossed - entropy(q))
 
 
 def rounded_to_int8(w: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -111,6 +111,7 @@ def relative_values(
     Raises: ShapeError if the shapes do not fit, or if the table has an even number of rows.
     """
     require_same_size("number of keys", ("weights", weights, -1), ("value", value, -2))
+    require_same_size("value_size", ("value", value, -1), ("value_table", value_table, -1))
     positions = _distance_rows(value_table, weights, value, offset)  # (query, key, value_size)
     # (*batch, query, 1, key) @ (query, key, value_size) → (*batch, query, 1, value_size)
     return weights @ value + (weights.unsqueeze(-2) @ positions).squeeze(-2)

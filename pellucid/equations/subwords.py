@@ -176,7 +176,7 @@ def unigram_probabilities(
 
     EQ: none.  Source: Kudo (2018), eq. (1) and §3.2, with all segmentations (l = ∞).
     Symbols: word = w, x = a segmentation, log_probs = log p of each piece, alpha = α: 0 makes all
-    alike, 1 is the model's own distribution, and ∞ leaves the likeliest.
+    alike, 1 is the model's own distribution, and a large one leaves the likeliest.
     Raises: ConfigError if the word has no segmentation.
     """
     total = forward_log_sums(word, log_probs, alpha)[-1]

@@ -127,17 +127,17 @@ TABLE: dict[str, Part] = {
         "E = X_one-hot W_embedding",
     ),
     "lookup + share_embeddings=True": Part(
-        (), (19,), "Source and target use one embedding matrix.", "W_source = W_target"
+        (), (19,), "Source and target use one embedding matrix.", "…, W_source = W_target"
     ),
     "embedding": Part(_ROWS, (15,), "The embeddings multiplied by √d_model.", "X = √d_model E"),
     "embedding | scale_embeddings=False": Part(
         _ROWS, (15,), "The embeddings, which this model does not scale.", "X = E"
     ),
     "embedding + embedding=mlp": Part(
-        (), (28,), "A small network follows the lookup.", "ReLU(X Wₓ) W_zx"
+        (), (28,), "A small network follows the lookup.", "ReLU((…) Wₓ) W_zx"
     ),
     "embedding + start_symbol=zero": Part(
-        (), (106,), "The start symbol is a vector of zeros.", "X₀ = 0"
+        (), (106,), "The start symbol is a vector of zeros.", "…, X₀ = 0"
     ),
     "positions": Part((), (), "Positions of the kind that the config names."),
     "positions | positions=sinusoidal": Part(
@@ -295,6 +295,7 @@ TABLE: dict[str, Part] = {
     "residual + cross-attention": Part(
         (), (97,), "The input here is the output of the sublayer before."
     ),
+    "residual + norm=pre": Part((), (), "What is added is the input before its norm."),
     "norm": Part(_ROWS, (94,), "Each position is normalized by itself."),
     "norm | norm_kind=layer": Part(
         _ROWS,
@@ -692,7 +693,11 @@ def _sublayer(
     keys = _SOURCE if side == "encoder" or kind.reads_source else _TARGET_INPUT
 
     # In the order of computation, which is the order of ``names()`` and of the report.
-    norm = f"{prefix}.norm", _at(part("norm", choices), rows)
+    described = part("norm", choices)
+    if config.norm == "pre":
+        # R is the sum behind the sublayer; this norm reads what enters.
+        described = dataclasses.replace(described, formula=described.formula.replace("R", "X"))
+    norm = f"{prefix}.norm", _at(described, rows)
     if config.norm == "pre":
         yield norm
     for name, row in kind.parts:

@@ -83,9 +83,11 @@ def _weights(config: TranslatorConfig) -> dict[str, bool]:
     Raises ConfigError for a model that has no rollout.
     """
     if not isinstance(config, TransformerConfig) or not has_rollout(config):
-        kind = f"model.kind={config.kind}"
+        got = f"model.kind={config.kind}"
+        if isinstance(config, TransformerConfig):
+            got = f"model.decoder={config.decoder}"
         raise ConfigError(
-            f"attention rollout needs a Transformer of attention alone, got {kind}",
+            f"attention rollout needs a Transformer of attention alone, got {got}",
             hint=f"capture {config.cross_attentions[0]}.weights"
             if config.cross_attentions
             else "saliency says for every kind which source words a prediction depends on",

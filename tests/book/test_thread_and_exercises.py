@@ -107,6 +107,9 @@ def test_a_chapter_has_three_exercises(chapter: str):
         ("half", False),
         (" .5 ", True),
         ("-.5", False),
+        ("0,5", True),
+        (",5", True),
+        ("−0.5", False),
     ],
 )
 def test_a_number_may_be_rounded_and_not_wrong(text: str, *, is_right: bool):
@@ -116,7 +119,9 @@ def test_a_number_may_be_rounded_and_not_wrong(text: str, *, is_right: bool):
 def test_a_word_is_right_in_any_case_and_quotes():
     assert Exercise(1, "?", "lo", "").is_answered_by("'LO'")
     assert not Exercise(1, "?", "lo", "").is_answered_by("low")
-    assert Exercise(1, "?", 1632, "").is_answered_by("1,632")
+    for text in ("1,632", "1 632", "1\u202f632", "+1632"):
+        assert Exercise(1, "?", 1632, "").is_answered_by(text)
+    assert Exercise(1, "?", -0.5, "").is_answered_by("−0,5")
 
 
 def test_the_command_says_right_or_wrong():

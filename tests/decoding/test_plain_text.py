@@ -8,7 +8,7 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import EOS_ID, MASK_ID, SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.plain_text import continue_text, fill_masks
+from pellucid.decoding.plain_text import continue_text, fill_masks, text_warnings
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
 from pellucid.training.config import RunConfig
@@ -106,3 +106,12 @@ def test_a_run_is_refused_whose_model_could_not_continue(settings: dict[str, obj
     table = {"model": {"kind": "decoder"}, "training": {"max_steps": 1}, "decoding": settings}
     with pytest.raises(ConfigError, match="use_cache=false and repredict are for models of kind"):
         RunConfig.parse(table)
+
+
+def test_words_that_the_model_does_not_know_are_told():
+    """All of them would be read as one and the same token. A mask is no word."""
+    words = decoder("word")
+    [warning] = text_warnings(words, "Le chat [MASK] 😀")
+    assert str(warning) == "the model does not know “Le”, “😀”"
+    assert text_warnings(words, "le chat [MASK]") == []
+    assert text_warnings(words, "") == []

@@ -208,6 +208,7 @@ def test_a_cell_says_right_or_wrong(page: Any, browser: Any):
 
 def test_the_cells_judge_as_the_command_does(page: Any, browser: Any):
     texts = ["0.5", "0.501", "0.5026", "0.49", "-.5", " .5 ", "5e-1", "half", "", "1,632", "'LO'"]
+    texts += ["0,5", "−0,5", "1\u202f632", "1,632.0", ","]
     for answer in (0.5, 0.0, 1632, "lo", -0.5):
         one = Exercise(1, "?", answer, "")
         for text in texts:

@@ -139,3 +139,21 @@ def test_alignments_that_do_not_fit_are_named(call, message):
     with pytest.raises(ShapeError) as caught:
         call()
     assert str(caught.value) == message
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((3, 1), (4, 8), (8,)), "w_query and w_key must have the same hidden"),
+        (((3, 8), (4, 8), (7,)), "w_key and v must have the same hidden"),
+    ],
+)
+def test_the_matrices_of_additive_attention_must_fit_together(
+    shapes: tuple[tuple[int, ...], ...], message: str
+):
+    """A width of 1 would be repeated in silence."""
+    weights = [torch.randn(shape) for shape in shapes]
+    with pytest.raises(ShapeError) as caught:
+        additive_scores(torch.randn(2, 3), torch.randn(5, 4), *weights)
+    assert str(caught.value).startswith(message)

@@ -289,3 +289,28 @@ def test_no_attention_has_a_smaller_alignment_loss_than_the_alignment_itself():
     close(least, links.sum(dim=-1).double().log().sum(), tolerance=1e-9)
     for _ in range(20):
         assert guided_alignment_loss(torch.randn(5, 4, 6).softmax(dim=-1), links) > least
+
+
+def test_labels_that_do_not_count_may_be_no_ids():
+    """Such as the -100 of torch.nn.functional.cross_entropy."""
+    logits = torch.randn(3, 4, dtype=torch.float64)
+    labels, fewer = torch.tensor([2, -100, 0]), torch.tensor([2, 0])
+    for reduction in ("sum", "mean"):
+        expected = functional.cross_entropy(logits, labels, reduction=reduction)
+        close(cross_entropy(logits, labels, reduction, pad_id=-100), expected)
+    smoothed = smoothed_cross_entropy(logits[::2], fewer, 0.1)
+    close(smoothed_cross_entropy(logits, labels, 0.1, pad_id=-100), smoothed)
+    close(sequence_log_prob(logits, labels, -100), sequence_log_prob(logits[::2], fewer))
+
+
+def test_the_gradient_of_an_entropy_is_finite_behind_a_softmax_that_is_0():
+    logits = torch.tensor([0.0, 800.0], dtype=torch.float64, requires_grad=True)
+    entropy(softmax(logits)).backward()
+    assert logits.grad is not None
+    close(logits.grad, torch.zeros(2))
+
+
+def test_a_label_outside_the_vocabulary_is_refused():
+    with pytest.raises(ShapeError) as caught:
+        smooth_labels(torch.tensor([1, -100]), 4, 0.1)
+    assert str(caught.value) == "ids must lie between 0 and 3, got -100 to 1"

@@ -287,3 +287,33 @@ def test_a_small_alpha_adds_its_share_of_the_distance(alpha: float):
     apart = symmetric_divergence(first, second).sum()
     right = [functional.cross_entropy(each, labels, reduction="sum") for each in (first, second)]
     close(r_drop_loss(first, second, labels, 0.0, alpha), sum(right) / 2 + alpha / 4 * apart)
+
+
+def test_words_that_both_distributions_rule_out_add_nothing():
+    first, second = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    ruled_out = torch.tensor([-math.inf], dtype=torch.float64)
+    longer = [torch.cat((each, ruled_out)) for each in (first, second)]
+    close(symmetric_divergence(*longer), symmetric_divergence(first, second))
+    tokens = torch.arange(3)
+    expected = distillation_loss(first, second)
+    close(top_k_distillation_loss(longer[0], longer[1], tokens), expected)
+
+
+def test_the_gradient_of_simcut_is_finite_where_a_probability_is_0():
+    """A softmax of (0, 800) is exactly (0, 1) in float64."""
+    whole = torch.tensor([[0.0, 800.0]], dtype=torch.float64, requires_grad=True)
+    simcut_loss(whole, torch.tensor([[1.0, 2.0]]), torch.tensor([1]), 0.1, 3.0).backward()
+    assert whole.grad is not None
+    close(whole.grad, [[-0.05, 0.05]])
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_top_k_needs_tokens_for_every_row():
+    with pytest.raises(ShapeError) as caught:
+        top_k_distillation_loss(
+            torch.randn(3, 5), torch.randn(2, 2), torch.zeros(2, 2, dtype=torch.long)
+        )
+    assert str(caught.value) == (
+        "tokens must have one row for each row of logits (all axes but the last), got shapes"
+        " (2, 2) and (3, 5)"
+    )

@@ -215,3 +215,11 @@ def test_alibi_is_torchs_attention_with_a_bias():
     last = alibi_attention_weights(q[..., 4:, :], k, causal_mask(2, 4), offset=4)
     close(last, whole[..., 4:, :])
     assert alibi_attention_weights(q.float(), k.float()).dtype == torch.float32
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_a_table_of_values_must_be_as_wide_as_the_values():
+    """One column would be added to every feature in silence."""
+    with pytest.raises(ShapeError) as caught:
+        relative_values(torch.ones(2, 2) / 2, torch.randn(2, 4), torch.randn(3, 1))
+    assert str(caught.value).startswith("value and value_table must have the same value_size")

@@ -2,17 +2,20 @@
 
 import builtins
 import dataclasses
+import itertools
 import math
 import re
 from pathlib import Path
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from tiny_models import tiny_bundle
 
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.core.installation import install_command
 from pellucid.inspection.ablation import Ablation, AblationStudy, ablate
 from pellucid.inspection.capture import Capture, inspect
+from pellucid.inspection.figures import attention
 from pellucid.inspection.figures.attention import _tables, draw_ablation, draw_attention
 
 SOURCE, TARGET = "a b c", "d e"
@@ -182,3 +185,26 @@ def test_the_title_has_the_formula_of_what_is_drawn(only: str, product: str, tmp
     path = tmp_path / "a.svg"
     draw_attention(captured(only, variant="alibi, pre-norm"), path)
     assert any(product in text for text in texts(path)), texts(path)[:5]
+
+
+@pytest.mark.parametrize("only", ["*.weights", "decoder.layers.1.cross_attention.heads.0.weights"])
+def test_no_name_is_cut_off_or_lies_on_another_where_words_are_few(
+    only: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """An empty text has its stop alone: one column, narrower than the title above it."""
+    drawn = []
+    monkeypatch.setattr(attention, "save_picture", lambda figure, _path: drawn.append(figure))
+    draw_attention(inspect(tiny_bundle("rotary"), "", "", only=(only,)), tmp_path / "x.png")
+    [figure] = drawn
+    FigureCanvasAgg(figure).draw()
+    titles = [axis.title for axis in figure.axes if axis.title.get_text()]
+    names = [axis.yaxis.label for axis in figure.axes if axis.yaxis.label.get_text()]
+    boxes = [each.get_window_extent() for each in (*figure.texts, *titles, *names)]
+    assert len(boxes) >= 4
+    for box in boxes:
+        assert figure.bbox.containsx(box.x0)
+        assert figure.bbox.containsx(box.x1)
+        assert figure.bbox.containsy(box.y0)
+        assert figure.bbox.containsy(box.y1)
+    for left, right in itertools.combinations(boxes, 2):
+        assert not left.overlaps(right)

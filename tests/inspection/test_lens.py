@@ -58,8 +58,9 @@ def test_a_rollout_by_hand():
 
 
 def test_a_rollout_needs_a_transformer():
-    with pytest.raises(ConfigError) as caught:
-        rollout(tiny_bundle("additive"), SOURCE, TARGET)
-    assert str(caught.value) == (
-        "attention rollout needs a Transformer of attention alone, got model.kind=rnn-attention"
-    )
+    for variant, got in (("additive", "kind=rnn-attention"), ("ssru", "decoder=ssru")):
+        with pytest.raises(ConfigError) as caught:
+            rollout(tiny_bundle(variant), SOURCE, TARGET)
+        assert str(caught.value) == (
+            f"attention rollout needs a Transformer of attention alone, got model.{got}"
+        )

@@ -185,6 +185,16 @@ def test_no_number_of_an_equation_stands_in_a_second_place():
             "encoder.layers.0.self_attention.norm",
             "(R − μ) / √(σ² + ε)",
         ),
+        (
+            "pre-norm",
+            {},
+            "decoder.layers.0.feed_forward.norm",
+            "g ⊙ (X − μ) / √(σ² + ε) + b",
+        ),
+        ("pre-norm", {}, "decoder.output", "g ⊙ (R − μ) / √(σ² + ε) + b"),
+        ("paper", {}, "encoder.lookup", "E = X_one-hot W_embedding, W_source = W_target"),
+        ("l2 norm, from zero", {}, "decoder.embedding", "X = √d_model E, X₀ = 0"),
+        ("no gain or bias, mlp", {}, "encoder.embedding", "X = ReLU((√d_model E) Wₓ) W_zx"),
         ("biases, untied, unshared", {}, "logits", "Z = Y W^S + b"),
         ("reversed, fed the summary", {}, "encoder.layers.0.hidden", "hₜ = RNN(xₜ, hₜ₊₁)"),
         (

@@ -364,3 +364,17 @@ def test_bfloat16_keeps_the_direction_and_the_size_of_every_gradient(variant: st
         cosine = torch.cosine_similarity(left.double().flatten(), right.flatten(), dim=0)
         assert cosine > 0.99, name
         assert left.norm() / right.norm() == pytest.approx(1.0, abs=0.03), name
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("variant", ["paper", "relative", "alibi, pre-norm", "ssru, from zero"])
+def test_a_model_of_half_floats_is_its_page_and_has_gradients(variant: str, dtype: torch.dtype):
+    """No autocast brings the rows back to the dtype of the parameters."""
+    model = tiny_model(variant).to(dtype)
+    source, target_input = sources(4, 3), targets(2, 3)
+    logits = model(source, target_input)
+    assert logits.dtype == dtype
+    page = transformer.logits(clear_transformer(model), source, target_input)
+    torch.testing.assert_close(page, logits, rtol=0.1, atol=0.1)
+    logits.sum().backward()
+    assert all(each.grad is not None for each in model.parameters() if each.requires_grad)

@@ -19,7 +19,10 @@ MOST_PANELS = 150
 _MOST_PIXELS = 100_000_000
 """A picture of so many takes 400 MB while it is drawn."""
 _INCHES_PER_WORD = 0.24
+_INCHES_PER_LETTER = 0.08
 _MARGIN = 1.1
+_NARROWEST, _LOWEST = 1.5, 2.2
+"""The inches that the title of a heat map takes, and the name of an attention beside a row."""
 _LAYERS = "whole layers"
 
 
@@ -47,14 +50,15 @@ def draw_attention(capture: Capture, path: Path) -> None:
     if not 0 < count <= MOST_PANELS:
         raise ConfigError(
             f"a picture must show from 1 to {MOST_PANELS} heat maps, got {count}",
-            hint='choose attentions, for example by only=("decoder.layers.0.*.weights",)',
+            hint='choose heads, for example by only=("decoder.layers.0.*.heads.*.weights",)',
         )
 
     widest = max(len(panels) for panels in grid.values())
-    width = widest * (
-        max(len(p.columns) for r in grid.values() for p in r) * _INCHES_PER_WORD + 0.5
-    )
-    heights = [len(panels[0].rows) * _INCHES_PER_WORD + _MARGIN for panels in grid.values()]
+    columns = max(len(panel.columns) for panels in grid.values() for panel in panels)
+    width = widest * max(columns * _INCHES_PER_WORD + 0.5, _NARROWEST)
+    heights = [
+        max(len(panels[0].rows) * _INCHES_PER_WORD + _MARGIN, _LOWEST) for panels in grid.values()
+    ]
     pixels = width * sum(heights) * DOTS_PER_INCH**2
     if path.suffix == ".png" and pixels > _MOST_PIXELS:
         raise ConfigError(
@@ -64,8 +68,11 @@ def draw_attention(capture: Capture, path: Path) -> None:
         )
 
     with print_style():
-        figure = new_figure(max(width + _MARGIN, 4.0), sum(heights) + 0.5)
-        figure.suptitle(f"Attention weights: {_formula(capture)}")
+        title = f"Attention weights: {_formula(capture)}"
+        figure = new_figure(
+            max(width + _MARGIN, len(title) * _INCHES_PER_LETTER), sum(heights) + 0.5
+        )
+        figure.suptitle(title)
         ratios = {"height_ratios": heights}
         axes: Any = figure.subplots(len(grid), widest, squeeze=False, gridspec_kw=ratios)
         image: Any = None
