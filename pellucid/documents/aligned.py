@@ -128,7 +128,8 @@ class ModelTranslator:
                     is_doubtful |= quality < self._below
             answers.append(
                 Aligned(
-                    _printable(text),
+                    # a document may hold no control characters
+                    text if text.isprintable() else _CONTROLS.sub(" ", text),
                     tuple(links),
                     warnings=merged(warnings),
                     doubt=self._doubtful if is_doubtful else None,
@@ -236,11 +237,6 @@ def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]
 def _may_part(text: str, at: int) -> bool:
     """Whether white space begins at a place, or what comes after a mark behind wide words."""
     return text[at].isspace() or (ends_wide(text[at - 1]) and not ends_wide(text[at]))
-
-
-def _printable(text: str) -> str:
-    """The text with spaces for control characters, which no document may hold."""
-    return text if text.isprintable() else _CONTROLS.sub(" ", text)
 
 
 def _spans(ids: Sequence[int], tokenizer: Tokenizer) -> list[Span]:

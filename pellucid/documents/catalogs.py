@@ -127,12 +127,7 @@ class XliffDocument:
     def _content(self, text: MixedText, segment: Segment) -> Iterator[bytes]:
         """A segment with the inline elements of the source as they are written."""
         for piece in segment.pieces:
-            translation = (
-                text.entities.written(piece)
-                if isinstance(piece, str)
-                else text.texts.get(piece.number)
-            )
-            if translation is not None:
+            if (translation := text.text_of(piece)) is not None:
                 yield self._file.encoded(
                     html.escape(translation, quote=False).replace("\r", "&#13;")
                 )

@@ -4,10 +4,10 @@ An element that is not translated is one token there, as is one that holds texts
 """
 
 import dataclasses
-import html
 import re
 from collections.abc import Iterator, Sequence
 
+from pellucid.core.texts import words_in
 from pellucid.documents.formulas import divided_at_formulas
 from pellucid.documents.html_roles import READ_AS_WORDS
 from pellucid.documents.html_rules import (
@@ -25,9 +25,7 @@ from pellucid.documents.html_tokens import Token
 _NEVER = frozenset(("script", "style", "svg", "math", "object", "iframe", "xmp"))
 """Elements whose content is no text of the page, whatever they say of it."""
 _BLANK_LINE = re.compile(r"(?<=\S)[ \t]*\r?\n[ \t]*\r?\n\s*(?=\S)")
-_PARAGRAPHS = frozenset(
-    ("p", "h1", "h2", "h3", "h4", "h5", "h6", "td", "th", "caption", "a", "button", "label")
-)
+_PARAGRAPHS = words_in("p h1 h2 h3 h4 h5 h6 td th caption a button label")
 """Elements that are one paragraph: a blank line in one is white space, as templates leave it."""
 _CHOICE = re.compile(r"<input\s[^>]*\btype\s*=\s*[\"']?(?:radio|checkbox)\b", re.IGNORECASE)
 """A button or box between the choices of a form."""
@@ -148,14 +146,8 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
 
 def _divided_at_blank_lines(token: Token) -> Iterator[Token]:
     """A text as its paragraphs: blank lines divide them in what WordPress and others store."""
-    at = 0
-    for found in _BLANK_LINE.finditer(token.raw) if not token.keeps_lines else ():
-        before = token.raw[at : found.start()]
-        yield dataclasses.replace(token, raw=before, text=html.unescape(before))
-        yield Token("alone", found[0], breaks=True)
-        at = found.end()
-    rest = token.raw[at:]
-    yield dataclasses.replace(token, raw=rest, text=html.unescape(rest)) if at else token
+    found = _BLANK_LINE.finditer(token.raw) if not token.keeps_lines else ()
+    return token.divided((each, Token("alone", each[0], breaks=True)) for each in found)
 
 
 def _follow(token: Token, opened: list[str], rules: TagRules) -> None:

@@ -43,6 +43,7 @@ from pellucid.documents.segments import (
     Segment,
     check_count,
     joined,
+    segment_of,
 )
 
 _SEARCHING = re.compile(r"[\[<`]")
@@ -148,7 +149,8 @@ class MarkdownDocument:
         if len(text.split("\n")) - text.endswith("\n") != len(lines) and lines:
             # A line end that only Python knows (a form feed, say): read by the same rule.
             lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-            starts = _line_starts(source)
+            ends = [found.end() for found in re.finditer(r"\r\n|\r|\n", source)]
+            starts = [0, *ends, len(source)]
 
         # So are lines of dialects that are no text; where these may be is read in normal line ends.
         in_mdx = is_mdx(what, text)
@@ -341,10 +343,10 @@ class MarkdownDocument:
         read = [
             (aside, segment)
             for aside in asides
-            if (segment := _segment_of(aside.pieces)).has_words
+            if (segment := segment_of(aside.pieces)).has_words
             and not IDENTIFIER.fullmatch(segment.text)
         ]
-        segment = _segment_of(pieces)
+        segment = segment_of(pieces)
         if segment.has_words or read:
             self.segments.append(segment)
             self._places.append(place)
@@ -416,10 +418,6 @@ def _without_empty(segment: Segment, place: _Place) -> Segment:
     return Segment(tuple(pieces))
 
 
-def _segment_of(pieces: Iterable[Piece]) -> Segment:
-    return Segment(tuple(piece for piece in pieces if piece != ""))
-
-
 def _literals_of(segment: Segment, source: str) -> re.Pattern[str] | None:
     """A pattern of the texts that are not translated, such as an address, and need no escape.
 
@@ -447,12 +445,6 @@ def _marks_of(tokens: Iterable[Any]) -> list[tuple[str, bool]]:
         if side in ("open", "close") and token.markup != "autolink":
             found.append(("del" if name == "s" else name, side == "close"))
     return found
-
-
-def _line_starts(source: str) -> list[int]:
-    """Where lines begin, as CommonMark counts them."""
-    ends = [found.end() for found in re.finditer(r"\r\n|\r|\n", source)]
-    return [0, *ends, len(source)]
 
 
 def _terms_in(tokens: Iterable[Any]) -> set[int]:

@@ -21,6 +21,7 @@ from pellucid.documents.segments import (
     Segment,
     check_count,
     joined,
+    segment_of,
 )
 
 _FORMS = re.compile(r"\{\s*([^\s{},]{1,100})\s*,\s*(plural|select|selectordinal)\s*,\s*")
@@ -226,7 +227,7 @@ class Message:
 
         take()
         # What is open now is closed in another text, where that is found out.
-        self.segments[read.number] = Segment(tuple(piece for piece in pieces if piece != ""))
+        self.segments[read.number] = segment_of(pieces)
         return read
 
     def _mark(self, opened: list[int]) -> Piece:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pellucid.core.texts import words_in
 from pellucid.text.corpus.addresses import plain_stem
 
 UNKNOWN = "und"
@@ -115,9 +116,7 @@ TWO_LETTERS = frozenset(
     )
 )
 """The language codes of ISO 639-1."""
-NOT_SURELY_LANGUAGES = frozenset(
-    ("as", "id", "io", "is", "it", "na", "no", "nr", "or", "sn", "to", "ts")
-)
+NOT_SURELY_LANGUAGES = words_in("as id io is it na no nr or sn to ts")
 """Codes that as often are something else in the name of a column or a file, such as ``corpus.no``
 and the number of a row."""
 _THREE_LETTERS = dict(
@@ -146,9 +145,7 @@ _RIGHT_TO_LEFT = frozenset(
     )
 )
 """Languages that are written from right to left, unless their code names another script."""
-_RIGHT_TO_LEFT_SCRIPTS = frozenset(
-    ("adlm", "arab", "hebr", "mand", "mend", "nkoo", "rohg", "samr", "syrc", "thaa")
-)
+_RIGHT_TO_LEFT_SCRIPTS = words_in("adlm arab hebr mand mend nkoo rohg samr syrc thaa")
 """Codes of ISO 15924, which have four letters."""
 _COUNTRIES = dict(
     re.findall(
