@@ -109,15 +109,11 @@ class _Pattern:
             return False
 
         pairs = zip(self.words, (each.text for each in tokens[first:end]), strict=True)
+        matches = _begins if self.term.exact else _is_read_as
         return all(
-            self._matches(wanted, own, whole=at < last or not self.is_stem)
+            matches(own, wanted, whole=at < last or not self.is_stem)
             for at, (wanted, own) in enumerate(pairs)
         )
-
-    def _matches(self, wanted: str, own: str, *, whole: bool) -> bool:
-        if self.term.exact:
-            return _begins(own, wanted, whole=whole)
-        return _is_read_as(own, wanted, whole=whole)
 
 
 class Glossary:
@@ -460,8 +456,8 @@ def _token_pattern() -> re.Pattern[str]:
     )
 
 
-def _begins(text: str, start: str, *, whole: bool) -> bool:
-    return text == start if whole else text.startswith(start)
+def _begins(own: str, wanted: str, *, whole: bool) -> bool:
+    return own == wanted if whole else own.startswith(wanted)
 
 
 _OTHER_WITH_SS = words_in(
