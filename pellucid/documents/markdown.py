@@ -568,9 +568,8 @@ def _pieces(
             mark = Alone(number, breaks=True)
         elif token.type in ("em_open", "strong_open", "s_open"):
             sources[number] = (token.markup, token.markup)
-            opened.append(number)
             mark = Open(number)
-        elif token.type in ("em_close", "strong_close", "s_close"):
+        elif token.type in ("em_close", "strong_close", "s_close", "link_close"):
             mark = Close(opened.pop())
         elif token.type == "link_open" and token.markup == "autolink":
             sources[number] = (raw, "")
@@ -578,7 +577,6 @@ def _pieces(
             skipped = 2
         elif token.type == "link_open" and token.markup == PAIR:
             sources[number] = (token.content, token.info)
-            opened.append(number)
             mark = Open(number, token.meta["kind"])
         elif token.type == "link_open":
             inner = _label_end(raw)
@@ -586,10 +584,7 @@ def _pieces(
             is_name = raw[inner:] in ("]", "][]")
             sources[number] = (raw[:1], f"][{raw[1:inner]}]" if is_name else raw[inner:])
             asides += _title_in(token, raw[inner:], number, 1, 0)
-            opened.append(number)
             mark = Open(number, "label")
-        elif token.type == "link_close":
-            mark = Close(opened.pop())
         elif token.type == "code_inline":
             sources[number] = (raw, "")
             mark = Alone(number, token.content)
@@ -630,6 +625,7 @@ def _pieces(
             pieces.append(text)
         elif mark is not None:
             pieces.append(mark)
+            opened += [number] if isinstance(mark, Open) else []
             number += not isinstance(mark, Close)
     return without_outer_breaks(joined(pieces)), sources, asides
 

@@ -363,9 +363,10 @@ class MessageDocument:
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The document with other texts."""
         check_count(translated, self.segments)
-        strings, at = [], 0
-        for message in self._messages:
-            stop = at + len(message.segments)
-            strings.append(message.joined(translated[at:stop]))
-            at = stop
-        return self._document.write(strings)
+        texts = iter(translated)
+        return self._document.write(
+            [
+                message.joined(list(itertools.islice(texts, len(message.segments))))
+                for message in self._messages
+            ]
+        )
