@@ -128,8 +128,7 @@ class ModelTranslator:
                     is_doubtful |= quality < self._below
             answers.append(
                 Aligned(
-                    # a document may hold no control characters
-                    text if text.isprintable() else _CONTROLS.sub(" ", text),
+                    _printable(text),
                     tuple(links),
                     warnings=merged(warnings),
                     doubt=self._doubtful if is_doubtful else None,
@@ -239,6 +238,11 @@ def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]
         *divided(left, tokenizer, limit),
         *((start + place, part) for place, part in divided(right, tokenizer, limit)),
     ]
+
+
+def _printable(text: str) -> str:
+    """The text with spaces for control characters, which no document may hold."""
+    return text if text.isprintable() else _CONTROLS.sub(" ", text)
 
 
 def _spans(ids: Sequence[int], tokenizer: Tokenizer) -> list[Span]:

@@ -182,7 +182,7 @@ class XliffDocument:
         target = _child(unit, "target")
         is_empty = target is None or not "".join(target.itertext()).strip()
         holder = unit if self._is_new else target
-        waits = is_empty or holder.get("state") in _OLD_STATES
+        waits = is_empty or (holder is not None and holder.get("state") in _OLD_STATES)
         return answer != "no" and unit.get("approved") != "yes" and waits
 
 

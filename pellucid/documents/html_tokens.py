@@ -199,7 +199,8 @@ class _Reader(PlacedParser):
     def handle_decl(self, decl: str) -> None:  # noqa: ARG002
         self._add(Token("other", ""))
 
-    unknown_decl = handle_decl
+    def unknown_decl(self, data: str) -> None:  # noqa: ARG002
+        self._add(Token("other", ""))
 
     def handle_pi(self, data: str) -> None:
         # What PHP puts into a text is a word of it; other programs stand between texts.

@@ -139,8 +139,11 @@ class Runs:
     def properties_of(self, run: Element) -> Element | None:
         """The element with the properties of a run, if it has one."""
         if run not in self._found:
-            self._found[run] = run.find(self._tag)
+            self._found[run] = self._search(run)
         return self._found[run]
+
+    def _search(self, run: Element) -> Element | None:
+        return run.find(self._tag)
 
 
 def content_of(element: Element, names: ElementNames) -> Element:
