@@ -56,7 +56,7 @@ class Strings:
 
     @property
     def notes(self) -> list[str]:
-        """Those of the format, and a sentence about the values that were left as they are."""
+        """The notes of the format, and one on the values that were left as they are."""
         return [*self.remarks, *note_of_left(self._left, has_keys=self._has_keys)]
 
     def add_named(self, start: int, end: int, value: str, key: str, keys: Sequence[str]) -> None:

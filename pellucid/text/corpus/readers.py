@@ -107,7 +107,7 @@ def open_table(path: Path | str) -> Iterator[BinaryIO]:
         rest = b""
 
         def read(size: int) -> bytes:
-            """What is left of a row, as far as it reaches."""
+            """The rest of a row, or the next one, as far as it reaches."""
             nonlocal rest
             row = rest or next(rows, b"")
             rest = row[size:]
