@@ -3,6 +3,7 @@
 The packages of arrays and tables are not imported here.
 """
 
+import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -19,6 +20,19 @@ TO_UTF_8 = (
 def counted(count: int, noun: str) -> str:
     """``1 token``, ``2,000 tokens``: a count with its noun, which takes an s."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def words_in(text: str) -> frozenset[str]:
+    """The words of a text as a set: a long list of names in a few lines."""
+    return frozenset(text.split())
+
+
+def codec_of(encoding: str) -> str:
+    """The name that Python has for an encoding; empty for one that it does not know."""
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        return ""
 
 
 def lines_of(texts: object, what: str = "texts") -> list[str]:

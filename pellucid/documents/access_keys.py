@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pellucid.documents.protected import literals_in
-from pellucid.documents.segments import Document, Segment, check_count
+from pellucid.documents.segments import Document, Segment, check_count, overlapping, segment_of
 
 _LETTER = r"[^\W\d_]"
 _KEY = re.compile(
@@ -43,7 +43,7 @@ class AccessKeyDocument:
     """A document of strings, read without the signs of their keys."""
 
     def __init__(self, document: Document) -> None:
-        self._document = document
+        self._document, self.notes = document, document.notes
         keys = [_key_of(segment) for segment in document.segments]
         begins = Counter(key.sign for key in keys if key and key.begins_name)
         self._keys = [
@@ -53,11 +53,6 @@ class AccessKeyDocument:
             _without(segment, key) if key else segment
             for segment, key in zip(document.segments, self._keys, strict=True)
         ]
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """The notes of the document."""
-        return self._document.notes
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The document with other texts, each with the sign that it had."""
@@ -97,7 +92,7 @@ def _without(segment: Segment, key: _Key) -> Segment:
     piece = pieces[key.piece]
     assert isinstance(piece, str)
     pieces[key.piece] = piece[: key.start] + piece[key.stop :]
-    return Segment(tuple(piece for piece in pieces if piece != ""))
+    return segment_of(pieces)
 
 
 def _with(segment: Segment, key: _Key) -> Segment:
@@ -117,7 +112,7 @@ def _with(segment: Segment, key: _Key) -> Segment:
             for found in pattern.finditer(piece):
                 at = found.start()
                 is_cased = found[0].lower() != found[0].upper()
-                if is_cased and not any(start <= at < end for start, end in literals):
+                if is_cased and not overlapping(literals, at, at + 1):
                     return _inserted(segment, number, at, key.sign)
 
     texts = [n for n, each in enumerate(segment.pieces) if isinstance(each, str) and each.strip()]

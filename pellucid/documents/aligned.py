@@ -218,7 +218,14 @@ def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]
 
     middle = len(text) // 2
     outward = (at for far in range(middle + 1) for at in (middle - far, middle + far))
-    cut = next((at for at in outward if 0 < at < len(text) and _may_part(text, at)), 0)
+    # white space begins there, or what comes after a mark behind wide words
+    places = (
+        at
+        for at in outward
+        if 0 < at < len(text)
+        and (text[at].isspace() or (ends_wide(text[at - 1]) and not ends_wide(text[at])))
+    )
+    cut = next(places, 0)
     if not cut:
         # a letter keeps its marks, unless it has more than any language writes
         before = range(middle, max(0, middle - _MOST_OF_LETTER), -1)
@@ -231,11 +238,6 @@ def divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]
         *divided(left, tokenizer, limit),
         *((start + place, part) for place, part in divided(right, tokenizer, limit)),
     ]
-
-
-def _may_part(text: str, at: int) -> bool:
-    """Whether white space begins at a place, or what comes after a mark behind wide words."""
-    return text[at].isspace() or (ends_wide(text[at - 1]) and not ends_wide(text[at]))
 
 
 def _printable(text: str) -> str:

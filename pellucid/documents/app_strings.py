@@ -11,7 +11,7 @@ from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT, Element, local_name
 from pellucid.documents.plain import TaggedText, decode, edited
 from pellucid.documents.program_values import IDENTIFIER
-from pellucid.documents.segments import Segment
+from pellucid.documents.segments import Segment, segment_of
 from pellucid.documents.strings import Strings, note_of_left
 from pellucid.documents.xml_places import PlacedXml
 
@@ -46,50 +46,45 @@ def _read_escape(found: re.Match[str]) -> str:
     return "" if found["line"] is not None else _SIGNS.get(found["sign"], found["sign"])
 
 
-class PropertiesDocument:
-    """A properties file, in UTF-8, or in ISO 8859-1 as Java read it before version 9."""
+def read_properties(data: bytes, what: str) -> Strings:
+    """A properties file, in UTF-8, or in ISO 8859-1 as Java read it before version 9.
 
-    def __init__(self, data: bytes, what: str) -> None:
-        """Raises DataError for one that is too large."""
-        try:
-            text, encoding = decode(data, what)
-        except DataError:
-            if len(data) > LARGEST_TEXT:
-                raise
-            text, encoding = data.decode("latin-1"), "latin-1"
+    Raises DataError for one that is too large.
+    """
+    try:
+        text, encoding = decode(data, what)
+    except DataError:
+        if len(data) > LARGEST_TEXT:
+            raise
+        text, encoding = data.decode("latin-1"), "latin-1"
 
-        # One in ASCII is read by every version as long as it stays so.
-        self._is_narrow = data.isascii() or encoding == "latin-1"
-        self._strings = Strings(text, encoding, has_keys=False)
+    # One in ASCII is read by every version as long as it stays so.
+    is_narrow = data.isascii() or encoding == "latin-1"
 
-        at = 0
-        while at < len(text):
-            entry = _ENTRY.match(text, at)
-            assert entry is not None
-            at = entry.end()
-            if entry["key"] or entry["value"]:
-                value = _ESCAPE.sub(_read_escape, entry["value"])
-                self._strings.add_value(*entry.span("value"), value)
-
-        self.segments, self.notes = self._strings.segments, self._strings.notes
-
-    def write(self, translated: Sequence[Segment]) -> bytes:
-        """The file with other values."""
-
-        def source(raw: str, value: str, _start: int) -> str:
-            if _ARGUMENT.search(raw) and not _APOSTROPHE.search(raw):
-                value = value.replace("'", "’")
-            written = "".join(map(self._escaped, value))
-            # It would belong to what divides it from its key.
-            return f"\\{written}" if written.startswith((" ", "=", ":")) else written
-
-        return self._strings.written(translated, source)
-
-    def _escaped(self, character: str) -> str:
-        if self._is_narrow and not character.isascii():
+    def escaped(character: str) -> str:
+        """A character as Java reads it."""
+        if is_narrow and not character.isascii():
             units = character.encode("utf-16-be").hex()
             return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
         return _WRITTEN.get(character, character)
+
+    def source(raw: str, value: str, _start: int) -> str:
+        """The source of a value."""
+        if _ARGUMENT.search(raw) and not _APOSTROPHE.search(raw):
+            value = value.replace("'", "’")
+        written = "".join(map(escaped, value))
+        # It would belong to what divides it from its key.
+        return f"\\{written}" if written.startswith((" ", "=", ":")) else written
+
+    file = Strings(text, encoding, source, has_keys=False)
+    at = 0
+    while at < len(text):
+        entry = _ENTRY.match(text, at)
+        assert entry is not None
+        at = entry.end()
+        if entry["key"] or entry["value"]:
+            file.add_value(*entry.span("value"), _ESCAPE.sub(_read_escape, entry["value"]))
+    return file
 
 
 _BETWEEN = r"(?:\s|//[^\r\n]*+|/\*(?:(?!\*/).)*+\*/)*+"
@@ -111,45 +106,40 @@ _NEXTSTEP = (
 VENDORS/NEXT/NEXTSTEP.TXT."""
 
 
-class AppleStringsDocument:
-    """A strings file of iOS or macOS: pairs of quoted texts, and comments."""
+def read_apple_strings(data: bytes, what: str) -> Strings:
+    """A strings file of iOS or macOS: pairs of quoted texts, and comments.
 
-    def __init__(self, data: bytes, what: str) -> None:
-        """Raises DataError for what is not one, with its line."""
-        if data.startswith(b"bplist"):
-            raise DataError(
-                f"{what} is compiled", hint="plutil -convert strings reads it; or use the source"
-            )
+    Raises DataError for what is not one, with its line.
+    """
+    if data.startswith(b"bplist"):
+        raise DataError(
+            f"{what} is compiled", hint="plutil -convert strings reads it; or use the source"
+        )
 
-        text, encoding = decode(data, what)
-        self._strings = Strings(text, encoding, has_keys=False)
+    text, encoding = decode(data, what)
+    file = Strings(text, encoding, _apple_source, has_keys=False)
+    at = 0
+    while at < len(text):
+        pair = _PAIR.match(text, at)
+        if pair is None:
+            between = _BLANK.match(text, at)
+            line = text.count("\n", 0, between.end() if between else at) + 1
+            raise DataError(f'{what} must hold "key" = "value"; line {line} does not')
+        at = pair.end()
+        if value := pair["value"] or pair["key"]:
+            # A key alone is its own text, and gets another one.
+            span = pair.span("value") if pair["value"] else (pair.end("key"),) * 2
+            inner = value[1:-1] if value[0] in "\"'" else value
+            file.add_value(*span, _APPLE_ESCAPE.sub(_read, inner))
+    return file
 
-        at = 0
-        while at < len(text):
-            pair = _PAIR.match(text, at)
-            if pair is None:
-                between = _BLANK.match(text, at)
-                line = text.count("\n", 0, between.end() if between else at) + 1
-                raise DataError(f'{what} must hold "key" = "value"; line {line} does not')
-            at = pair.end()
-            if value := pair["value"] or pair["key"]:
-                # A key alone is its own text, and gets another one.
-                span = pair.span("value") if pair["value"] else (pair.end("key"),) * 2
-                inner = value[1:-1] if value[0] in "\"'" else value
-                self._strings.add_value(*span, _APPLE_ESCAPE.sub(_read, inner))
 
-        self.segments, self.notes = self._strings.segments, self._strings.notes
-
-    def write(self, translated: Sequence[Segment]) -> bytes:
-        """The file with other values."""
-
-        def source(raw: str, value: str, _start: int) -> str:
-            quote = raw[:1] if raw[:1] in ("'", '"') else '"'
-            signs = {**_WRITTEN, quote: f"\\{quote}"}
-            written = "".join(signs.get(each, each) for each in value)
-            return f"{'' if raw else ' = '}{quote}{written}{quote}"
-
-        return self._strings.written(translated, source)
+def _apple_source(raw: str, value: str, _: int) -> str:
+    """The source of a value; one that the file lacks stands behind its key."""
+    quote = raw[:1] if raw[:1] in ("'", '"') else '"'
+    signs = {**_WRITTEN, quote: f"\\{quote}"}
+    written = "".join(signs.get(each, each) for each in value)
+    return f"{'' if raw else ' = '}{quote}{written}{quote}"
 
 
 def _read(found: re.Match[str]) -> str:
@@ -220,7 +210,9 @@ class AndroidDocument:
         raw = self._file.text(start, end)
         data = _DATA.fullmatch(raw)
         # A section among other text is read as text in which signs of XML are escaped.
-        inner = data[2] if data else _SECTION.sub(_unpacked, raw)
+        inner = (
+            data[2] if data else _SECTION.sub(lambda found: html.escape(found[1], quote=False), raw)
+        )
 
         # White space and quotation marks around the words are kept beside them.
         words = inner.strip(_BLANKS)
@@ -251,7 +243,7 @@ class AndroidDocument:
         pieces = (read(piece) if isinstance(piece, str) else piece for piece in text.segment.pieces)
         head, tail = (data[1] + head, tail + data[3]) if data else (head, tail)
         self._texts.append((start, end, head, text, tail))
-        self.segments.append(Segment(tuple(piece for piece in pieces if piece)))
+        self.segments.append(segment_of(pieces))
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other texts."""
@@ -275,11 +267,6 @@ class AndroidDocument:
             new = new.replace("]]>", "]]]]><![CDATA[>") if is_data else new
             edits.append((start, end, self._file.encoded(f"{head}{new}{tail}")))
         return edited(self._file.data, edits)
-
-
-def _unpacked(section: re.Match[str]) -> str:
-    """The text of a section, with signs of XML escaped."""
-    return html.escape(section[1], quote=False)
 
 
 def _is_shown(element: Element) -> bool:

@@ -18,6 +18,7 @@ from pellucid.documents.segments import (
     Segment,
     Span,
     all_nodes,
+    overlapping,
 )
 from pellucid.text.scripts import is_of_word, is_wide
 from pellucid.text.splitting import Sentence
@@ -111,7 +112,7 @@ class _Part:
         """The target units of the spans ``taken`` among some units."""
         if units[0] >= units[1]:
             return []
-        near = _overlapping(taken, *self.target_span(units))
+        near = overlapping(taken, *self.target_span(units))
         return [found for each in near if (found := self.units_within(each)) != (0, 0)]
 
 
@@ -154,7 +155,9 @@ def _joined(
             # The mark of a footnote stays beside the full stop that it follows.
             if before or not any(ours[0] == 0 == theirs[0] for ours, theirs in answer.copies):
                 source = previous.text + before + sentence.text[:1]
-                before = _space(before, target, answer.text, is_joined=_is_joined(source, before))
+                # nothing is between two sentences of a script that has spaces: "past!—and"
+                is_joined = not before and not any(map(is_wide, source[-2:]))
+                before = _space(before, target, answer.text, is_joined=is_joined)
             source_at = previous.start + len(previous.text)
         else:
             source_at = 0
@@ -187,11 +190,6 @@ def _joined(
     last = reading.sentences[-1]
     pin_breaks(last.start + len(last.text), len(reading.text))
     return target + last.after, parts, pinned
-
-
-def _is_joined(source: str, between: str) -> bool:
-    """Whether nothing is between two sentences of a script that has spaces there: "past!—and"."""
-    return not between and not any(map(is_wide, source[-2:]))
 
 
 def _space(between: str, left: str, right: str, *, is_joined: bool) -> str:
@@ -392,9 +390,7 @@ class _Spans:
             )
             for span in heapq.merge(*sides, key=distance):
                 is_inside = allowed[0] <= span[0] and span[1] <= allowed[1]
-                if is_inside and not any(
-                    _overlapping(each, *span) for each in (taken, self._fixed)
-                ):
+                if is_inside and not any(overlapping(each, *span) for each in (taken, self._fixed)):
                     return span
         return point, point
 
@@ -476,7 +472,7 @@ def _clear(spans: Sequence[Span], taken: Sequence[Span]) -> Span | None:
         return None
     start, end = min(first for first, _ in spans), max(last for _, last in spans)
     free = [(start, end)]
-    for first, last in _overlapping(taken, start, end):
+    for first, last in overlapping(taken, start, end):
         free = [
             part
             for left, right in free
@@ -484,12 +480,6 @@ def _clear(spans: Sequence[Span], taken: Sequence[Span]) -> Span | None:
             if part[0] < part[1]
         ]
     return max(free, key=lambda each: each[1] - each[0], default=None)
-
-
-def _overlapping(spans: Sequence[Span], start: int, end: int) -> Sequence[Span]:
-    """Spans that overlap with characters of the text, out of sorted ones that do not overlap."""
-    first = bisect.bisect_right(spans, start, key=lambda span: span[1])
-    return spans[first : bisect.bisect_left(spans, end, key=lambda span: span[0])]
 
 
 def _outside_of(point: int, taken: Sequence[Span], follows: bool = False) -> Span:

@@ -5,10 +5,10 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 
+from pellucid.core.texts import words_in
+
 _BLANKS = " \t\r\n\f"
-_OF_ALL = frozenset(
-    ("title", "aria-label", "aria-description", "aria-placeholder", "aria-roledescription")
-)
+_OF_ALL = words_in("title aria-label aria-description aria-placeholder aria-roledescription")
 _BY_TAG: dict[str, frozenset[str]] = {
     "area": frozenset(("alt",)),
     "img": frozenset(("alt",)),
@@ -24,12 +24,10 @@ _BY_TAG: dict[str, frozenset[str]] = {
 _BUTTONS = frozenset(("button", "reset", "submit"))
 _UNREAD = frozenset(("link", "script", "style"))
 """Elements whose titles nobody reads."""
-_DESCRIPTIONS = frozenset(
-    (
-        *("title", "description", "og:title", "og:description", "og:image:alt", "headline"),
-        *("twitter:title", "twitter:description", "twitter:image:alt"),
-        *("dc.title", "dc.description", "dcterms.title", "dcterms.description"),
-    )
+_DESCRIPTIONS = words_in(
+    "title description og:title og:description og:image:alt headline twitter:title"
+    " twitter:description twitter:image:alt dc.title dc.description dcterms.title"
+    " dcterms.description"
 )
 """Names of what a ``meta`` says to readers of search engines and social networks."""
 

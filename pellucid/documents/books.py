@@ -82,7 +82,7 @@ class BookDocument:
                 self.segments += [text.segment for text in texts]
         pictures = sum(kind == _PICTURE_TYPE for kind in types.values())
         noun = "picture that may hold text" if pictures == 1 else "pictures that may hold text"
-        self._notes = [f"{pictures:,} {noun} (svg) not translated"] if pictures else []
+        self.notes = [f"{pictures:,} {noun} (svg) not translated"] if pictures else []
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The book with other segments."""
@@ -101,11 +101,6 @@ class BookDocument:
                 root.set(_XML_LANG, self._target)
             changed[name] = write_xml(root)
         return self._archive.written(changed)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Notes on the text that stays in the language of the original."""
-        return self._notes
 
 
 def _is_locked(archive: Archive) -> bool:

@@ -30,7 +30,7 @@ from pellucid.documents.xml_places import PlacedXml, with_attributes
 from pellucid.text.languages import UNKNOWN, base_code
 
 _PAIRS = frozenset(("g", "mrk", "pc"))
-_OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))
+_OLD_STATES = frozenset(("new", "needs-translation", "initial"))
 """States in which what stands in a target is no translation yet."""
 _LOCKED = frozenset(("locked", "true"))
 
@@ -127,12 +127,7 @@ class XliffDocument:
     def _content(self, text: MixedText, segment: Segment) -> Iterator[bytes]:
         """A segment with the inline elements of the source as they are written."""
         for piece in segment.pieces:
-            translation = (
-                text.entities.written(piece)
-                if isinstance(piece, str)
-                else text.texts.get(piece.number)
-            )
-            if translation is not None:
+            if (translation := text.text_of(piece)) is not None:
                 yield self._file.encoded(
                     html.escape(translation, quote=False).replace("\r", "&#13;")
                 )
@@ -186,15 +181,9 @@ class XliffDocument:
             return False
         target = _child(unit, "target")
         is_empty = target is None or not "".join(target.itertext()).strip()
-        state = (
-            unit.get("state")
-            if self._is_new
-            else (target.get("state") if target is not None else "")
-        )
-        is_approved = unit.get("approved") == "yes"
-        has_state = state is not None and state != ""
-        waits = is_empty or (has_state and state in _OLD_STATES)
-        return answer != "no" and not is_approved and waits
+        holder = unit if self._is_new else target
+        waits = is_empty or (holder is not None and holder.get("state") in _OLD_STATES)
+        return answer != "no" and unit.get("approved") != "yes" and waits
 
 
 def _is_locked(unit: Element) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 from pellucid.core import system
 from pellucid.core.errors import ConfigError, DataError, place_of
-from pellucid.decoding.warnings import TranslationWarning, Warnings
+from pellucid.decoding.warnings import TranslationWarning
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts, translate_segments
 from pellucid.documents.names import Format
@@ -83,14 +83,11 @@ def answer_of(found: Sequence[Aligned]) -> bytes:
     return message_of(
         {
             "answers": [
-                [each.text, each.links, _reported(each.warnings), each.doubt] for each in found
+                [each.text, each.links, [[w.kind, w.message] for w in each.warnings], each.doubt]
+                for each in found
             ]
         }
     )
-
-
-def _reported(warnings: Warnings) -> list[list[str]]:
-    return [[each.kind, each.message] for each in warnings]
 
 
 class _Parent:

@@ -5,6 +5,7 @@ text. What is not translated is copied from archive to archive in pieces.
 """
 
 import io
+import shutil
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -105,7 +106,8 @@ class Archive:
         try:
             self._zip = _opened(data)
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
-            raise DataError(f"{what} is not a {_suffix(what)} file: {error}") from None
+            kind = what.rpartition(".")[2] if "." in what else "zip"
+            raise DataError(f"{what} is not a {kind} file: {error}") from None
         self._check()
 
     @property
@@ -138,8 +140,13 @@ class Archive:
                 entry.create_system = info.create_system
                 entry.file_size = info.file_size
 
+                content = changed.get(info.filename)
                 try:
-                    self._copy(archive, info, entry, changed.get(info.filename))
+                    if content is not None:
+                        archive.writestr(entry, content)
+                        continue
+                    with self._zip.open(info) as source, archive.open(entry, "w") as copy:
+                        shutil.copyfileobj(source, copy, _PIECE)
                 except _BROKEN as error:
                     raise DataError(
                         f"{self._what} is damaged in {info.filename}: {error}"
@@ -152,20 +159,6 @@ class Archive:
         says_nothing = self._zip.metadata_encoding is None and not info.flag_bits & _IS_UTF_8  # type: ignore[attr-defined]
         kind = _InCodePage if says_nothing else zipfile.ZipInfo
         return kind(info.orig_filename, info.date_time)
-
-    def _copy(
-        self,
-        archive: zipfile.ZipFile,
-        info: zipfile.ZipInfo,
-        entry: zipfile.ZipInfo,
-        content: bytes | None,
-    ) -> None:
-        if content is not None:
-            archive.writestr(entry, content)
-            return
-        with self._zip.open(info) as source, archive.open(entry, "w") as target:
-            while piece := source.read(_PIECE):
-                target.write(piece)
 
     def _check(self) -> None:
         infos = self._zip.infolist()
@@ -225,7 +218,3 @@ def _opened(data: bytes) -> zipfile.ZipFile:
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OSError)
 """The errors of the standard library for archives that are damaged or made to be."""
-
-
-def _suffix(what: str) -> str:
-    return what.rpartition(".")[2] if "." in what else "zip"

@@ -17,7 +17,7 @@ from pellucid.documents.placement import (
     units_of,
 )
 from pellucid.documents.protected import order_of
-from pellucid.documents.segments import Span
+from pellucid.documents.segments import Span, overlapping
 from pellucid.text.scripts import is_of_word, is_wide
 
 _SIGNS = frozenset(".,;:!?)]}»”…。，、！？")
@@ -60,13 +60,7 @@ def with_copies(text: str, literals: Sequence[Span], answer: Aligned) -> Aligned
     if any(one[1] > other[0] for one, other in itertools.pairwise(targets)):
         return None  # one literal is part of another
 
-    ends = [end for _, end in targets]
-
-    def is_copied(span: Span) -> bool:
-        nearest = bisect.bisect_right(ends, span[0])
-        return nearest < len(targets) and targets[nearest][0] < span[1]
-
-    links = tuple(link for link in answer.links if not is_copied(link[1]))
+    links = tuple(link for link in answer.links if not overlapping(targets, *link[1]))
     return Aligned(answer.text, links, tuple(sorted(copies)))
 
 

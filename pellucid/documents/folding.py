@@ -32,7 +32,16 @@ from pellucid.documents.items import (
     tree_of,
 )
 from pellucid.documents.protected import LINE_TO_WRITE_ON, literals_in
-from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment, joined
+from pellucid.documents.segments import (
+    Alone,
+    Close,
+    Kind,
+    Open,
+    Piece,
+    Segment,
+    joined,
+    overlapping,
+)
 from pellucid.documents.side_by_side import (
     SPACED_BAR,
     badge_at,
@@ -435,7 +444,7 @@ def _begins_literal(waiting: Sequence[Item], tail: str) -> bool:
 
 
 def _is_cut(text: str, place: int) -> bool:
-    return any(start < place < end for start, end in literals_in(text))
+    return bool(overlapping(literals_in(text), place, place))
 
 
 def _is_blank_line(text: str) -> bool:

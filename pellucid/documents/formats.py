@@ -5,11 +5,7 @@ from typing import assert_never
 
 from pellucid.core.errors import DataError
 from pellucid.documents.access_keys import AccessKeyDocument
-from pellucid.documents.app_strings import (
-    AndroidDocument,
-    AppleStringsDocument,
-    PropertiesDocument,
-)
+from pellucid.documents.app_strings import AndroidDocument, read_apple_strings, read_properties
 from pellucid.documents.books import BookDocument
 from pellucid.documents.catalogs import XliffDocument
 from pellucid.documents.containers import LARGEST_FILE, check_size
@@ -22,7 +18,7 @@ from pellucid.documents.office import SLIDES, WORD, OfficeDocument
 from pellucid.documents.opendocument import OpenDocument
 from pellucid.documents.plain import TextDocument
 from pellucid.documents.segments import Document, Languages
-from pellucid.documents.strings import JsonDocument, YamlDocument
+from pellucid.documents.strings import read_json, read_yaml
 from pellucid.documents.subtitles import SubtitleDocument
 from pellucid.documents.tables import TableDocument
 from pellucid.text.languages import UNKNOWN
@@ -102,13 +98,13 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions, both: Lang
         case "xliff":
             return XliffDocument(data, what, both)
         case "json":
-            return JsonDocument(data, what, options.columns, languages=both)
+            return read_json(data, what, options.columns, languages=both)
         case "yaml":
-            return YamlDocument(data, what, options.columns, languages=both)
+            return read_yaml(data, what, options.columns, languages=both)
         case "properties":
-            return PropertiesDocument(data, what)
+            return read_properties(data, what)
         case "strings":
-            return AppleStringsDocument(data, what)
+            return read_apple_strings(data, what)
         case "android":
             return AndroidDocument(data, what)
         case _:

@@ -1,6 +1,5 @@
 """Formulas of TeX in a text, which a program such as MathJax shows, and what only looks so."""
 
-import dataclasses
 import html
 import re
 from collections.abc import Iterator
@@ -30,22 +29,12 @@ _BRACE = re.compile(r"([{}])")
 
 def divided_at_formulas(token: Token) -> Iterator[Token]:
     """A text as texts and the formulas between them, each of which is one mark."""
-    at = 0
     has_signs = "\\" in token.raw or token.raw.count("$") > 1
-    for found in _FORMULA.finditer(token.raw) if has_signs else ():
-        if not _is_formula(found):
-            continue
-        if found.start() > at:
-            yield _part(token, at, found.start())
-        yield Token("alone", found[0], "tex", html.unescape(found[0]))
-        at = found.end()
-    if at < len(token.raw):
-        yield _part(token, at, len(token.raw)) if at else token
-
-
-def _part(token: Token, start: int, stop: int) -> Token:
-    raw = token.raw[start:stop]
-    return dataclasses.replace(token, raw=raw, text=html.unescape(raw))
+    return token.divided(
+        (found, Token("alone", found[0], "tex", html.unescape(found[0])))
+        for found in (_FORMULA.finditer(token.raw) if has_signs else ())
+        if _is_formula(found)
+    )
 
 
 def _is_formula(found: re.Match[str]) -> bool:

@@ -3,7 +3,6 @@
 What has a translation keeps it, and so does what is obsolete or marked fuzzy.
 """
 
-import codecs
 import dataclasses
 import io
 import re
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pellucid.core.errors import DataError, MissingExtraError
+from pellucid.core.texts import codec_of, words_in
 from pellucid.documents.containers import check_size
 from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.plurals import header_of, numbers_of_forms
@@ -232,13 +232,11 @@ _SHOWN = 60
 """Characters of a text that an error repeats."""
 _LONGEST_HEAD = 1 << 16
 """Bytes at the start of a po file in which its charset is looked for."""
-_CHARSETS = frozenset(
-    (
-        *("utf-8", "ascii", "koi8-r", "koi8-u", "koi8-t", "big5", "big5hkscs", "gbk", "gb18030"),
-        *("gb2312", "euc_jp", "euc_kr", "shift_jis", "johab", "tis-620"),
-        *(f"iso8859-{part}" for part in (*range(1, 11), 13, 14, 15, 16)),
-        *(f"cp{page}" for page in (850, 866, 874, 932, 949, 950, *range(1250, 1259))),
-    )
+_CHARSETS = words_in(
+    "utf-8 ascii koi8-r koi8-u koi8-t big5 big5hkscs gbk gb18030 gb2312 euc_jp euc_kr shift_jis"
+    " johab tis-620 iso8859-1 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8"
+    " iso8859-9 iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 cp850 cp866 cp874 cp932"
+    " cp949 cp950 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258"
 )
 """Charsets that gettext's manual lists for po files and that Python has; others of Python, such as
 UTF-7, are not safe to read from strangers."""
@@ -254,10 +252,7 @@ def _decoded(data: bytes, what: str) -> tuple[str, str]:
     if label == "CHARSET":  # a template
         label = "ASCII" if data.isascii() else "UTF-8"
 
-    try:
-        codec = codecs.lookup(label).name
-    except LookupError:
-        codec = ""
+    codec = codec_of(label)
     if codec not in _CHARSETS:
         raise DataError(
             f"{what} declares the charset {label}, which is not supported",

@@ -5,14 +5,13 @@ copied and not written again; ``html_groups`` divides them into sentences. The e
 file names in its first bytes, as browsers read that.
 """
 
-import codecs
 import dataclasses
-import html
 import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import codec_of, words_in
 from pellucid.documents.containers import check_size
 from pellucid.documents.html_groups import groups, with_opaque
 from pellucid.documents.html_listings import mark_listings
@@ -32,14 +31,11 @@ from pellucid.documents.segments import (
 )
 from pellucid.text.corpus.dialects import byte_order_mark
 
-_CODECS = frozenset(
-    (
-        *("ascii", "utf-8", "iso8859-2", "iso8859-3", "iso8859-4", "iso8859-5", "iso8859-6"),
-        *("iso8859-7", "iso8859-8", "iso8859-10", "iso8859-13", "iso8859-14", "iso8859-15"),
-        *("iso8859-16", "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "cp866", "cp874"),
-        *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257"),
-        *("cp1258", "gbk", "gb18030", "big5hkscs", "euc_jp", "iso2022_jp", "cp932", "cp949"),
-    )
+_CODECS = words_in(
+    "ascii utf-8 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-10"
+    " iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u mac-roman mac-cyrillic cp866 cp874"
+    " cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 gbk gb18030 big5hkscs euc_jp"
+    " iso2022_jp cp932 cp949"
 )
 """Encodings of WHATWG's Encoding Standard, which keep the bytes of ASCII, so that a file can be
 read before it is decoded. Others of Python, such as UTF-7, are not safe to read from strangers."""
@@ -77,10 +73,7 @@ def _encoding_of(data: bytes, what: str) -> str:
     if not _LABEL.fullmatch(label):
         return "utf-8"  # none, or the variable of a template
 
-    try:
-        name = codecs.lookup(label).name
-    except LookupError:
-        name = ""
+    name = codec_of(label)
     name = _READ_AS.get(name, name)
     if name not in _CODECS:
         raise DataError(
@@ -237,13 +230,13 @@ class HtmlDocument:
             found = _LAYOUT.match(tokens[0].raw)
             blank = found[0] if found else ""
             head += blank
-            tokens[0] = _cut(tokens[0], len(blank), 0)
+            tokens[0] = tokens[0].part(len(blank))
         if tokens[-1].kind == "text":
             raw = tokens[-1].raw
             runs = [found.start() for found in _LAYOUT.finditer(raw) if found.end() == len(raw)]
             length = len(raw) - min(runs, default=len(raw))
             tail = raw[len(raw) - length :] + tail
-            tokens[-1] = _cut(tokens[-1], 0, length)
+            tokens[-1] = tokens[-1].part(0, len(raw) - length)
 
         written = [self._source_of(token) for token in tokens]
         pieces, sources = _read(tokens, written)
@@ -252,12 +245,6 @@ class HtmlDocument:
         place = _Place(len(self.segments), inner, sources, texts)
         self.segments.append(Segment(tuple(pieces)))
         self._parts += [head, place, tail]
-
-
-def _cut(token: Token, left: int, right: int) -> Token:
-    """A text without characters of white space at its ends."""
-    raw = token.raw[left : len(token.raw) - right]
-    return dataclasses.replace(token, raw=raw, text=html.unescape(raw))
 
 
 def _read(

@@ -4,10 +4,10 @@ An element that is not translated is one token there, as is one that holds texts
 """
 
 import dataclasses
-import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from pellucid.core.texts import words_in
 from pellucid.documents.formulas import divided_at_formulas
 from pellucid.documents.html_roles import READ_AS_WORDS
 from pellucid.documents.html_rules import (
@@ -25,9 +25,7 @@ from pellucid.documents.html_tokens import Token
 _NEVER = frozenset(("script", "style", "svg", "math", "object", "iframe", "xmp"))
 """Elements whose content is no text of the page, whatever they say of it."""
 _BLANK_LINE = re.compile(r"(?<=\S)[ \t]*\r?\n[ \t]*\r?\n\s*(?=\S)")
-_PARAGRAPHS = frozenset(
-    ("p", "h1", "h2", "h3", "h4", "h5", "h6", "td", "th", "caption", "a", "button", "label")
-)
+_PARAGRAPHS = words_in("p h1 h2 h3 h4 h5 h6 td th caption a button label")
 """Elements that are one paragraph: a blank line in one is white space, as templates leave it."""
 _CHOICE = re.compile(r"<input\s[^>]*\btype\s*=\s*[\"']?(?:radio|checkbox)\b", re.IGNORECASE)
 """A button or box between the choices of a form."""
@@ -105,35 +103,22 @@ def _whole(tokens: list[Token]) -> Iterator[list[Token]]:
         yield [token]
 
 
-def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterator[Token]:
+def with_opaque(tokens: Iterable[Token], rules: TagRules, depth: int) -> Iterator[Token]:
     """The tokens, with each element as one that is not translated, or has texts of its own.
 
     ``depth`` counts the elements around them that are one.
     """
-    kept: _Kept | None = None
     around: list[str] = []
-    """The elements that are open around a token, outside of one that is kept."""
     lines = 0
 
-    for token in tokens:
-        if kept is not None:
-            if not kept.is_ended_before(token, around):
-                kept.add(token)
-                if kept.is_closed:
-                    yield _joined(kept.tokens, rules, depth)
-                    kept = None
-                continue
-            # Its end tag was left out, and this token is not in it.
-            yield _joined(kept.tokens, rules, depth, is_closed=False)
-            kept = None
-
-        if token.kind == "start" and _is_one_mark(token, rules):
-            kept = _Kept(token, around, rules)
+    for each in _with_elements(tokens, lambda token: _is_one_mark(token, rules), around, rules):
+        if isinstance(each, _Kept):
+            one = _joined(each.tokens, rules, depth, is_closed=each.is_closed)
+            yield dataclasses.replace(one, kind="other") if each.is_endless else one
             continue
-        _follow(token, around, rules)
-        if token.name in KEEPS_LINES:
-            lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
-        read = _of_sentence(token, lines > 0 or rules.keeps_lines, rules)
+        if each.name in KEEPS_LINES:
+            lines = max(0, lines + (each.kind == "start") - (each.kind == "end"))
+        read = _of_sentence(each, lines > 0 or rules.keeps_lines, rules)
         if read.kind == "text" and not rules.is_xml:
             is_one = not _PARAGRAPHS.isdisjoint(around)
             for part in (read,) if is_one else _divided_at_blank_lines(read):
@@ -141,21 +126,44 @@ def with_opaque(tokens: Iterator[Token], rules: TagRules, depth: int) -> Iterato
         else:
             yield read
 
-    if kept is not None:  # it is never closed
-        one = _joined(kept.tokens, rules, depth, is_closed=False)
-        yield dataclasses.replace(one, kind="other")
+
+def _with_elements(
+    tokens: Iterable[Token],
+    is_whole: Callable[[Token], bool],
+    around: list[str],
+    rules: TagRules,
+) -> "Iterator[Token | _Kept]":
+    """The tokens, with each element that ``is_whole``, by its start tag, as one; ``around`` holds
+    the elements that are open around a token, outside of these.
+    """
+    kept: _Kept | None = None
+    for token in tokens:
+        if kept is not None:
+            if not kept.is_ended_before(token, around):
+                kept.add(token)
+                if kept.is_closed:
+                    yield kept
+                    kept = None
+                continue
+            # Its end tag was left out, and this token is not in it.
+            yield kept
+            kept = None
+
+        if token.kind == "start" and is_whole(token):
+            kept = _Kept(token, around, rules)
+            continue
+        _follow(token, around, rules)
+        yield token
+
+    if kept is not None:
+        kept.is_endless = True
+        yield kept
 
 
 def _divided_at_blank_lines(token: Token) -> Iterator[Token]:
     """A text as its paragraphs: blank lines divide them in what WordPress and others store."""
-    at = 0
-    for found in _BLANK_LINE.finditer(token.raw) if not token.keeps_lines else ():
-        before = token.raw[at : found.start()]
-        yield dataclasses.replace(token, raw=before, text=html.unescape(before))
-        yield Token("alone", found[0], breaks=True)
-        at = found.end()
-    rest = token.raw[at:]
-    yield dataclasses.replace(token, raw=rest, text=html.unescape(rest)) if at else token
+    found = _BLANK_LINE.finditer(token.raw) if not token.keeps_lines else ()
+    return token.divided((each, Token("alone", each[0], breaks=True)) for each in found)
 
 
 def _follow(token: Token, opened: list[str], rules: TagRules) -> None:
@@ -188,6 +196,8 @@ class _Kept:
         self.name = token.name
         self.tokens = [token]
         self.is_closed = False
+        self.is_endless = False
+        """Whether the tokens end before it does."""
         self._rules = rules
         self._within: list[str] = []
         """The elements that are open in it."""
@@ -244,34 +254,18 @@ def _joined(
     return Token("alone" if is_inline else "other", raw, name, reads, inner=inner)
 
 
-def _with_translated(tokens: Sequence[Token], rules: TagRules) -> list[Token | Sequence[Token]]:
+def _with_translated(tokens: Iterable[Token], rules: TagRules) -> list[Token | Sequence[Token]]:
     """The tokens of an element that is not translated, with a list for each element in it that
     says it is.
     """
-    inner: list[Token | Sequence[Token]] = []
-    around: list[str] = []
-    """The elements that are open around a token, outside of one that is translated."""
-    read: _Kept | None = None
 
-    for token in tokens:
-        if read is not None and read.is_ended_before(token, around):
-            inner.append(read.tokens)
-            read = None
+    def is_read(token: Token) -> bool:
+        return token.translates is True and token.name not in _NEVER
 
-        if read is not None:
-            read.add(token)
-            if read.is_closed:
-                inner.append(read.tokens)
-                read = None
-        elif token.kind == "start" and token.translates and token.name not in _NEVER:
-            read = _Kept(token, around, rules)
-        else:
-            _follow(token, around, rules)
-            inner.append(dataclasses.replace(token, attributes=()))
-
-    if read is not None:  # it is never closed
-        inner.append(read.tokens)
-    return inner
+    return [
+        each.tokens if isinstance(each, _Kept) else dataclasses.replace(each, attributes=())
+        for each in _with_elements(tokens, is_read, [], rules)
+    ]
 
 
 def _of_sentence(token: Token, keeps_lines: bool, rules: TagRules) -> Token:

@@ -3,53 +3,37 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from pellucid.core.texts import words_in
 from pellucid.documents.html_rules import DEEPEST
 from pellucid.documents.html_tokens import Token
 
-_LISTINGS = frozenset(
-    (
-        *("chroma", "code-block", "code-example", "code-snippet", "codehilite", "codeblock"),
-        *("coderay", "console-output", "crayon", "crayon-plain-tag", "crayon-pre", "doctest"),
-        *("crayon-syntax", "enlighterjsraw", "highlight", "hljs", "lineno", "linenos"),
-        *("listingblock", "literal-block", "literalblock", "prettyprint", "prettyprinted"),
-        *("programlisting", "smallexample", "smalllisp", "source-code", "sourcecode"),
-        *("syntaxhighlighter", "wp-block-code"),
-    )
+_LISTINGS = words_in(
+    "chroma code-block code-example code-snippet codehilite codeblock coderay console-output crayon"
+    " crayon-plain-tag crayon-pre doctest crayon-syntax enlighterjsraw highlight hljs lineno"
+    " linenos listingblock literal-block literalblock prettyprint prettyprinted programlisting"
+    " smallexample smalllisp source-code sourcecode syntaxhighlighter wp-block-code"
 )
 """Classes of Sphinx, docutils, DocBook, Pandoc, Jekyll, Hugo, Texinfo, Asciidoctor and of the usual
 highlighters, which no other element has."""
-_LISTINGS_OF_PRE = frozenset(
-    ("brush", "code", "commandline", "console", "lisp", "listing", "prism", "screen", "verbatim")
-)
+_LISTINGS_OF_PRE = words_in("brush code commandline console lisp listing prism screen verbatim")
 """Words that are classes of other elements too, and of a ``pre`` only if it is a listing."""
-_COMMON = frozenset(
-    (
-        *("brush", "code", "commandline", "console", "fragment", "lisp", "listing", "literal"),
-        *("prism", "rouge", "screen", "shell", "source", "src", "synopsis", "syntax"),
-        *("terminal", "verbatim"),
-    )
+_COMMON = words_in(
+    "brush code commandline console fragment lisp listing literal prism rouge screen shell source"
+    " src synopsis syntax terminal verbatim"
 )
 """Classes of DocBook, Org and Doxygen that poems and letters have too: they say that a ``pre`` is a
 listing if one of its lines is one of a program."""
-_LANGUAGES = frozenset(
-    (
-        *("bash", "c", "c++", "clojure", "cpp", "csharp", "css", "d", "diff", "elixir"),
-        "emacs-lisp",
-        *("erlang", "fortran", "go", "haskell", "html", "ini", "java", "javascript", "js", "json"),
-        *("jsx", "julia", "kotlin", "latex", "lua", "make", "makefile", "matlab", "objc", "ocaml"),
-        *("pascal", "perl", "php", "powershell", "prolog", "py", "python", "python3", "pycon", "r"),
-        *("rb", "ruby", "rust", "scala", "scheme", "sql", "swift", "tcl", "toml", "tsx"),
-        *("typescript", "vb", "vim", "xml", "yaml", "zsh"),
-    )
+_LANGUAGES = words_in(
+    "bash c c++ clojure cpp csharp css d diff elixir emacs-lisp erlang fortran go haskell html ini"
+    " java javascript js json jsx julia kotlin latex lua make makefile matlab objc ocaml pascal"
+    " perl php powershell prolog py python python3 pycon r rb ruby rust scala scheme sql swift tcl"
+    " toml tsx typescript vb vim xml yaml zsh"
 )
 """Names of programming languages, and none that is the code of a language of people."""
-_ONLY_AFTER_PREFIX = frozenset(
-    (
-        *("apache", "asm", "batch", "c#", "cmake", "console", "dart", "docker", "dockerfile"),
-        *("elisp", "f#", "fsharp", "graphql", "groovy", "http", "lisp", "markdown", "nginx"),
-        *("none", "objective-c", "objectivec", "plain", "plaintext", "racket", "scss", "sh"),
-        *("shell", "shell-session", "text", "vue", "yml"),
-    )
+_ONLY_AFTER_PREFIX = words_in(
+    "apache asm batch c# cmake console dart docker dockerfile elisp f# fsharp graphql groovy http"
+    " lisp markdown nginx none objective-c objectivec plain plaintext racket scss sh shell"
+    " shell-session text vue yml"
 )
 """Names in ``language-text`` that say nothing as a class of their own."""
 _PREFIX = re.compile(

@@ -7,6 +7,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
+from pellucid.core.texts import words_in
 from pellucid.documents.segments import Kind
 
 READ_AS_WORDS = frozenset(("code", "kbd", "samp", "var"))
@@ -17,29 +18,22 @@ _BUTTONS = frozenset(("btn", "button"))
 """Words in the class of a span that is such an element too."""
 _BADGES = frozenset(("badge", "chip", "editsection", "label", "pill", "tag"))
 """Words in the class of a span that is a badge, or holds the links that edit a wiki's section."""
-_REFERENCES = frozenset(
-    (
-        *("noteref", "doc-noteref", "doc-backlink", "footnote-ref", "footnoteref", "footnote-back"),
-        *("footnote-backref", "footnote-reference", "reference", "footref"),
-    )
+_REFERENCES = words_in(
+    "noteref doc-noteref doc-backlink footnote-ref footnoteref footnote-back footnote-backref"
+    " footnote-reference reference footref"
 )
 """Roles of EPUB and ARIA, and classes of Pandoc, Hugo, Sphinx, Org, kramdown and MediaWiki."""
 _PAGES = frozenset(("pagebreak", "doc-pagebreak", "page-list", "doc-pagelist"))
 """Roles of what holds numbers of pages of the printed book."""
 _NAMES = frozenset(("mention", "hashtag"))
 """Classes of links to people and tags in posts of Mastodon and its relatives."""
-_FORMULAS = frozenset(
-    (
-        *("katex", "katex-display", "arithmatex", "mathjax", "mathjax_display", "mathjax_preview"),
-        *("mathjax_svg", "mathjax_chtml", "mwe-math-element", "ltx_math"),
-    )
+_FORMULAS = words_in(
+    "katex katex-display arithmatex mathjax mathjax_display mathjax_preview mathjax_svg"
+    " mathjax_chtml mwe-math-element ltx_math"
 )
 """Classes of elements with a formula of TeX, or with what a program made of one."""
-_PICTURES_OF_FORMULAS = frozenset(
-    (
-        *("latex", "tex", "math", "mwe-math-fallback-image-inline"),
-        *("mwe-math-fallback-image-display",),
-    )
+_PICTURES_OF_FORMULAS = words_in(
+    "latex tex math mwe-math-fallback-image-inline mwe-math-fallback-image-display"
 )
 """Classes of pictures that show a formula, whose description is its TeX."""
 _ICONS = re.compile(r"(?:mat|md|q|v)-icon|material-(?:icons|symbols)[\w-]*")

@@ -3,39 +3,26 @@
 import dataclasses
 from collections.abc import Sequence
 
+from pellucid.core.texts import words_in
 from pellucid.documents.html_roles import READ_AS_WORDS
 from pellucid.documents.segments import NOT_KNOWN, Languages
 
-BLOCKS = frozenset(
-    (
-        *("html", "head", "body", "title", "base", "template", "frame", "frameset", "noframes"),
-        *("address", "article", "aside", "blockquote", "center", "dd", "details", "dialog", "dir"),
-        *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2"),
-        *("h3", "h4", "h5", "h6", "header", "hgroup", "hr", "legend", "li", "listing", "main"),
-        *("marquee", "menu", "nav", "ol", "optgroup", "option", "p", "plaintext", "pre", "search"),
-        *("section", "summary", "ul", "xmp", "table", "caption", "colgroup", "col", "tbody"),
-        *("thead", "tfoot", "tr", "td", "th"),
-    )
+BLOCKS = words_in(
+    "html head body title base template frame frameset noframes address article aside blockquote"
+    " center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5"
+    " h6 header hgroup hr legend li listing main marquee menu nav ol optgroup option p plaintext"
+    " pre search section summary ul xmp table caption colgroup col tbody thead tfoot tr td th"
 )
 """Elements that end a sentence. Any other is within one, also one that HTML does not know, such as
 a custom element: so browsers show it. Source: HTML Standard, 15.3, flow content and tables."""
-OPAQUE = frozenset(
-    (
-        *READ_AS_WORDS,
-        *("script", "style", "svg", "math", "object"),
-        *("rt", "rp", "rtc", "xmp", "iframe", "noembed", "noframes"),
-    )
+OPAQUE = READ_AS_WORDS | words_in(
+    "script style svg math object rt rp rtc xmp iframe noembed noframes"
 )
 """Elements whose content is not translated: readings say how the words of the original are spoken,
 and that of the last four is no HTML for browsers."""
 HELD = frozenset(("select", "datalist", "textarea", "audio", "video", "canvas"))
 """Elements that are one mark in a sentence and hold texts of their own."""
-_VOID = frozenset(
-    (
-        *("area", "base", "br", "col", "embed", "hr", "img"),
-        *("input", "link", "meta", "param", "source", "track", "wbr"),
-    )
-)
+_VOID = words_in("area base br col embed hr img input link meta param source track wbr")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,12 +68,7 @@ KEEPS_LINES = frozenset(("pre", "textarea"))
 """Elements in which the ends of lines count."""
 _TABLE_PARTS = frozenset(("caption", "colgroup", "thead", "tbody", "tfoot"))
 _HEAD_PARTS = frozenset(("html", "head", "title", "base", "template"))
-_IN_HOLDERS = frozenset(
-    (
-        *("body", "frame", "frameset", "noframes", "marquee"),
-        *("legend", "optgroup", "option", "col", "td", "th", "tr"),
-    )
-)
+_IN_HOLDERS = words_in("body frame frameset noframes marquee legend optgroup option col td th tr")
 """Blocks that begin in a holder of their own, and in no paragraph."""
 ENDED_BY = {
     "head": BLOCKS - _HEAD_PARTS,

@@ -6,7 +6,7 @@ Read with the parser of the standard library, which says where each tag begins.
 import dataclasses
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pellucid.documents.attributes import Attribute, readable_attributes
@@ -61,6 +61,22 @@ class Token:
     """The language that a start tag names, which may be one of programs."""
     inner: "Sequence[Token | Sequence[Token]]" = ()
     """The tokens of an element that is one mark; in those that are lists, texts are translated."""
+
+    def part(self, start: int, stop: int | None = None) -> "Token":
+        """A text from a character of its source up to another."""
+        raw = self.raw[start:stop]
+        return dataclasses.replace(self, raw=raw, text=html.unescape(raw))
+
+    def divided(self, marks: "Iterable[tuple[re.Match[str], Token]]") -> "Iterator[Token]":
+        """A text as texts and the tokens between them; ``marks`` has each with its place."""
+        at = 0
+        for found, mark in marks:
+            if found.start() > at:
+                yield self.part(at, found.start())
+            yield mark
+            at = found.end()
+        if at < len(self.raw):
+            yield self.part(at) if at else self
 
 
 def tokens_of(source: str, rules: TagRules) -> Iterator[Token]:
@@ -141,7 +157,7 @@ class _Reader(PlacedParser):
         if (
             self._rules.with_attributes
             and says.translates is not False
-            and not self._is_opaque(tag)
+            and (tag in _LABELED or not self._rules.is_opaque(tag))
         ):
             read = [self._as_in_source(each) for each in readable_attributes(tag, start, attrs)]
 
@@ -164,10 +180,6 @@ class _Reader(PlacedParser):
         """The attribute with its value as the source has it, with the statements of templates."""
         start, end = self.place + attribute.start, self.place + attribute.end
         return dataclasses.replace(attribute, value=html.unescape(self.source[start:end]))
-
-    def _is_opaque(self, tag: str) -> bool:
-        """Whether the attributes of an element are not read either."""
-        return self._rules.is_opaque(tag) and tag not in _LABELED
 
     def handle_endtag(self, tag: str) -> None:
         self._add(Token("end", "", tag))

@@ -43,6 +43,7 @@ from pellucid.documents.segments import (
     Segment,
     check_count,
     joined,
+    segment_of,
 )
 
 _SEARCHING = re.compile(r"[\[<`]")
@@ -134,9 +135,10 @@ class MarkdownDocument:
         """By segment; None for one of a block of HTML, or of the settings at the top."""
         self._blocks: list[_Block] = []
         source = self._source
-        starts = [0]
+        self._starts = [0]
+        """Where each line begins."""
         for line in source.splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
+            self._starts.append(self._starts[-1] + len(line))
 
         # The settings are blanked, so that lines have the same numbers.
         front = settings_end(source)
@@ -144,11 +146,12 @@ class MarkdownDocument:
             self._add_block(_Block(0, front, settings.segments, settings.write))
         text = "\n" * source[:front].count("\n") + source[front:]
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        lines = source.splitlines()
-        if len(text.split("\n")) - text.endswith("\n") != len(lines) and lines:
+        self._lines = source.splitlines()
+        if len(text.split("\n")) - text.endswith("\n") != len(self._lines) and self._lines:
             # A line end that only Python knows (a form feed, say): read by the same rule.
-            lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-            starts = _line_starts(source)
+            self._lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            ends = [found.end() for found in re.finditer(r"\r\n|\r|\n", source)]
+            self._starts = [0, *ends, len(source)]
 
         # So are lines of dialects that are no text; where these may be is read in normal line ends.
         in_mdx = is_mdx(what, text)
@@ -168,24 +171,24 @@ class MarkdownDocument:
         for token in tokens:
             in_table = (in_table or token.type == "table_open") and token.type != "table_close"
             if token.type == "html_block" and token.map is not None:
-                seen = self._add_html(token, lines, starts, seen)
+                seen = self._add_html(token, seen)
             if token.type != "inline" or token.map is None:
                 in_heading = token.type == "heading_open"
                 in_title = token.type == "admonition_title_open"
                 continue
             while titles and titles[0].line <= token.map[0]:
-                self._add_title(titles.pop(0), starts)
+                self._add_title(titles.pop(0))
             if in_title or not token.content.strip():
                 continue
             count = len(self._places)
-            seen = self._add(token, lines, starts, seen, in_table, id(token) in terms)
+            seen = self._add(token, seen, in_table, id(token) in terms)
             if in_heading and len(self._places) > count:
                 texts = (each.content for each in token.children or [] if each.type in _SHOWN)
                 place = self._places[count]
                 assert isinstance(place, _Place)
                 headings.append((place, "".join(texts)))
         for title in titles:
-            self._add_title(title, starts)
+            self._add_title(title)
         self._name_headings(headings, _named_in(tokens))
         # Hugo shows no HTML, and GitHub no attributes.
         self._has_attributes = source.startswith("+++") or _ATTRIBUTES.search(source) is not None
@@ -248,16 +251,9 @@ class MarkdownDocument:
             changed.add(id(aside.place))
         return changed
 
-    def _add(
-        self,
-        token: Any,
-        lines: Sequence[str],
-        starts: Sequence[int],
-        seen: int,
-        in_table: bool,
-        are_terms: bool,
-    ) -> int:
+    def _add(self, token: Any, seen: int, in_table: bool, are_terms: bool) -> int:
         """Add the text of a token; return where it ends. It begins after ``seen``."""
+        lines, starts = self._lines, self._starts
         content = token.content.split("\n")
         first, last = token.map
 
@@ -297,8 +293,9 @@ class MarkdownDocument:
         self._add_place(pieces, _Place(begin, end, sources, joint, in_table), asides)
         return end
 
-    def _add_html(self, token: Any, lines: Sequence[str], starts: Sequence[int], seen: int) -> int:
+    def _add_html(self, token: Any, seen: int) -> int:
         """Add the texts of a block of HTML; return where it ends. One with code of MDX stays."""
+        lines, starts = self._lines, self._starts
         first, stop = (int(line) for line in token.map)
         start, end = starts[first], starts[stop]
         if start < seen or "{" in self._source[start:end]:
@@ -341,10 +338,10 @@ class MarkdownDocument:
         read = [
             (aside, segment)
             for aside in asides
-            if (segment := _segment_of(aside.pieces)).has_words
+            if (segment := segment_of(aside.pieces)).has_words
             and not IDENTIFIER.fullmatch(segment.text)
         ]
-        segment = _segment_of(pieces)
+        segment = segment_of(pieces)
         if segment.has_words or read:
             self.segments.append(segment)
             self._places.append(place)
@@ -353,9 +350,9 @@ class MarkdownDocument:
             self.segments.append(own)
             self._places.append(aside)
 
-    def _add_title(self, title: Title, starts: Sequence[int]) -> None:
+    def _add_title(self, title: Title) -> None:
         """Add the title of a container."""
-        begin, end = (starts[title.line] + place for place in (title.start, title.end))
+        begin, end = (self._starts[title.line] + place for place in (title.start, title.end))
         content = self._source[begin:end]
         [inline] = self._parser.parseInline(content, self._env)
         pieces, sources, asides = _pieces(inline.children or [], content)
@@ -416,10 +413,6 @@ def _without_empty(segment: Segment, place: _Place) -> Segment:
     return Segment(tuple(pieces))
 
 
-def _segment_of(pieces: Iterable[Piece]) -> Segment:
-    return Segment(tuple(piece for piece in pieces if piece != ""))
-
-
 def _literals_of(segment: Segment, source: str) -> re.Pattern[str] | None:
     """A pattern of the texts that are not translated, such as an address, and need no escape.
 
@@ -447,12 +440,6 @@ def _marks_of(tokens: Iterable[Any]) -> list[tuple[str, bool]]:
         if side in ("open", "close") and token.markup != "autolink":
             found.append(("del" if name == "s" else name, side == "close"))
     return found
-
-
-def _line_starts(source: str) -> list[int]:
-    """Where lines begin, as CommonMark counts them."""
-    ends = [found.end() for found in re.finditer(r"\r\n|\r|\n", source)]
-    return [0, *ends, len(source)]
 
 
 def _terms_in(tokens: Iterable[Any]) -> set[int]:
@@ -581,9 +568,8 @@ def _pieces(
             mark = Alone(number, breaks=True)
         elif token.type in ("em_open", "strong_open", "s_open"):
             sources[number] = (token.markup, token.markup)
-            opened.append(number)
             mark = Open(number)
-        elif token.type in ("em_close", "strong_close", "s_close"):
+        elif token.type in ("em_close", "strong_close", "s_close", "link_close"):
             mark = Close(opened.pop())
         elif token.type == "link_open" and token.markup == "autolink":
             sources[number] = (raw, "")
@@ -591,7 +577,6 @@ def _pieces(
             skipped = 2
         elif token.type == "link_open" and token.markup == PAIR:
             sources[number] = (token.content, token.info)
-            opened.append(number)
             mark = Open(number, token.meta["kind"])
         elif token.type == "link_open":
             inner = _label_end(raw)
@@ -599,10 +584,7 @@ def _pieces(
             is_name = raw[inner:] in ("]", "][]")
             sources[number] = (raw[:1], f"][{raw[1:inner]}]" if is_name else raw[inner:])
             asides += _title_in(token, raw[inner:], number, 1, 0)
-            opened.append(number)
             mark = Open(number, "label")
-        elif token.type == "link_close":
-            mark = Close(opened.pop())
         elif token.type == "code_inline":
             sources[number] = (raw, "")
             mark = Alone(number, token.content)
@@ -643,6 +625,7 @@ def _pieces(
             pieces.append(text)
         elif mark is not None:
             pieces.append(mark)
+            opened += [number] if isinstance(mark, Open) else []
             number += not isinstance(mark, Close)
     return without_outer_breaks(joined(pieces)), sources, asides
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid.core.errors import MissingExtraError
+from pellucid.core.texts import words_in
 from pellucid.documents.formulas import is_prose
 from pellucid.documents.segments import Kind
 from pellucid.text.scripts import is_of_word
@@ -57,17 +58,12 @@ _TITLE_ATTRIBUTE = re.compile(
     r"\{(?:[^{}\"']|\"[^\"]*\"|'[^']*'){0,300}?(?<![\w-])title=(?P<quote>[\"'])(?P<title>.+?)(?P=quote)"
 )
 """The title of a container of Quarto or Pandoc, ``{.callout-note title="Title"}``."""
-_TITLED = frozenset(
-    (
-        *("admonition", "attention", "caution", "danger", "error", "hint", "important", "note"),
-        *("seealso", "tip", "todo", "warning", "versionadded", "versionchanged", "deprecated"),
-        *("versionremoved", "dropdown", "card", "tab-item", "grid-item-card", "sidebar", "topic"),
-        *("margin", "aside", "details", "exercise", "proof", "theorem", "definition", "lemma"),
-        *("axiom", "algorithm", "assumption", "conjecture", "corollary", "criterion"),
-        "observation",
-        *("property", "proposition", "remark", "example", "rubric", "centered", "table"),
-        *("list-table", "epigraph", "pull-quote"),
-    )
+_TITLED = words_in(
+    "admonition attention caution danger error hint important note seealso tip todo warning"
+    " versionadded versionchanged deprecated versionremoved dropdown card tab-item grid-item-card"
+    " sidebar topic margin aside details exercise proof theorem definition lemma axiom algorithm"
+    " assumption conjecture corollary criterion observation property proposition remark example"
+    " rubric centered table list-table epigraph pull-quote"
 )
 """Directives of MyST with text in the line that opens them; others have a path or a name there."""
 _OF_CODE = re.compile(

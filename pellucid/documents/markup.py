@@ -6,7 +6,6 @@ placeholders such as ``%s`` then have another order than their arguments, or not
 the text between them is translated by itself.
 """
 
-import bisect
 import dataclasses
 import itertools
 import re
@@ -43,7 +42,9 @@ from pellucid.documents.segments import (
     Segment,
     Span,
     all_nodes,
+    overlapping,
     read_tree,
+    segment_of,
 )
 from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences
@@ -167,10 +168,9 @@ def _without_soft_hyphens(segment: Segment) -> Segment:
     """The segment without the places where a line may break: they part words for a tokenizer."""
     if "\u00ad" not in segment.text:
         return segment
-    pieces = (
+    return segment_of(
         each.replace("\u00ad", "") if isinstance(each, str) else each for each in segment.pieces
     )
-    return Segment(tuple(piece for piece in pieces if piece != ""))
 
 
 def _read_in(of_segment: Sequence[Sequence[_Part]]) -> Iterator[Reading]:
@@ -329,19 +329,13 @@ def _rejoined(sentences: list[Sentence], text: str, blocked: Sequence[Span]) -> 
     """The sentences, those joined again that were cut inside of a blocked span or of a name such as
     ``./configure`` or ``COPYING.LIB``.
     """
-    starts = [start for start, _ in blocked]
-
-    def is_inside(place: int) -> bool:
-        before = bisect.bisect_left(starts, place) - 1
-        return before >= 0 and place < blocked[before][1]
-
     groups: list[list[Sentence]] = []
     for sentence in sentences:
         if groups:
             last = groups[-1][-1]
             end = last.start + len(last.text)
             is_name = end == sentence.start and not (is_wide(text[end - 1]) or is_wide(text[end]))
-            if is_name or is_inside(end) or is_inside(sentence.start):
+            if is_name or any(overlapping(blocked, at, at) for at in (end, sentence.start)):
                 groups[-1].append(sentence)
                 continue
         groups.append([sentence])

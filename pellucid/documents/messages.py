@@ -21,6 +21,7 @@ from pellucid.documents.segments import (
     Segment,
     check_count,
     joined,
+    segment_of,
 )
 
 _FORMS = re.compile(r"\{\s*([^\s{},]{1,100})\s*,\s*(plural|select|selectordinal)\s*,\s*")
@@ -226,7 +227,7 @@ class Message:
 
         take()
         # What is open now is closed in another text, where that is found out.
-        self.segments[read.number] = Segment(tuple(piece for piece in pieces if piece != ""))
+        self.segments[read.number] = segment_of(pieces)
         return read
 
     def _mark(self, opened: list[int]) -> Piece:
@@ -362,9 +363,10 @@ class MessageDocument:
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The document with other texts."""
         check_count(translated, self.segments)
-        strings, at = [], 0
-        for message in self._messages:
-            stop = at + len(message.segments)
-            strings.append(message.joined(translated[at:stop]))
-            at = stop
-        return self._document.write(strings)
+        texts = iter(translated)
+        return self._document.write(
+            [
+                message.joined(list(itertools.islice(texts, len(message.segments))))
+                for message in self._messages
+            ]
+        )

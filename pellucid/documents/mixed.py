@@ -26,6 +26,12 @@ class MixedText:
     entities: Entities
     """References that a program wrote as text."""
 
+    def text_of(self, piece: Piece) -> str | None:
+        """A text, or a mark that is one, as the file has it; None for an element."""
+        if isinstance(piece, str):
+            return self.entities.written(piece)
+        return self.texts.get(piece.number)
+
     def write(self, segment: Segment) -> None:
         """Write another segment into the element."""
         tail = self.element.tail
@@ -38,12 +44,7 @@ class MixedText:
             if isinstance(piece, Close):
                 holders.pop()
                 continue
-            text = (
-                self.entities.written(piece)
-                if isinstance(piece, str)
-                else self.texts.get(piece.number)
-            )
-            if text is not None:
+            if (text := self.text_of(piece)) is not None:
                 _add_text(holders[-1], text)
                 continue
             assert isinstance(piece, Open | Alone)

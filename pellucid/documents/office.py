@@ -15,7 +15,7 @@ import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pellucid.core.errors import DataError
-from pellucid.core.texts import counted
+from pellucid.core.texts import counted, words_in
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.office_language import OfficeLanguage
 from pellucid.documents.office_paragraphs import (
@@ -36,12 +36,9 @@ from pellucid.documents.segments import Languages, Segment
 from pellucid.text.scripts import any_letter
 
 _MAIN = "officeDocument"
-_TEXTS = frozenset(
-    (
-        *("header", "footer", "footnotes", "endnotes", "comments", "glossaryDocument"),
-        *("slide", "notesSlide", "slideLayout", "slideMaster"),
-        *("diagramData", "diagramDrawing", "chart", "chartEx", "chartUserShapes"),
-    )
+_TEXTS = words_in(
+    "header footer footnotes endnotes comments glossaryDocument slide notesSlide slideLayout"
+    " slideMaster diagramData diagramDrawing chart chartEx chartUserShapes"
 )
 """Relationships to parts with text; each is the end of an address, which differs among the two
 standards and Microsoft's additions."""
@@ -114,14 +111,9 @@ class OfficeDocument:
         self._computed: dict[str, None] = {}
         """Words that computed fields show, each once."""
         for name, root in self._roots.items():
-            if _has_text(parts[name]):
+            if parts[name] == _MAIN or parts[name] in _TEXTS:
                 self._read_part(root)
-        self._notes = _left_out(parts, self._roots) + _fields_left_out(self._computed)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Notes on the text that stays in the language of the original."""
-        return self._notes
+        self.notes = _left_out(parts, self._roots) + _fields_left_out(self._computed)
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
@@ -254,11 +246,6 @@ def _related_parts(archive: Archive, main: str, what: str) -> dict[str, str]:
                 if kind in _TEXTS:
                     waiting.append(name)
     return found
-
-
-def _has_text(kind: str) -> bool:
-    """Whether a part that this relationship leads to has text to translate."""
-    return kind == _MAIN or kind in _TEXTS
 
 
 def _relations(

@@ -7,6 +7,7 @@ not, translated paragraphs, their runs and the tables around them turn.
 
 from collections.abc import Iterable
 
+from pellucid.core.texts import words_in
 from pellucid.documents.containers import Element, local_name, new_element
 from pellucid.documents.document_language import names_source, script_group, turns_right_to_left
 from pellucid.documents.office_paragraphs import PARAGRAPHS
@@ -19,20 +20,15 @@ _ATTRIBUTES = {"western": "val", "asian": "eastAsia", "complex": "bidi"}
 # The properties that the schemas of Word have behind one that is added: Word refuses a file with
 # another order. ISO/IEC 29500-1, 17.3.1.26, 17.3.2.28 and 17.4.59.
 _BEHIND = {
-    "bidi": frozenset(
-        (
-            *("adjustRightInd", "snapToGrid", "spacing", "ind", "contextualSpacing"),
-            *("mirrorIndents", "suppressOverlap", "jc", "textDirection", "textAlignment"),
-            *("textboxTightWrap", "outlineLvl", "divId", "cnfStyle", "rPr", "sectPr", "pPrChange"),
-        )
+    "bidi": words_in(
+        "adjustRightInd snapToGrid spacing ind contextualSpacing mirrorIndents suppressOverlap"
+        " jc textDirection textAlignment textboxTightWrap outlineLvl divId cnfStyle rPr sectPr"
+        " pPrChange"
     ),
-    "rtl": frozenset(("cs", "em", "lang", "eastAsianLayout", "specVanish", "oMath", "rPrChange")),
-    "bidiVisual": frozenset(
-        (
-            *("tblStyleRowBandSize", "tblStyleColBandSize", "tblW", "jc", "tblCellSpacing"),
-            *("tblInd", "tblBorders", "shd", "tblLayout", "tblCellMar", "tblLook"),
-            *("tblCaption", "tblDescription", "tblPrChange"),
-        )
+    "rtl": words_in("cs em lang eastAsianLayout specVanish oMath rPrChange"),
+    "bidiVisual": words_in(
+        "tblStyleRowBandSize tblStyleColBandSize tblW jc tblCellSpacing tblInd tblBorders shd"
+        " tblLayout tblCellMar tblLook tblCaption tblDescription tblPrChange"
     ),
 }
 _COMPLEX = {"b": "bCs", "i": "iCs", "sz": "szCs"}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pellucid.documents.containers import Element, local_name
-from pellucid.documents.segments import Alone, Piece, Segment
+from pellucid.documents.segments import Alone, Piece, Segment, segment_of
 
 _ATTRIBUTES = {
     # read aloud: of a picture, a chart or a shape, and of a table
@@ -81,7 +81,7 @@ class IndexEntry:
             if number:
                 pieces.append(Alone(number - 1, breaks=True))
             pieces.append(re.sub(r"\\(.)", r"\1", level))
-        return Segment(tuple(piece for piece in pieces if piece != ""))
+        return segment_of(pieces)
 
     def write(self, segment: Segment) -> None:
         """Write other words, in the element in which they begin."""

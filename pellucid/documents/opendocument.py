@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import words_in
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
+from pellucid.documents.document_language import names_source, script_group, turns_right_to_left
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.office_strings import ShownString
-from pellucid.documents.opendocument_language import say_language
 from pellucid.documents.segments import Alone, Kind, Languages, Piece, Range, Segment
+from pellucid.text.languages import with_country
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
@@ -19,11 +21,8 @@ _FORM = "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}"
 _SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
 _PAIRS = frozenset(("span", "a", "meta", "ruby", "ruby-base", "text-input", "placeholder"))
 _BREAKS = frozenset(("line-break", "tab"))
-_UNREAD = frozenset(
-    (
-        *("ruby-text", "bibliography-mark", "note-ref", "hidden-text", "script", "number"),
-        *("s", "list-level-label"),
-    )
+_UNREAD = words_in(
+    "ruby-text bibliography-mark note-ref hidden-text script number s list-level-label"
 )
 """Elements whose text is no word of the sentence: readings, references, numbers of headings."""
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
@@ -51,6 +50,15 @@ _ATTRIBUTES = {
 """By element, the attributes that people read: of fields, links and entries of an index."""
 _LABEL = f"{_FORM}label"
 """The text of a button or of a box to check."""
+_FORMAT = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
+_NAMES = {
+    "western": (f"{_FORMAT}language", f"{_FORMAT}country"),
+    "asian": (f"{_STYLE}language-asian", f"{_STYLE}country-asian"),
+    "complex": (f"{_STYLE}language-complex", f"{_STYLE}country-complex"),
+}
+"""By group of scripts: the attributes that name a language and its country."""
+_WRITING = f"{_STYLE}writing-mode"
+_ALIGNMENT = f"{_FORMAT}text-align"
 
 
 class OpenDocument:
@@ -115,7 +123,7 @@ class OpenDocument:
                 changed.add(text.element.getroottree().getroot())
         if changed:
             changed |= {
-                root for root in self._roots.values() if say_language(root, self._languages)
+                root for root in self._roots.values() if _say_language(root, self._languages)
             }
         parts = {name: write_xml(root) for name, root in self._roots.items() if root in changed}
         return self._archive.written(parts)
@@ -207,3 +215,45 @@ def _stand_for_spaces(text: MixedText, last: Sequence[Piece]) -> bool:
         return False
     element = text.elements.get(last[1].number)
     return element is not None and local_name(element) == "s" and not last[0].endswith(" ")
+
+
+def _say_language(root: Element, languages: Languages) -> bool:
+    """Let a part of a file say the language and the direction of a translation. Return whether it
+    says something else than before.
+
+    Both are in styles, which all texts have that use them: names of the language of the source
+    become those of the language of the translation, and lines, columns and pages begin on the other
+    side if one of the two is written from right to left and the other is not.
+    """
+    changed = False
+    turns = turns_right_to_left(languages)
+    for element in root.iter():
+        if any(names_source(element.get(name), languages) for name, _ in _NAMES.values()):
+            language, country = _NAMES[script_group(languages.target)]
+            base, _, region = with_country(languages.target).partition("-")
+            element.set(language, base)
+            element.set(country, region or "none")
+            changed = True
+        if turns is not None and _turn(element, right_to_left=turns):
+            changed = True
+    return changed
+
+
+def _turn(element: Element, *, right_to_left: bool) -> bool:
+    """Let the lines of a style begin on the other side. Return whether they did not already."""
+    old, new = ("lr", "rl") if right_to_left else ("rl", "lr")
+    changed = False
+    mode = element.get(_WRITING, "")
+    if mode in (old, f"{old}-tb"):
+        element.set(_WRITING, f"{new}-tb")
+        changed = True
+    elif not mode and right_to_left and local_name(element) == "page-layout-properties":
+        # paragraphs and tables follow the page unless their own styles say otherwise
+        element.set(_WRITING, "rl-tb")
+        changed = True
+
+    sides = ("left", "right") if right_to_left else ("right", "left")
+    if element.get(_ALIGNMENT) == sides[0]:
+        element.set(_ALIGNMENT, sides[1])
+        changed = True
+    return changed

@@ -24,8 +24,7 @@ def is_foreign(
         return True  # a pronunciation in the International Phonetic Alphabet
     if tag not in _PHRASES or not (languages.source and languages.target):
         return False
-    codes = [value for name, value in attributes if name in _LANGUAGE and value]
-    return bool(codes) and not any(names_source(code, languages) for code in codes)
+    return any(written) and not any(names_source(code, languages) for code in written)
 
 
 def own_attributes(tag: str, source: str, languages: Languages) -> dict[Attribute, str]:
@@ -38,10 +37,13 @@ def own_attributes(tag: str, source: str, languages: Languages) -> dict[Attribut
     """
     found = attributes_of(source)
     target = languages.target
+    is_older_form = tag == "meta" and any(
+        each.name == "http-equiv" and each.value.lower() == "content-language" for each in found
+    )
     changed = {
         each: target
         for each in found
-        if (each.name in _LANGUAGE or (each.name == "content" and _says_language(tag, found)))
+        if (each.name in _LANGUAGE or (each.name == "content" and is_older_form))
         and each.value
         and (tag == "html" or names_source(each.value, languages))
         and not names_language(each.value, target)
@@ -56,14 +58,6 @@ def own_attributes(tag: str, source: str, languages: Languages) -> dict[Attribut
         place = len("<html")
         changed[Attribute("dir", "", place, place, is_quoted=True)] = ' dir="rtl"'
     return changed
-
-
-def _says_language(tag: str, attributes: Sequence[Attribute]) -> bool:
-    """Whether a ``meta`` is the older form of the language of a page."""
-    return tag == "meta" and any(
-        each.name == "http-equiv" and each.value.lower() == "content-language"
-        for each in attributes
-    )
 
 
 def names_language(written: str, language: str) -> bool:

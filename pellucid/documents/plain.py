@@ -1,6 +1,5 @@
 """Plain text, and strings of programs that may hold tags."""
 
-import bisect
 import dataclasses
 import html
 import re
@@ -13,7 +12,16 @@ from pellucid.documents.containers import check_size
 from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.html_roles import READ_AS_WORDS, element_says
 from pellucid.documents.html_rules import BLOCKS
-from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
+from pellucid.documents.segments import (
+    Alone,
+    Close,
+    Kind,
+    Open,
+    Piece,
+    Segment,
+    overlapping,
+    segment_of,
+)
 from pellucid.documents.wrapped import Paragraph, wrapped_paragraphs
 from pellucid.text.corpus.dialects import BYTE_ORDER_MARKS, byte_order_mark
 
@@ -195,8 +203,9 @@ class TaggedText:
         read = "" if has_entities is False else "".join(p for p in pieces if isinstance(p, str))
         # A text that is HTML in any case writes its signs so, also if it had none.
         self._entities = Entities(f"{read}&amp;" if has_entities else read)
-        pieces = tuple(self._entities.read(p) if isinstance(p, str) else p for p in pieces)
-        self.segment = Segment(tuple(piece for piece in pieces if piece != ""))
+        self.segment = segment_of(
+            self._entities.read(p) if isinstance(p, str) else p for p in pieces
+        )
 
     def text_with(self, translated: Segment) -> str:
         """The string with another segment; tags are written as they were."""
@@ -223,7 +232,9 @@ class TaggedText:
                 opened.append(number)
             elif tag.kind == "end":
                 for depth in range(1, len(opened) + 1):
-                    if _is_ended_by(tags[opened[-depth]].name, tag.name):
+                    name = tags[opened[-depth]].name
+                    # In WebVTT ``<c.yellow>`` ends at ``</c>``.
+                    if name == tag.name or name.startswith(f"{tag.name}."):
                         partner[opened[-depth]] = number
                         del opened[-depth:]
                         break
@@ -249,16 +260,15 @@ class TaggedText:
             yield text[at:]
 
 
-def _is_ended_by(name: str, end: str) -> bool:
-    """Whether a start tag ends at an end tag: in WebVTT ``<c.yellow>`` ends at ``</c>``."""
-    return name == end or name.startswith(f"{end}.")
-
-
 def _tags_with(text: str, kept: re.Pattern[str]) -> list[Tag]:
     """The tags of a text, with what stays as they do; each says whether a sentence ends at it."""
     marks = [_tag_that_stays(each) for each in kept.finditer(text)]
     tags = _without_overlaps(sorted([*_tags_of(text), *marks], key=lambda tag: tag.start))
-    return _with_breaks(text, tags)
+    closed = {tag.name for tag in tags if tag.kind == "end"}
+    return [
+        dataclasses.replace(tag, breaks=ends_sentence(tag.name, text[tag.start : tag.stop], closed))
+        for tag in tags
+    ]
 
 
 def _tag_that_stays(found: re.Match[str]) -> Tag:
@@ -316,17 +326,6 @@ def ends_sentence(name: str, source: str, closed: Collection[str]) -> bool:
     return name in BLOCKS and (name in closed or _ATTRIBUTE.search(source) is not None)
 
 
-def _with_breaks(text: str, tags: Sequence[Tag]) -> list[Tag]:
-    """The tags of a text, each of which says whether a sentence ends at it."""
-    closed = {tag.name for tag in tags if tag.kind == "end"}
-    return [
-        dataclasses.replace(tag, breaks=True)
-        if ends_sentence(tag.name, text[tag.start : tag.stop], closed)
-        else tag
-        for tag in tags
-    ]
-
-
 def without_outer_breaks(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces, of which none ends a sentence before the first word or behind the last one."""
     words = [
@@ -368,7 +367,9 @@ def _tags_of(text: str) -> list[Tag]:
     tags = [
         tag
         for tag in reader.found
-        if (tag.name in closed or not _is_of_ruby(text, tag)) and not _is_within(tag.start, targets)
+        # a placeholder such as ``%<count>d`` is never closed
+        if (tag.name in closed or not (tag.start and _RUBY.match(text, tag.start - 1)))
+        and not overlapping(targets, tag.start, tag.start)
     ]
     if others := [_tag_of(found) for found in _OF_FRAMEWORKS.finditer(text)]:
         tags = _without_overlaps(sorted([*others, *tags], key=lambda tag: tag.start))
@@ -399,12 +400,6 @@ def _tags_of(text: str) -> list[Tag]:
     return whole
 
 
-def _is_within(place: int, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a place is inside one of the spans, which are in order and apart."""
-    before = bisect.bisect_left(spans, (place,))
-    return before > 0 and place < spans[before - 1][1]
-
-
 def _tag_of(found: re.Match[str]) -> Tag:
     """The tag of a framework."""
     is_end = found["slash"] or (found["side"] or found["SIDE"] or "").lower() == "close"
@@ -427,11 +422,6 @@ _OF_ANGULAR = re.compile(
     re.IGNORECASE,
 )
 """Names of Angular for elements that begin a line: ``START_PARAGRAPH``, ``startTagDiv``."""
-
-
-def _is_of_ruby(text: str, tag: Tag) -> bool:
-    """Whether a tag is part of a placeholder such as ``%<count>d``, as it is never closed."""
-    return tag.start > 0 and _RUBY.match(text, tag.start - 1) is not None
 
 
 _DEEPEST = 60

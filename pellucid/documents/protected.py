@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pellucid.documents.ordinary_signs import are_around_prose, are_quoted, is_amount, without_words
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment, Span, joined
+from pellucid.documents.segments import (
+    Alone,
+    Close,
+    Open,
+    Piece,
+    Segment,
+    Span,
+    joined,
+    segment_of,
+)
 from pellucid.text.scripts import SPACELESS, is_of_word, is_wide
 
 
@@ -502,7 +511,7 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
         pieces.append(piece[at:])
         begins_line = begins_line and not piece.strip()
 
-    return Segment(tuple(piece for piece in pieces if piece != "")), kept
+    return segment_of(pieces), kept
 
 
 _COLON_NAME = re.compile(r":\w+")

@@ -5,6 +5,7 @@ writes translated segments back into the document that it read. A mark is only a
 knows which element, run or tag it stands for, the translation knows only where it stands.
 """
 
+import bisect
 import dataclasses
 import itertools
 import re
@@ -18,6 +19,14 @@ Kind = Literal["format", "span", "label", "badge", "script", "reference"]
 knows; a thing that has a text of its own, such as a link or a button; a badge, which stands beside
 a text and is no part of it; a text that is raised or lowered; or a reference to a note or to a page
 of the printed book, which is never translated."""
+
+
+def overlapping(spans: Sequence[Span], start: int, end: int) -> Sequence[Span]:
+    """The spans that overlap with characters of a text, or hold a place within them if ``start`` is
+    ``end``; the spans are in order and do not overlap with each other.
+    """
+    first = bisect.bisect_right(spans, start, key=lambda span: span[1])
+    return spans[first : bisect.bisect_left(spans, end, key=lambda span: span[0])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +113,11 @@ class Languages:
 
 
 NOT_KNOWN = Languages()
+
+
+def segment_of(pieces: Iterable[Piece]) -> Segment:
+    """A segment of pieces, without texts that are empty."""
+    return Segment(tuple(piece for piece in pieces if piece != ""))
 
 
 def in_one_line(segment: Segment) -> Segment:

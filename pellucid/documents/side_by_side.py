@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pellucid.documents.items import LONGEST_WORD, Item, Pair, is_read, text_in, text_of
 from pellucid.documents.protected import literals_in
-from pellucid.documents.segments import Alone
+from pellucid.documents.segments import Alone, overlapping
 from pellucid.text.scripts import is_of_word
 
 _BARS = "|¦│·•‧∙●○◦▪■»›▸▶→"
@@ -87,7 +87,7 @@ def between_bars(items: Sequence[Item]) -> "list[list[Item] | str] | None":
     groups: list[list[Item] | str] = []
     group: list[Item] = []
     for item in items:
-        bars = _all_bars_in(item) if isinstance(item, str) else []
+        bars = _bars_in(item) if isinstance(item, str) else []
         at = 0
         for bar in bars:
             assert isinstance(item, str)
@@ -101,7 +101,11 @@ def between_bars(items: Sequence[Item]) -> "list[list[Item] | str] | None":
 def neighbors(items: Sequence[Item]) -> list[Item] | None:
     """The texts side by side in what is no sentence, and what is between them."""
     pairs = sum(isinstance(item, Pair) and is_read(item) for item in items)
-    bars = {n: _bars_in(item) for n, item in enumerate(items) if isinstance(item, str)}
+    bars = {
+        n: _bars_in(item) if is_read(item) else []
+        for n, item in enumerate(items)
+        if isinstance(item, str)
+    }
     is_barred = any(SPACED_BAR.search(bar[0]) for found in bars.values() for bar in found)
     if pairs < 2 and not is_barred and not (pairs and any(bars.values())):
         return None
@@ -159,20 +163,11 @@ def bracketed(text: str) -> tuple[str, str, str] | None:
 
 
 def _bars_in(text: str) -> list[re.Match[str]]:
-    """The bars in a text with letters."""
-    return _all_bars_in(text) if is_read(text) else []
-
-
-def _all_bars_in(text: str) -> list[re.Match[str]]:
     """The bars in a text, except those of placeholders: ``{{ x | date }}``."""
     if not _BAR.search(text):
         return []
     kept = literals_in(text)
-    return [
-        bar
-        for bar in _DIVIDES.finditer(text)
-        if not any(start < bar.end() and bar.start() < end for start, end in kept)
-    ]
+    return [bar for bar in _DIVIDES.finditer(text) if not overlapping(kept, *bar.span())]
 
 
 def _is_divided(left: Item, between: str, right: Item) -> bool:

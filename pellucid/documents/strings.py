@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from pellucid.core.errors import ConfigError, DataError, MissingExtraError
@@ -34,22 +34,37 @@ def note_of_left(values: Sequence[str], *, has_keys: bool = False) -> list[str]:
     return [f"{note}: --columns names others" if has_keys else note]
 
 
-class Strings:
-    """A text in which some strings are replaced."""
+Source = Callable[[str, str, int], str]
+"""The source of a string in its file, by the source and the place of the one before and the text
+that it says now."""
 
-    def __init__(self, text: str, encoding: str, *, has_keys: bool = True) -> None:
+
+class Strings:
+    """A file in which some strings are replaced."""
+
+    def __init__(self, text: str, encoding: str, source: Source, *, has_keys: bool = True) -> None:
         """``has_keys`` says that keys can be named, whose strings are translated in any case."""
-        self._text, self._encoding, self._has_keys = text, encoding, has_keys
+        self._text, self._encoding, self._source = text, encoding, source
+        self._has_keys = has_keys
         self._places: list[tuple[int, int, TaggedText]] = []
         self.segments: list[Segment] = []
+        self.remarks: list[str] = []
+        """Notes of the format."""
         self._left: list[str] = []
         self._fixed: list[tuple[int, int, str]] = []
         """Stretches of the text that get another source, whatever is translated."""
 
     @property
     def notes(self) -> list[str]:
-        """A sentence about the values that were left as they are."""
-        return note_of_left(self._left, has_keys=self._has_keys)
+        """The notes of the format, and one on the values that were left as they are."""
+        return [*self.remarks, *note_of_left(self._left, has_keys=self._has_keys)]
+
+    def add_named(self, start: int, end: int, value: str, key: str, keys: Sequence[str]) -> None:
+        """Add a string below a key if this is among ``keys``, or if no key is named."""
+        if key in keys:
+            self.add(start, end, value)
+        elif not keys:
+            self.add_value(start, end, value, key)
 
     def add_value(self, start: int, end: int, value: str, key: str = "") -> None:
         """Add a string of a file whose keys to translate were not named.
@@ -77,10 +92,10 @@ class Strings:
         """Write another source for a stretch that is no string to translate."""
         self._fixed.append((start, end, source))
 
-    def written(self, translated: Sequence[Segment], write: Any) -> bytes:
-        """The text with other strings; ``write`` gives the source of one."""
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with other strings."""
         edits = [
-            (start, end, write(self._text[start:end], tagged.text_with(after), start))
+            (start, end, self._source(self._text[start:end], tagged.text_with(after), start))
             for (start, end, tagged), before, after in zip(
                 self._places, self.segments, translated, strict=True
             )
@@ -136,72 +151,59 @@ def _renamed(key: str, language: str) -> str:
     return f"its outermost key, {key}, is {language} now, the language of the translation"
 
 
-class JsonDocument:
-    """A JSON file: the strings that are values, or those of the keys that are named."""
+def read_json(
+    data: bytes,
+    what: str,
+    keys: Sequence[str],
+    *,
+    only_known: bool = True,
+    languages: Languages = NOT_KNOWN,
+) -> Strings:
+    """A JSON file: the strings that are values, or those of the keys that are named.
 
-    def __init__(
-        self,
-        data: bytes,
-        what: str,
-        keys: Sequence[str],
-        *,
-        only_known: bool = True,
-        languages: Languages = NOT_KNOWN,
-    ) -> None:
-        """``languages``: those of the translation, which the file then says is its own.
+    ``languages``: those of the translation, which the file then says is its own. Raises DataError
+    for what is not JSON; if ``only_known``, ConfigError for a key that it does not have.
+    """
+    text, encoding = decode(data, what)
+    try:
+        root = parse_json(text, _MOST_VALUES)
+    except ValueError as error:
+        raise DataError(f"{what} is not JSON: {error}") from None
 
-        Raises DataError for what is not JSON; if ``only_known``, ConfigError for a key that it
-        does not have.
-        """
-        text, encoding = decode(data, what)
-        try:
-            root = parse_json(text, _MOST_VALUES)
-        except ValueError as error:
-            raise DataError(f"{what} is not JSON: {error}") from None
+    file = Strings(text, encoding, _json_source)
+    strings = []
+    locale = _key_of_locale(root)
+    others = _other_languages(root, languages) if isinstance(root, dict) and not keys else []
+    outermost = None
+    for start, end, value, key, depth in _json_strings(text):
+        if depth == 1 and key is None:
+            outermost = value
+        if outermost in others:
+            continue
+        if depth == 1 and key is None and root.keys() == {value} and locale == value:
+            if _is_renamed(value, languages):
+                file.replace(start, end, json.dumps(languages.target))
+                file.remarks.append(_renamed(value, languages.target))
+        elif depth == 1 and key is not None and key == locale:
+            if languages.target and base_code(value) != base_code(languages.target):
+                file.replace(start, end, json.dumps(languages.target))
+        elif key is not None:
+            strings.append((start, end, value, key))
+    if only_known:
+        _check_keys(keys, {key for *_, key in strings}, what)
 
-        self._strings = Strings(text, encoding)
-        notes: list[str] = []
-        strings = []
-        locale = _key_of_locale(root)
-        others = _other_languages(root, languages) if isinstance(root, dict) and not keys else []
-        outermost = None
-        for start, end, value, key, depth in _json_strings(text):
-            if depth == 1 and key is None:
-                outermost = value
-            if outermost in others:
-                continue
-            if depth == 1 and key is None and root.keys() == {value} and locale == value:
-                if _is_renamed(value, languages):
-                    self._strings.replace(start, end, json.dumps(languages.target))
-                    notes.append(_renamed(value, languages.target))
-            elif depth == 1 and key is not None and key == locale:
-                if languages.target and base_code(value) != base_code(languages.target):
-                    self._strings.replace(start, end, json.dumps(languages.target))
-            elif key is not None:
-                strings.append((start, end, value, key))
-        if only_known:
-            _check_keys(keys, {key for *_, key in strings}, what)
+    for start, end, value, key in strings:
+        # What is below "@title" of ARB tells translators about it, and "@type" of JSON-LD is a
+        # name: neither is shown.
+        if key in keys or not key.startswith("@"):
+            file.add_named(start, end, value, key, keys)
+    file.remarks += _left_languages(others, languages)
+    return file
 
-        for start, end, value, key in strings:
-            # What is below "@title" of ARB tells translators about it, and "@type" of JSON-LD is a
-            # name: neither is shown.
-            if key in keys:
-                self._strings.add(start, end, value)
-            elif not keys and not key.startswith("@"):
-                self._strings.add_value(start, end, value, key)
 
-        notes += _left_languages(others, languages)
-        self.segments, self.notes = self._strings.segments, [*notes, *self._strings.notes]
-
-    def write(self, translated: Sequence[Segment]) -> bytes:
-        """The file with other strings."""
-
-        def source(raw: str, value: str, _: int) -> str:
-            """The source of a string of JSON."""
-            # Escaped as it was: a file in ASCII stays so.
-            return json.dumps(value, ensure_ascii=raw.isascii() and "\\u" in raw)
-
-        return self._strings.written(translated, source)
+def _json_source(raw: str, value: str, _: int) -> str:
+    """The source of a string of JSON, escaped as it was: a file in ASCII stays so."""
+    return json.dumps(value, ensure_ascii=raw.isascii() and "\\u" in raw)
 
 
 def _key_of_locale(root: object) -> str | None:
@@ -250,95 +252,81 @@ def _json_strings(text: str) -> Iterator[tuple[int, int, str, str | None, int]]:
         at += 1
 
 
-class YamlDocument:
-    """A YAML file: the strings that are values, or those of the keys that are named."""
+def read_yaml(
+    data: bytes,
+    what: str,
+    keys: Sequence[str],
+    *,
+    only_known: bool = True,
+    languages: Languages = NOT_KNOWN,
+) -> Strings:
+    """A YAML file: the strings that are values, or those of the keys that are named.
 
-    def __init__(
-        self,
-        data: bytes,
-        what: str,
-        keys: Sequence[str],
-        *,
-        only_known: bool = True,
-        languages: Languages = NOT_KNOWN,
-    ) -> None:
-        """``languages``: those of the translation, which the file then says is its own.
-
-        Raises DataError for what is not YAML; if ``only_known``, ConfigError for a key that it
-        does not have.
-        """
-        try:
-            import yaml
-        except ModuleNotFoundError:
-            raise MissingExtraError("PyYAML", "documents", "a YAML file") from None
-        text, encoding = decode(data, what)
-        try:
-            # Nodes and not objects: no tag makes anything, and an alias is the node it names. The
-            # parser in C gives the same ones, in an eighth of the time.
-            # It refuses the escapes of half a character, which programs write nevertheless.
-            has_halves = _HALF.search(text) is not None
-            loader = (
-                yaml.SafeLoader if has_halves else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-            )
-            _check_depth(yaml.parse(text, loader), what)
-            roots = list(yaml.compose_all(text, loader))
-            others = [] if keys else _without_other_languages(roots, languages)
-            found = [
-                (
-                    _scalar_start(text, node),
-                    node.end_mark.index,
-                    node.value,
-                    node.style or "",
-                    key,
-                )
+    ``languages``: those of the translation, which the file then says is its own. Raises DataError
+    for what is not YAML; if ``only_known``, ConfigError for a key that it does not have.
+    """
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise MissingExtraError("PyYAML", "documents", "a YAML file") from None
+    text, encoding = decode(data, what)
+    try:
+        # Nodes and not objects: no tag makes anything, and an alias is the node it names. The
+        # parser in C gives the same ones, in an eighth of the time.
+        # It refuses the escapes of half a character, which programs write nevertheless.
+        has_halves = _HALF.search(text) is not None
+        loader = yaml.SafeLoader if has_halves else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        _check_depth(yaml.parse(text, loader), what)
+        roots = list(yaml.compose_all(text, loader))
+        others = [] if keys else _without_other_languages(roots, languages)
+        found = sorted(
+            (
+                (_scalar_start(text, node), node, key)
                 for root in roots
                 for node, key in _yaml_strings(root)
-            ]
-        except (yaml.YAMLError, ValueError) as error:
-            raise DataError(f"{what} is not YAML: {_yaml_problem(error)}") from None
+            ),
+            key=lambda each: each[0],
+        )
+    except (yaml.YAMLError, ValueError) as error:
+        raise DataError(f"{what} is not YAML: {_yaml_problem(error)}") from None
 
-        if only_known:
-            _check_keys(keys, {key for *_, key in found}, what)
-        self._strings = Strings(text, encoding)
-        notes = _left_languages(others, languages) or [*self._rename(roots, languages)]
-        self._styles: dict[int, str] = {}
-        for start, end, value, style, key in sorted(found, key=lambda each: each[0]):
-            self._styles[start] = style
-            if key in keys:
-                self._strings.add(start, end, value)
-            elif not keys:
-                self._strings.add_value(start, end, value, key)
-        self.segments, self.notes = self._strings.segments, [*notes, *self._strings.notes]
+    if only_known:
+        _check_keys(keys, {key for *_, key in found}, what)
+    styles = {start: node.style or "" for start, node, _ in found}
 
-    def _rename(self, roots: Sequence[Any], languages: Languages) -> Iterator[str]:
-        """Name the language of the translation where one key, the language, holds all others, as in
-        files of Rails; a note on each.
-        """
-        for root in roots:
-            if root is None or root.id != "mapping" or len(root.value) != 1:
-                continue
-            [(key, value)] = root.value
-            if key.id == "scalar" and value.id == "mapping" and _is_renamed(key.value, languages):
-                name = languages.target
-                source = name if _is_plain(name) and not key.style else json.dumps(name)
-                self._strings.replace(key.start_mark.index, key.end_mark.index, source)
-                yield _renamed(key.value, name)
+    def source(raw: str, value: str, start: int) -> str:
+        """The source of a string of YAML, in the style that it had."""
+        match styles[start]:
+            case "|" | ">" as style:
+                return _block(raw, value, style)
+            case "'":
+                return "'" + value.replace("'", "''").replace("\n", "\n\n") + "'"
+            case _ as style:
+                is_plain = not style and _is_plain(value)
+                return value if is_plain else json.dumps(value, ensure_ascii=False)
 
-    def write(self, translated: Sequence[Segment]) -> bytes:
-        """The file with other strings."""
+    file = Strings(text, encoding, source)
+    file.remarks += _left_languages(others, languages) or _rename(file, roots, languages)
+    for start, node, key in found:
+        file.add_named(start, node.end_mark.index, node.value, key, keys)
+    return file
 
-        def source(raw: str, value: str, start: int) -> str:
-            """The source of a string of YAML, in the style that it had."""
-            match self._styles[start]:
-                case "|" | ">" as style:
-                    return _block(raw, value, style)
-                case "'":
-                    return "'" + value.replace("'", "''").replace("\n", "\n\n") + "'"
-                case _ as style:
-                    is_plain = not style and _is_plain(value)
-                    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
-        return self._strings.written(translated, source)
+def _rename(file: Strings, roots: Sequence[Any], languages: Languages) -> list[str]:
+    """Name the language of the translation where one key, the language, holds all others, as in
+    files of Rails; a note on each.
+    """
+    notes = []
+    for root in roots:
+        if root is None or root.id != "mapping" or len(root.value) != 1:
+            continue
+        [(key, value)] = root.value
+        if key.id == "scalar" and value.id == "mapping" and _is_renamed(key.value, languages):
+            name = languages.target
+            source = name if _is_plain(name) and not key.style else json.dumps(name)
+            file.replace(key.start_mark.index, key.end_mark.index, source)
+            notes.append(_renamed(key.value, name))
+    return notes
 
 
 def _check_depth(events: Iterable[Any], what: str) -> None:

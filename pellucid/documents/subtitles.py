@@ -257,19 +257,22 @@ class SubtitleDocument:
         # font: the lines of each stay apart. So do empty lines, which raise a text, and lines that
         # are sentences.
         groups: list[list[str]] = []
+        before = ""
         for line in lines:
+            words = _shown(line)
             if (
                 not groups
                 or _begins_speech(line)
-                or _ends_song(groups[-1][-1])
-                or _is_sound(line)
-                or _is_sound(groups[-1][-1])
-                or not (_shown(line) and _shown(groups[-1][-1]))
-                or _begins_sentence(_shown(line), _shown(groups[-1][-1]), self._language)
+                or before.endswith(_NOTES)
+                or _SOUND_ALONE.fullmatch(words)
+                or _SOUND_ALONE.fullmatch(before)
+                or not (words and before)
+                or _begins_sentence(words, before, self._language)
                 or (self._kind == "ass" and _OTHER_STYLE.match(line))
             ):
                 groups.append([])
             groups[-1].append(line)
+            before = words
 
         source = "\n".join(" ".join(map(_words_of, group)) for group in groups)
         source = _ASIDES.sub(_with_signs, source)
@@ -287,6 +290,7 @@ class SubtitleDocument:
         self.segments.append(text.segment)
 
 
+_SOUND_ALONE = re.compile(r"\[[^\[\]]+\]|\([^()]+\)")
 _STOPPED = re.compile(r"[.!?…。！？]\W*$")
 
 
@@ -319,15 +323,6 @@ def _begins_sentence(line: str, before: str, language: str) -> bool:
         return False
     sentences = split_sentences(f"{before} {line}", language)
     return any(each.start == len(before) + 1 for each in sentences)
-
-
-def _ends_song(line: str) -> bool:
-    return _shown(line).endswith(_NOTES)
-
-
-def _is_sound(line: str) -> bool:
-    """Whether a line is a sound and nothing else."""
-    return re.fullmatch(r"\[[^\[\]]+\]|\([^()]+\)", _shown(line)) is not None
 
 
 def _shown(line: str) -> str:

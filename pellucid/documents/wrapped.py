@@ -9,14 +9,14 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from pellucid.core.texts import words_in
+
 _HEAD = re.compile(r"((?:[ \t]*>)*[ \t]*)((?:[-–*+•]|\d{1,3}[.)])[ \t]+)?")
 """The marks of quotes, the indent, and the mark of an item of a list."""
 _WIDTHS = range(55, 101)
 """Columns at which programs wrap; lines that are all shorter may be a poem."""
 _COLUMNS = re.compile(r"\S(?:\t|[ ]{3,})\S")
-_CONJUNCTIONS = frozenset(
-    ("und", "oder", "bzw.", "bis", "sowie", "en", "of", "och", "eller", "og", "and", "or", "to")
-)
+_CONJUNCTIONS = words_in("und oder bzw. bis sowie en of och eller og and or to")
 """Words behind a hyphen that stands for a part of a later word: "Vor- und Nachteile"."""
 _FULL_LINES = 1 / 8
 """The least share of a block's lines, but its last one, that the next word had no place in. Of
@@ -90,7 +90,12 @@ def _paragraphs(
     if any(map(_COLUMNS.search, texts)):
         return
 
-    full = [*_full_lines(texts, width - margin), False]
+    # whether the first word of the next line had no place in a line
+    full = [
+        margin + len(text) + 1 + len(following.split(" ", 1)[0]) > width
+        for text, following in itertools.pairwise(texts)
+    ]
+    full.append(False)
     if sum(full) < _FULL_LINES * (len(full) - 1):
         return
 
@@ -100,23 +105,15 @@ def _paragraphs(
         if is_full:
             continue
         own = texts[start : number + 1]
-        if any(map(_goes_on, own, own[1:])):
+        if any(
+            line[-1:] not in _ENDS_SENTENCE and following[:1].islower()
+            for line, following in itertools.pairwise(own)
+        ):
             line = lines[first + start]
             joint = line[margin + len(own[0]) :] + lines[first + start + 1][:margin]
             end = first + number + 1
             yield first + start, Paragraph(end, margin, _joined(own), joint, width - margin)
         start = number + 1
-
-
-def _full_lines(texts: Sequence[str], width: int) -> Iterator[bool]:
-    """For each line but the last, whether the first word of the next one had no place in it."""
-    for text, following in itertools.pairwise(texts):
-        yield len(text) + 1 + len(following.split(" ", 1)[0]) > width
-
-
-def _goes_on(text: str, following: str) -> bool:
-    """Whether a sentence goes on in the next line."""
-    return text[-1:] not in _ENDS_SENTENCE and following[:1].islower()
 
 
 def _joined(texts: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import re
 import xml.parsers.expat
 
 from pellucid.core.errors import DataError
+from pellucid.core.texts import codec_of
 from pellucid.documents.attributes import attributes_of
 from pellucid.documents.containers import Element, local_name, parse_xml, write_xml
 
@@ -40,7 +41,7 @@ class PlacedXml:
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for what is not XML, or has entities of its own."""
         self.root = parse_xml(data, what)
-        self._codec = _codec_of(self.root.getroottree().docinfo.encoding or "utf-8")
+        self._codec = codec_of(self.root.getroottree().docinfo.encoding or "utf-8")
         if self._codec not in _ENCODINGS or data.startswith(_OTHER_MARKS):
             data, self._codec = write_xml(self.root), "utf-8"
         self.data = data
@@ -59,14 +60,6 @@ class PlacedXml:
     def encoded(self, text: str) -> bytes:
         """Text as it stands in the file."""
         return text.encode(self._codec, "xmlcharrefreplace")
-
-
-def _codec_of(encoding: str) -> str:
-    """The name that Python has for an encoding; empty for one that it does not know."""
-    try:
-        return codecs.lookup(encoding).name
-    except LookupError:
-        return ""
 
 
 def _element_places(data: bytes, encoding: str) -> list[ElementPlace]:

@@ -256,7 +256,7 @@ class DataConfig(Config):
                 problems.append(f"{prefix}target must be left out, {tables[0]} holds both sides")
             elif wrong := self._tables(targets):
                 problems.append(f"{prefix}target must be plain files, {wrong[0]} holds both sides")
-            elif not targets and (foreign := self._foreign(sources)):
+            elif not targets and self.format == "auto" and (foreign := [*filter(way_out, sources)]):
                 # It would be read as plain text, and a missing target reported as the problem.
                 problems.append(
                     f"{prefix}source must be text or a table, got {foreign[0]}:"
@@ -321,10 +321,6 @@ class DataConfig(Config):
         if self.weights or self.temperature is not None:
             problems.append("both_directions excludes weights and temperature")
         return problems
-
-    def _foreign(self, names: tuple[str, ...]) -> list[str]:
-        """The files that are no text by their suffix, unless a format is given."""
-        return [name for name in names if self.format == "auto" and way_out(name)]
 
     def _tables(self, names: tuple[str, ...]) -> list[str]:
         """The files that hold source and target side by side."""

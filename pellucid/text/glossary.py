@@ -29,7 +29,7 @@ from pellucid.core.errors import MOST_PROBLEMS, DataError, InputMissingError, li
 from pellucid.core.files import read_plain
 from pellucid.core.limits import shown
 from pellucid.core.near_names import did_you_mean
-from pellucid.core.texts import TO_UTF_8
+from pellucid.core.texts import TO_UTF_8, words_in
 from pellucid.text.look_alikes import DOUBLE, SINGLE
 from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.scripts import SPACELESS, combining_marks
@@ -109,15 +109,11 @@ class _Pattern:
             return False
 
         pairs = zip(self.words, (each.text for each in tokens[first:end]), strict=True)
+        matches = _begins if self.term.exact else _is_read_as
         return all(
-            self._matches(wanted, own, whole=at < last or not self.is_stem)
+            matches(own, wanted, whole=at < last or not self.is_stem)
             for at, (wanted, own) in enumerate(pairs)
         )
-
-    def _matches(self, wanted: str, own: str, *, whole: bool) -> bool:
-        if self.term.exact:
-            return _begins(own, wanted, whole=whole)
-        return _is_read_as(own, wanted, whole=whole)
 
 
 class Glossary:
@@ -460,22 +456,17 @@ def _token_pattern() -> re.Pattern[str]:
     )
 
 
-def _begins(text: str, start: str, *, whole: bool) -> bool:
-    return text == start if whole else text.startswith(start)
+def _begins(own: str, wanted: str, *, whole: bool) -> bool:
+    return own == wanted if whole else own.startswith(wanted)
 
 
-_OTHER_WITH_SS = frozenset(
-    (
-        *("masse", "massen", "busse", "bussen", "flosse", "flossen", "russe", "russen"),
-        *("trosse", "trossen", "müssen"),
-    )
+_OTHER_WITH_SS = words_in(
+    "masse massen busse bussen flosse flossen russe russen trosse trossen müssen"
 )
 """Words of German, in lower case, that are others with ß: Masse and Maße, Busse and Buße. In all
 others ß and ss are spellings of Germany and Switzerland (Straße, Strasse) or of before and after
 1996 (Ausschuß, Ausschuss)."""
-_OTHER_STEMS_WITH_SS = frozenset(
-    ("mass", "buss", "floss", "russ", "tross", "pass", "bass", "fass", "nass", "ross", "hass")
-)
+_OTHER_STEMS_WITH_SS = words_in("mass buss floss russ tross pass bass fass nass ross hass")
 """Stems with which other words begin if their ß is ss: Maß and Massage, Paß and Passagier."""
 
 

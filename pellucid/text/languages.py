@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pellucid.core.texts import words_in
 from pellucid.text.corpus.addresses import plain_stem
 
 UNKNOWN = "und"
@@ -102,22 +103,17 @@ _SENTENCES = {
     "zh": "一只狗在沙滩上奔跑。",
 }
 """A sentence for examples."""
-TWO_LETTERS = frozenset(
-    re.findall(
-        r"\w\w",
-        "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs "
-        "cu cv cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv "
-        "ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl "
-        "km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt "
-        "my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru "
-        "rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn "
-        "to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu",
-    )
+TWO_LETTERS = words_in(
+    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs "
+    "cu cv cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv "
+    "ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl "
+    "km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt "
+    "my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru "
+    "rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn "
+    "to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
 """The language codes of ISO 639-1."""
-NOT_SURELY_LANGUAGES = frozenset(
-    ("as", "id", "io", "is", "it", "na", "no", "nr", "or", "sn", "to", "ts")
-)
+NOT_SURELY_LANGUAGES = words_in("as id io is it na no nr or sn to ts")
 """Codes that as often are something else in the name of a column or a file, such as ``corpus.no``
 and the number of a row."""
 _THREE_LETTERS = dict(
@@ -138,17 +134,12 @@ _OF_THREE_LETTERS = {
     "cmn": "zh",
     **{three: two for two, three in _THREE_LETTERS.items() if len(two) == 2},
 }
-_RIGHT_TO_LEFT = frozenset(
-    re.findall(
-        r"\w+",
-        "ar dv fa he iw ji ks ps sd ug ur yi aeb ajp acm acq apc arb arc arq ars ary arz azb bal "
-        "bqi ckb div fas glk heb lrc mzn nqo pbt pes pnb prs pus skr snd syr uig urd ydd yid",
-    )
+_RIGHT_TO_LEFT = words_in(
+    "ar dv fa he iw ji ks ps sd ug ur yi aeb ajp acm acq apc arb arc arq ars ary arz azb bal "
+    "bqi ckb div fas glk heb lrc mzn nqo pbt pes pnb prs pus skr snd syr uig urd ydd yid"
 )
 """Languages that are written from right to left, unless their code names another script."""
-_RIGHT_TO_LEFT_SCRIPTS = frozenset(
-    ("adlm", "arab", "hebr", "mand", "mend", "nkoo", "rohg", "samr", "syrc", "thaa")
-)
+_RIGHT_TO_LEFT_SCRIPTS = words_in("adlm arab hebr mand mend nkoo rohg samr syrc thaa")
 """Codes of ISO 15924, which have four letters."""
 _COUNTRIES = dict(
     re.findall(

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Self
 
+from pellucid.core.texts import words_in
 from pellucid.text.edits import Edited, edited
 
 SINGLE = "'’‘‚‛ʼʻʹ′׳՚`´‹›"
@@ -51,12 +52,7 @@ them: ’ for U+0092. Five are not."""
 _OF_WINDOWS = {chr(code): meant for code, meant in C1_IN_WINDOWS.items() if code != 0x85}
 """The same by themselves, without a line end."""
 
-_SAME = frozenset(
-    (
-        *("<wide>", "<narrow>", "<compat>", "<font>", "<square>"),
-        *("<isolated>", "<initial>", "<medial>", "<final>"),
-    )
-)
+_SAME = words_in("<wide> <narrow> <compat> <font> <square> <isolated> <initial> <medial> <final>")
 """Compatibility decompositions that are only another form. ², ½ and ① mean something else."""
 _ASCII = frozenset(map(chr, range(0x21, 0x7F)))
 VOICED = "\uff9e\uff9f"

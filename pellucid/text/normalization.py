@@ -143,7 +143,7 @@ def normalize(text: str) -> str:
     if is_normal(text):
         return text
     check_text(text)
-    text = _ODD_RUN.sub(_replaced, _without_directions(text))
+    text = _ODD_RUN.sub(lambda found: "".join(_replacements(found)), _without_directions(text))
     return _SPACE_RUN.sub(" ", _composed(text)).strip(" ")
 
 
@@ -257,10 +257,6 @@ def _without_directions(text: str) -> str:
     if _DIRECTION.search(text) and not _RIGHT_TO_LEFT_LETTER.search(text):
         return _DIRECTION.sub("", text)
     return text
-
-
-def _replaced(found: re.Match[str]) -> str:
-    return "".join(_replacements(found))
 
 
 def _replacements(found: re.Match[str]) -> list[str]:

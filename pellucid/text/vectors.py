@@ -88,7 +88,9 @@ def read_vectors(path: Path) -> WordVectors:
     with contextlib.closing(iterate_lines(path)) as lines:
         first = next(lines, "")
         header = first[: _LONGEST_HEADER + 1].split()
-        if len(header) != 2 or not all(_is_count(part) for part in header):
+        if len(header) != 2 or not all(
+            part.isascii() and part.isdecimal() and len(part) <= _MOST_DIGITS for part in header
+        ):
             raise DataError(
                 f"{path}, line 1: word2vec's text format begins with the number of words and the"
                 f" size of a vector, got {' '.join(header)[:60]!r}"
@@ -105,10 +107,6 @@ def read_vectors(path: Path) -> WordVectors:
         raise DataError(f"{path} promises {count} vectors of size {size}, holds {len(words)}")
     matrix = np.frombuffer(numbers, dtype=np.float32) if words else np.empty(0, dtype=np.float32)
     return WordVectors(tuple(words), matrix.reshape(count, size))
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def _read_rows(

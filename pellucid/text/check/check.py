@@ -128,7 +128,6 @@ KEPT_KINDS: frozenset[Kind] = frozenset(
 )
 """The kinds that ``check --fix`` leaves: they may be intended, or nobody knows what was."""
 
-_Rows = npt.NDArray[np.int64]
 _FIRST_LINES = 10
 _EXAMPLES = 3
 _MOST_COPIES = 0.5
@@ -325,8 +324,16 @@ def examine(
         fewest = min(most_pairs, *(side.line_count for side in sides))
         sides = sides[0].cut(fewest), sides[1].cut(fewest)
 
-    findings = [_by_side(problem, *sides) for problem in LINE_PROBLEMS]
-    findings += [_marks(*sides), _mixed_forms(*sides), _other_scripts(*sides), _quoted(*sides)]
+    findings = [
+        _union(problem, *(side.problems[problem] for side in sides)) for problem in LINE_PROBLEMS
+    ]
+    marks = (RowSet.of([0] * side.has_byte_order_mark) for side in sides)
+    findings += [
+        _union("byte_order_mark", *marks),
+        _mixed_forms(*sides),
+        _other_scripts(*sides),
+        _quoted(*sides),
+    ]
     empty = findings[LINE_PROBLEMS.index("empty")]
     findings += [_frequent(*sides, empty.rows), *_pair_findings(*sides, empty)]
 
@@ -458,17 +465,8 @@ _SHOWN_ELSEWHERE: tuple[Kind, ...] = (
 """Problems that tokenizing counts itself, that are harmless, or that are an error there."""
 
 
-def _by_side(problem: LineProblem, source: SideScan, target: SideScan) -> Finding:
-    return _union(problem, source.problems[problem], target.problems[problem])
-
-
 def _union(kind: Kind, source: RowSet, target: RowSet) -> Finding:
     return Finding(kind, RowSet.union((source, target)), len(source), len(target))
-
-
-def _marks(source: SideScan, target: SideScan) -> Finding:
-    rows = [RowSet.of([0] * side.has_byte_order_mark) for side in (source, target)]
-    return _union("byte_order_mark", *rows)
 
 
 def _mixed_forms(source: SideScan, target: SideScan) -> Finding:

@@ -283,17 +283,14 @@ class SideScan:
 
     def cut(self, line_count: int) -> "SideScan":
         """The scan of the first ``line_count`` lines."""
-        return SideScan(
-            self.path,
-            self.lengths[:line_count],
-            self.hashes[:line_count],
-            self.traits[:line_count],
-            {problem: rows.below(line_count) for problem, rows in self.problems.items()},
-            self.has_byte_order_mark,
-            self.has_composed,
-            {script: rows.below(line_count) for script, rows in self.scripts.items()},
-            self.in_quotes.below(line_count),
-            self.doubled_quotes,
+        return replace(
+            self,
+            lengths=self.lengths[:line_count],
+            hashes=self.hashes[:line_count],
+            traits=self.traits[:line_count],
+            problems={problem: rows.below(line_count) for problem, rows in self.problems.items()},
+            scripts={script: rows.below(line_count) for script, rows in self.scripts.items()},
+            in_quotes=self.in_quotes.below(line_count),
         )
 
     def rows(self, rows: npt.NDArray[np.intp]) -> "SideScan":

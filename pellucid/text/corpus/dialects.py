@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pellucid.core.errors import DataError
-from pellucid.core.texts import TO_UTF_8
+from pellucid.core.texts import TO_UTF_8, words_in
 from pellucid.text.languages import LANGUAGE_WORDS, NOT_SURELY_LANGUAGES
 
 SAMPLE = 1 << 20
@@ -225,9 +225,7 @@ _MORE_LANGUAGES = (
 _LANGUAGE_NAMES = LANGUAGE_WORDS.union(_MORE_LANGUAGES.split())
 _NOT_SURELY = NOT_SURELY_LANGUAGES.union(("arm", "geo", "mac", "may"))
 """Codes of languages that count only where there is no other column."""
-_BESIDE_LANGUAGES = frozenset(
-    ("text", "sentence", "string", "segment", "source", "target", "src", "tgt", "trg")
-)
+_BESIDE_LANGUAGES = words_in("text sentence string segment source target src tgt trg")
 """Words that stand beside a language in the name of a column, such as ``sentence_eng_Latn``."""
 _SCRIPT_OR_REGION = re.compile(r"[a-z]{2}|[a-z]{4}|\d{3}")
 

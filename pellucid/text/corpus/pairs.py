@@ -289,10 +289,9 @@ def parse_jsonl(
     ``names`` are those of the file's first line that is not blank. Raises DataError if the line is
     not an object with texts of these names.
     """
-    return _parse_json_pair(line, f"{name}, line {number}", names) if line.strip() else ("", "")
-
-
-def _parse_json_pair(line: str, place: str, names: TextNames | None) -> tuple[str, str]:
+    if not line.strip():
+        return "", ""
+    place = f"{name}, line {number}"
     try:
         table: Any = parse_json(line, _MOST_VALUES)
     except ValueError as error:

@@ -9,7 +9,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from pellucid.core.errors import InputMissingError
 from pellucid.core.files import sha256_of
@@ -17,7 +17,13 @@ from pellucid.core.known_files import KnownFiles
 from pellucid.text.corpus.addresses import DATASETS, address_of, reading_of
 from pellucid.text.corpus.text_tables import csv_rows, json_rows
 from pellucid.text.corpus.typed_tables import dataset_rows, parquet_rows
-from pellucid.text.corpus.unpacking import file_system_of, open_packed, open_unpacked, remote_errors
+from pellucid.text.corpus.unpacking import (
+    ReadBy,
+    file_system_of,
+    open_packed,
+    open_unpacked,
+    remote_errors,
+)
 
 _READ_AT_ONCE = 1 << 16
 
@@ -98,24 +104,13 @@ def open_table(path: Path | str) -> Iterator[BinaryIO]:
                 rows = json_rows(opened.enter_context(open_unpacked(address)), address)
             case _:
                 rows = csv_rows(opened.enter_context(open_unpacked(address)), address)
-        yield io.BufferedReader(_Lines(rows))
+        rest = b""
 
+        def read(size: int) -> bytes:
+            """The rest of a row, or the next one, as far as it reaches."""
+            nonlocal rest
+            row = rest or next(rows, b"")
+            rest = row[size:]
+            return row[:size]
 
-class _Lines(io.RawIOBase):
-    """The lines of an iterator as a file."""
-
-    def __init__(self, lines: Iterator[bytes]) -> None:
-        self._lines = lines
-        self._rest = b""
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as the next line reaches."""
-        if not self._rest:
-            self._rest = next(self._lines, b"")
-        content, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
-        buffer[: len(content)] = content
-        return len(content)
+        yield io.BufferedReader(ReadBy(read))

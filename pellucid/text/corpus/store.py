@@ -65,8 +65,6 @@ SMALL, LARGE = "<u2", "<u4"
 """NumPy types of ids and lengths."""
 BEGIN_TYPE = "<i8"
 _SIDES = ("source", "target")
-_MOST_VALUES = 100_000
-"""The limit on values in ``store.json``, which has one for each source file."""
 _VERIFIED_AT_ONCE = 1 << 28
 """Up to so many bytes of ids are hashed when a store is opened, in a fraction of a second."""
 _IN_MEMORY = 1 << 25

@@ -6,7 +6,7 @@ import io
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from pellucid.core.errors import DataError
 from pellucid.core.limits import parse_json
@@ -14,6 +14,7 @@ from pellucid.core.texts import TO_UTF_8
 from pellucid.text.corpus.addresses import Address
 from pellucid.text.corpus.cells import ONE_PAIR, line_of_cells, line_of_object, say_once, say_pair
 from pellucid.text.corpus.dialects import SAMPLE, csv_reader, dialect_of, pair_columns
+from pellucid.text.corpus.unpacking import ReadBy
 
 _LONGEST_ROW = 1 << 22
 """Characters of a line of CSV."""
@@ -42,14 +43,15 @@ def csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
 
     # A line of TSV ends at a line feed alone, as everywhere; csv itself looks after its line ends.
     newline = "\n" if address.table == "tsv" else ""
-    whole = io.BufferedReader(_Rejoined(begin[len(dialect.mark) :], file))
+    read = io.BytesIO(begin[len(dialect.mark) :])
+    whole = io.BufferedReader(ReadBy(lambda size: read.read(size) or file.read(size)))
     lines = io.TextIOWrapper(whole, encoding=dialect.encoding, newline=newline)
     bounded = _BoundedLines(lines, address)
 
     try:
         lines.read(len(dialect.first_line))  # sep=;
         rows = (
-            _TsvReader(bounded)
+            _tsv_rows(bounded)
             if address.table == "tsv"
             else csv_reader(bounded, dialect.delimiter, strict=True)
         )
@@ -68,7 +70,7 @@ def csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
             yield line_of_cells([row[column] for column in columns], address, number)
 
     except csv.Error as error:
-        raise DataError(f"{address.location}, line {rows.line_num}: {error}") from error
+        raise DataError(f"{address.location}, line {bounded.count}: {error}") from error
     except UnicodeError as error:
         reason = getattr(error, "reason", str(error))
         raise DataError(
@@ -92,40 +94,13 @@ def _foreign_word(begin: bytes) -> str:
     return next((word for word in words if not word.isascii()), "")[:40]
 
 
-class _Rejoined(io.RawIOBase):
-    """A file of which the beginning has been read already."""
-
-    def __init__(self, begin: bytes, rest: BinaryIO) -> None:
-        self._begin, self._rest = begin, rest
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer from the beginning, and then from the rest."""
-        if self._begin:
-            content, self._begin = self._begin[: len(buffer)], self._begin[len(buffer) :]
-        else:
-            content = self._rest.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
-
-
-class _TsvReader:
-    """A reader of TSV like ``csv.reader``, which also ends a row at a lone carriage return."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._lines = iter(lines)
-        self.line_num = 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return self
-
-    def __next__(self) -> list[str]:
-        line = next(self._lines).removesuffix("\n").removesuffix("\r")
-        self.line_num += 1
-        return line.split("\t") if line else []
+def _tsv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The rows of TSV like those of ``csv.reader``; a lone carriage return at its end is no part of
+    a row.
+    """
+    for line in lines:
+        line = line.removesuffix("\n").removesuffix("\r")
+        yield line.split("\t") if line else []
 
 
 class _BoundedLines:

@@ -1,6 +1,7 @@
 """The bytes of an input, of this machine or another, as they are stored and unpacked."""
 
 import contextlib
+import functools
 import gzip
 import io
 import lzma
@@ -94,16 +95,38 @@ def open_unpacked(address: Address) -> Iterator[BinaryIO]:
     """The unpacked bytes of an input that is packed or lies elsewhere."""
     with open_packed(address) as file:
         packed = _Counted(file)
+        unpacked: Any = None
         match address.packing:
             case ".zst":
-                yield io.BufferedReader(_Unpacked(packed, _zstd_reader(packed), address.location))
+                unpacked = _zstd_reader(packed)
             case ".xz":
-                yield io.BufferedReader(_Unpacked(packed, _xz_reader(packed), address.location))
+                begin = functools.partial(
+                    lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=MOST_MEMORY
+                )
+                unpacked = _FrameReader(packed, begin, _PACKED_AT_ONCE)
             case ".gz":
-                with gzip.GzipFile(fileobj=packed) as inner:  # type: ignore[call-overload]
-                    yield io.BufferedReader(_Unpacked(packed, inner, address.location))
+                unpacked = gzip.GzipFile(fileobj=packed)  # type: ignore[call-overload]
             case _:
                 yield file
+                return
+        yield io.BufferedReader(ReadBy(_Unpacked(packed, unpacked, address.location).read))
+
+
+class ReadBy(io.RawIOBase):
+    """A file whose bytes a function gives: at most so many, and none at the end."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as one answer of the function reaches."""
+        content = self._read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
 
 class _Counted:
@@ -120,7 +143,7 @@ class _Counted:
         return content
 
 
-class _Unpacked(io.RawIOBase):
+class _Unpacked:
     """Unpacked bytes, of which there may be 200 times as many as packed ones were read."""
 
     def __init__(self, packed: _Counted, unpacked: Any, name: str) -> None:
@@ -129,14 +152,10 @@ class _Unpacked(io.RawIOBase):
         self._name = name
         self._count = 0
 
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer, and count. Raises DataError for damage and for what is no text."""
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes. Raises DataError for damage and for what is no text."""
         try:
-            content = self._unpacked.read(len(buffer))
+            content: bytes = self._unpacked.read(size)
         except (EOFError, lzma.LZMAError, zlib.error, OSError, RuntimeError) as error:
             raise self._error(error) from error
         except Exception as error:
@@ -147,8 +166,7 @@ class _Unpacked(io.RawIOBase):
 
         self._count += len(content)
         refuse_bomb(self._count, self._packed.count, self._name, "unpack it first")
-        buffer[: len(content)] = content
-        return len(content)
+        return content
 
     def _error(self, error: Exception) -> DataError:
         if any(sign in str(error) for sign in _OF_MEMORY):
@@ -191,13 +209,6 @@ class _FrameReader:
             # A slice of bytes would copy all that is left, for every part that is read.
             self._content = io.BytesIO(self._unpacker.decompress(packed))
         return content
-
-
-def _xz_reader(packed: _Counted) -> _FrameReader:
-    def begin() -> Any:
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
-
-    return _FrameReader(packed, begin, _PACKED_AT_ONCE)
 
 
 def _zstd_reader(packed: _Counted) -> _FrameReader:

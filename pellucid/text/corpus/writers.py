@@ -61,7 +61,9 @@ def open_output(name: str) -> Iterator[IO[bytes]]:
     """
     check_output(name)
     address = address_of(name)
-    stored = _open_remote(address.location) if address.scheme else _open_local(address.location)
+    stored = (
+        _open_remote(address.location) if address.scheme else open_user_file(Path(address.location))
+    )
 
     with stored as file, contextlib.ExitStack() as opened:
         lines: Any = file
@@ -82,12 +84,6 @@ def open_output(name: str) -> Iterator[IO[bytes]]:
         elif address.table == "parquet":
             lines = opened.enter_context(_parquet_column(lines, address.column))
         yield lines
-
-
-@contextlib.contextmanager
-def _open_local(place: str) -> Iterator[BinaryIO]:
-    with open_user_file(Path(place)) as file:
-        yield file
 
 
 @contextlib.contextmanager

@@ -92,7 +92,8 @@ class SentencePieceTokenizer(Tokenizer):
         try:
             # sentencepiece raises four kinds of exceptions, depending on which bytes are wrong.
             self._processor.LoadFromSerializedProto(model)
-            self._pieces = _read_pieces(self._processor)
+            ids = range(SPECIAL_COUNT, self._processor.get_piece_size())
+            self._pieces = [*SPECIAL_TOKENS, *map(self._processor.id_to_piece, ids)]
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             raise BundleError(f"{origin} is not a sentencepiece model: {error}") from error
 
@@ -427,11 +428,6 @@ def _training_error(
             hint="raise tokenizer.vocabulary_size or lower tokenizer.character_coverage",
         )
     return DataError(f"sentencepiece cannot learn from this text: {error}")
-
-
-def _read_pieces(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
-    pieces = [processor.id_to_piece(id_) for id_ in range(processor.get_piece_size())]
-    return [*SPECIAL_TOKENS, *pieces[SPECIAL_COUNT:]]
 
 
 def _check_special_ids(processor: sentencepiece.SentencePieceProcessor, origin: str) -> None:

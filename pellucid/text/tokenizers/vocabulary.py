@@ -75,11 +75,6 @@ class Vocabulary:
         """How many ids there are, the special ones included."""
         return len(self.tokens)
 
-    @property
-    def has_ordinary_tokens(self) -> bool:
-        """True if there is anything beside the special tokens."""
-        return self.size > SPECIAL_COUNT
-
     def __contains__(self, token: str) -> bool:
         return token in self._ids
 

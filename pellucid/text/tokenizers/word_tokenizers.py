@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import assert_never, final
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.config import WORD_KINDS, TokenizerConfig, WordKind
 from pellucid.text.normalization import Normalization, check_text, normalize_all
 from pellucid.text.scripts import combining_marks
@@ -159,7 +160,7 @@ def train_words(texts: Iterable[str], config: TokenizerConfig) -> WordTokenizer:
 
     # A generator: the texts are read once and never held in memory.
     vocabulary = Vocabulary.build(_split_all(texts, split), config.vocabulary_size)
-    if not vocabulary.has_ordinary_tokens:
+    if vocabulary.size == SPECIAL_COUNT:
         raise DataError("a vocabulary must be learned from text, got none but blank lines")
     return WordTokenizer(config.kind, vocabulary, config.keep_spaces, config.normalization, marks)
 
