@@ -13,7 +13,7 @@ from pellucid.cli.options import (
     json_option,
     open_translator,
     require_model,
-    search_options,
+    single_search_options,
 )
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("bundle", type=NAME)
 @click.argument("source", type=PATH)
 @click.argument("reference", type=PATH)
-@search_options
+@single_search_options
 @click.option(
     "--lines", type=click.IntRange(1), metavar="N", help="Only the first N lines of both files."
 )

@@ -24,7 +24,7 @@ from pellucid.cli.options import (
     json_option,
     open_translator,
     require_texts,
-    search_options,
+    single_search_options,
 )
 from pellucid.core.texts import counted
 from pellucid.evaluation.metrics import COMPARED_BY, METRICS
@@ -42,7 +42,7 @@ _FEW = 20
 @click.argument("b", type=NAME)
 @click.argument("source", type=PATH)
 @click.argument("reference", type=PATH)
-@search_options
+@single_search_options
 @engine_options
 @language_option
 @tokenize_option

@@ -29,6 +29,7 @@ from rich.progress import (
 from pellucid.cli.signals import REASONS, save_at_first
 from pellucid.cli.streams import visible
 from pellucid.core.phases import is_phase
+from pellucid.core.texts import counted
 
 if TYPE_CHECKING:
     from pellucid.training.config import RunConfig
@@ -140,7 +141,8 @@ class Display:
                     f"{event['parameters']:,} parameters, {event['pairs']:,} pairs,"
                     f" {event['source_vocabulary']:,} source and"
                     f" {event['target_vocabulary']:,} target tokens,"
-                    f" {event['threads']} threads on {event['device']}, {event['precision']}"
+                    f" {counted(event['threads'], 'thread')} on {event['device']},"
+                    f" {event['precision']}"
                 )
                 if self.tells_expectation and event["step"] == 0 and event.get("expected"):
                     self._say(event["expected"])

@@ -25,7 +25,7 @@ from pellucid.cli.options import (
     refuse_to_replace,
     require_model,
     require_texts,
-    search_options,
+    single_search_options,
 )
 from pellucid.cli.translate import figures
 from pellucid.core.errors import ConfigError, DataError
@@ -90,7 +90,7 @@ language_option = click.option(
 @click.argument("bundle", type=NAME)
 @click.argument("source", type=NAME)
 @click.argument("reference", type=NAME, nargs=-1)
-@search_options
+@single_search_options
 @mbr_option
 @ensemble_option
 @engine_options

@@ -633,10 +633,10 @@ class _Corpus:
         held_out = draw_held_out(self._keys(), parts, self.config.training.seed, store.report)
 
         _log.warning(
-            "no validation files named: %d of %d pairs are held out, and no other pair has one of"
-            " their sources",
+            "no validation files named: %d of %s held out, and no other pair has one of their"
+            " sources",
             len(held_out),
-            len(store),
+            f"{len(store)} pairs {'is' if len(held_out) == 1 else 'are'}",
         )
 
         if self._decodes_exactly:
