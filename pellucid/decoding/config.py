@@ -234,23 +234,27 @@ class DecodingConfig(Config):
     ) -> "DecodingConfig":
         """The settings of the bundle at ``path``, by all ``settings`` that it has.
 
-        A model that was trained on lower-cased copies or marked terms has ``recase`` or
-        ``mark_terms``, unless its own settings say otherwise. ``has_scale``: whether the quality of
-        its translations can be known; without a scale its ``below`` is left out, with a warning.
-        Raises ConfigError.
+        The noise that it was trained with counts (``after_noise``). ``has_scale``: whether the
+        quality of its translations can be known; without a scale its ``below`` is left out, with a
+        warning. Raises ConfigError.
         """
-        own = cls.carried(settings.get("decoding", {}), f"{path}: decoding")
         noise = settings.get("noise")
-        trained = noise if isinstance(noise, dict) else {}
-        changes: dict[str, bool | None] = {
-            setting: True
-            for setting, share in (("recase", "lower"), ("mark_terms", "terms"))
-            if getattr(own, setting) is None and trained.get(share)
-        }
+        own = cls.carried(settings.get("decoding", {}), f"{path}: decoding")
+        own = own.after_noise(noise if isinstance(noise, dict) else {})
         if own.below is not None and not has_scale:
             _log.warning("%s: decoding.below is left out, as there is no scale of quality", path)
-            changes["below"] = None
-        return own.changed(changes) if changes else own
+            return own.changed({"below": None})
+        return own
+
+    def after_noise(self, noise: Mapping[str, Any]) -> "DecodingConfig":
+        """The settings of a model that was trained with this table of noise: one that learned from
+        lower-cased copies or marked terms has ``recase`` or ``mark_terms``, unless set."""
+        changes = {
+            setting: True
+            for setting, share in (("recase", "lower"), ("mark_terms", "terms"))
+            if getattr(self, setting) is None and noise.get(share)
+        }
+        return self.changed(changes) if changes else self
 
     def problems_as_carried(self) -> list[str]:
         """Why a model's own settings may not be these, although a caller's may."""

@@ -55,7 +55,7 @@ def fused_attention(
 
     # the cast is explicit, as autocast would cast back to bfloat16
     dtype = query.dtype
-    query, key, value = (for_attention(each) for each in (query, key, value))
+    query, key, value = (_wide(each) for each in (query, key, value))
     # entered only where it changes something: it takes as long as attention of a few words
     casts = torch.is_autocast_enabled("cpu")
     with torch.autocast("cpu", enabled=False) if casts else contextlib.nullcontext():
@@ -67,15 +67,22 @@ def fused_attention(
 
 
 def for_attention(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """``x`` in the dtype of ``fused_attention``: float32 where autocast trains on a CPU.
+    """``x`` in the dtype in which ``fused_attention`` computes, where autocast trains on a CPU.
 
-    Casting rows before they are split into heads is faster than casting heads. PyTorch 2.13's CPU
-    kernel takes six times as long backwards in bfloat16 as in float32. A model whose parameters are
-    half floats has no autocast to bring its rows back to them, and keeps its dtype.
+    Casting rows before they are split into heads is faster than casting heads. A model whose
+    parameters are half floats has no autocast to bring its rows back to them: its rows keep their
+    dtype.
+    """
+    return _wide(x) if torch.is_autocast_enabled("cpu") else x
+
+
+def _wide(x: Tensor) -> Tensor:
+    """``x`` in float32 while gradients are recorded on a CPU.
+
+    PyTorch 2.13's CPU kernel takes six times as long backwards in bfloat16 as in float32.
     """
     is_half = x.dtype in (torch.bfloat16, torch.float16)
-    is_trained = torch.is_grad_enabled() and torch.is_autocast_enabled("cpu")
-    return x.float() if x.device.type == "cpu" and is_half and is_trained else x
+    return x.float() if x.device.type == "cpu" and is_half and torch.is_grad_enabled() else x
 
 
 def fused_alibi_attention(

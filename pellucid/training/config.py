@@ -552,9 +552,7 @@ def validation_search(config: RunConfig) -> DecodingConfig:
     then off. Raises ConfigError if a larger beam does not fit the other settings.
     """
     # with what the noise of the run sets, as the bundles of the run will search
-    own = DecodingConfig.of_bundle(
-        {"decoding": config.decoding.to_table(), "noise": config.noise.to_table()}, "the run"
-    )
+    own = config.decoding.after_noise(config.noise.to_table())
     beam_size = config.training.validate_beam_size
     greedy = {"mbr": False, "diverse_groups": 1, "coverage_penalty": 0.0}
     changes = {"beam_size": beam_size, "n_best": 1, "align": False, "below": None}
