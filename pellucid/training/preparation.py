@@ -251,10 +251,14 @@ def _warn_of_text(files: PairFiles, valid: TextPairs, normalization: Normalizati
             )
             return
 
-    for name, texts, own in zip(("source", "target"), sides, learned, strict=False):
+    for name, *both in zip(("source", "target"), sides, learned, strict=False):
+        # A script without cases has too few lines with letters of two to tell.
+        cased = [[text for text in texts if text.lower() != text.upper()] for texts in both]
+        if min(map(len, cased)) < _FEWEST_LINES:
+            continue
         for case, write in (("lower case", str.lower), ("capitals", str.upper)):
-            shares = [_share_in_case(each, write) for each in (texts, own)]
-            if abs(shares[0] - shares[1]) > _MOST_OF_CASE and len(texts) >= _FEWEST_LINES:
+            shares = [sum(write(text) == text for text in texts) / len(texts) for texts in cased]
+            if abs(shares[0] - shares[1]) > _MOST_OF_CASE:
                 _log.warning(
                     "%.0f%% of the lines of the validation %s are in %s, of the training text"
                     " %.0f%%: its scores will say little of text like that",
@@ -263,12 +267,6 @@ def _warn_of_text(files: PairFiles, valid: TextPairs, normalization: Normalizati
                     case,
                     100 * shares[1],
                 )
-
-
-def _share_in_case(texts: Iterable[str], write: Callable[[str], str]) -> float:
-    """The share of the lines with letters of two cases that ``write`` changes nothing in."""
-    cased = [text for text in texts if text.lower() != text.upper()]
-    return sum(write(text) == text for text in cased) / max(1, len(cased))
 
 
 def _share_among(known: Container[str], texts: Iterable[str]) -> float:

@@ -185,6 +185,21 @@ def test_validation_text_in_another_case_is_told(tmp_path, caplog, write, said):
         assert said.format(name) in each
 
 
+def test_few_lines_with_letters_of_two_cases_tell_no_case(tmp_path, caplog):
+    """Of Chinese text it is a unit or a name: one line with NBA is no text in capitals."""
+    lines = ["这本书有三百页", "今天天气很好"] * 30
+    texts = {"source": [*lines, *["他买了五kg苹果"] * 30], "valid_source": [*lines, "他看NBA"]}
+    for name, written_lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{each}\n" for each in written_lines), "utf-8")
+        (tmp_path / name.replace("source", "target")).write_text("A cat.\n" * len(written_lines))
+    data = DataConfig.parse({n: str(tmp_path / n) for n in (*texts, "target", "valid_target")})
+    valid = read_validation(data)
+    assert valid is not None
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        _warn_of_text(training_files(data), valid, "nfc")
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     ("begins_with", "decomposed"), [(["кошка спит в доме"] * 20_001, False), ([], True)]
 )
